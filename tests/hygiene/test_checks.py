@@ -196,6 +196,29 @@ class Drift(CheckTest):
         self.broken("drift", {}, "candela_gen.py:1: [drift] the generator is missing")
 
 
+class Labels(CheckTest):
+    def labels(self, *labelled):
+        tests = "".join(f"add_test(t{i} true)\nset_tests_properties(t{i} PROPERTIES LABELS \"{l}\")\n"
+                        for i, l in enumerate(labelled))
+        self.write({"build/CTestTestfile.cmake": tests + "add_test(bare true)\n" * ("" in labelled)})
+        return self.run_("labels", os.path.join(self.root, "build"))
+
+    def testClean(self):
+        self.assertEqual(self.labels("quick", "full;sanitize", "nightly")[0], 0)
+
+    def testBroken(self):
+        for labels, message in [("sanitize", "[labels] 't1' has none of"), ("quick;full", "[labels] 't1' has more than one")]:
+            with self.subTest(labels):
+                status, out = self.labels("quick", labels)
+                self.assertEqual(status, 1, out)
+                self.assertIn(message, out)
+
+    def testNone(self):
+        status, out = self.labels("quick", "")
+        self.assertEqual(status, 1, out)
+        self.assertIn("'bare' has none of", out)
+
+
 class Symbols(CheckTest):
     def build(self, name, code):
         path = os.path.join(self.root, name)
