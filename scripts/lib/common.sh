@@ -14,8 +14,8 @@ die() {
 jobs_here() {
   local cores memory
   cores=$(nproc 2>/dev/null || echo 2)
-  memory=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo 2>/dev/null)
-  [ "${memory:-2}" -ge 1 ] || memory=1
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo 2>/dev/null) || memory=$((cores * 2))
+  [ "$memory" -ge 1 ] || memory=1
   echo "${CANDELA_JOBS:-$((cores < memory ? cores : memory))}"
 }
 
@@ -28,7 +28,7 @@ phase() {
   if [ "$(type -t "$1")" = function ]; then
     "$@" || status=$?
   else
-    timeout --foreground "${minutes}m" "$@" || status=$?
+    timeout --foreground -k 10 "${minutes}m" "$@" || status=$?
   fi
   case $status in
     0) echo "== $name: $((SECONDS - start)) s" ;;
