@@ -269,8 +269,6 @@ CDL_SIZE(cdl_loop_t, 24);
 CDL_SIZE(cdl_group_t, 16);
 CDL_SIZE(cdl_constant_t, 56);
 CDL_SIZE(cdl_provenance_t, 16);
-CDL_SIZE(cdl_row_t, 48);
-CDL_SIZE(cdl_atom_t, 72);
 #undef CDL_SIZE
 
 /* Checks everything that the accessors below rely on: sizes, alignment, strides, every index, every string's end,
