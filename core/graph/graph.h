@@ -1,0 +1,162 @@
+#ifndef CANDELA_CORE_GRAPH_GRAPH_H
+#define CANDELA_CORE_GRAPH_GRAPH_H
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/graph/op_info.h"
+#include "core/graph/types.h"
+#include "core/support/payload.h"
+
+namespace candela::graph {
+
+class Graph;
+class Node;
+
+/// The value of an attribute. Bool is an int of 0 or 1.
+using Attr = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
+using Attrs = std::map<std::string, Attr, std::less<>>;
+
+/// The ONNX nodes that something came from, in order of first mention.
+using Provenance = std::vector<std::string>;
+/// Appends what `into` does not hold yet.
+void mergeProvenance(Provenance& into, const Provenance& from);
+
+/// An SSA value: a graph input or a result of a node. Owned by the graph; addresses are stable.
+class Value {
+public:
+  std::string name; ///< unique in the graph, without '%'
+  TensorType type;
+  Node* producer = nullptr; ///< null for a graph input
+  int resultIndex = 0;
+
+  const std::vector<Node*>& users() const { return users_; } ///< once per use
+  bool isConstant() const;
+  /// Only of a constant.
+  const Payload& payload() const;
+
+private:
+  friend class Graph;
+  friend class Node;
+  std::vector<Node*> users_;
+};
+
+/// One op instance. Owned by the graph.
+class Node {
+public:
+  OpKind kind;
+  Attrs attrs;
+  Provenance provenance;
+  std::optional<Payload> payload; ///< of Constant
+
+  const OpInfo& info() const { return opInfo(kind); }
+  const std::vector<Value*>& operands() const { return operands_; }
+  /// Null when absent or out of range.
+  Value* operand(size_t i) const { return i < operands_.size() ? operands_[i] : nullptr; }
+  const std::vector<Value*>& results() const { return results_; }
+  Value* result(size_t i = 0) const { return results_[i]; }
+  void setOperand(size_t i, Value* value);
+
+  /// Attribute or the record's default; aborts when it has neither (the verifier saw to it).
+  int64_t intAttr(std::string_view name) const;
+  double floatAttr(std::string_view name) const;
+  std::vector<int64_t> intsAttr(std::string_view name) const;
+  std::string stringAttr(std::string_view name) const;
+  Elem elemAttr(std::string_view name) const;
+  /// As given or by default; nullptr when neither.
+  bool hasAttr(std::string_view name) const { return attrs.find(name) != attrs.end(); }
+
+  /// The name that the user knows: the first of provenance, else the first result's name.
+  std::string userName() const;
+  /// bad_model: "conv 'Conv_12': <constraint's text with {named} holes filled in order> (conv_c1)".
+  template <typename... Args> Status fail(std::string_view constraint, const Args&... args) const {
+    return failWith(constraint, {fmt::format("{}", args)...});
+  }
+
+private:
+  friend class Graph;
+  explicit Node(OpKind kind) : kind(kind) {}
+  Status failWith(std::string_view constraint, std::vector<std::string> holes) const;
+  std::vector<Value*> operands_; ///< null: an absent optional one
+  std::vector<Value*> results_;
+};
+
+/// The high-level IR: a strongly typed dataflow graph in topological order. Not thread-safe.
+class Graph {
+public:
+  std::string name = "main";
+
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+
+  const std::vector<Value*>& inputs() const { return inputs_; }
+  const std::vector<Value*>& outputs() const { return outputs_; }
+  std::vector<std::string>& outputNames() { return outputNames_; } ///< the model's own names, same order
+  const std::vector<std::string>& outputNames() const { return outputNames_; }
+  const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  size_t nodeCount() const { return nodes_.size(); }
+
+  Value* addInput(std::string name, TensorType type);
+  void addOutput(Value* value, std::string name);
+  void setOutput(size_t i, Value* value) { outputs_[i] = value; }
+
+  /// Appends (or inserts before `before`) a node and infers its result types. On failure the graph is unchanged.
+  /// resultCount: how many of the record's results exist (trailing optional ones may be left out).
+  Result<Node*> addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs = {}, Provenance provenance = {},
+                        Node* before = nullptr, int resultCount = 1);
+  /// For parsers: result types are given, to be judged by the verifier.
+  Node* addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
+                         std::vector<TensorType> resultTypes, Node* before = nullptr);
+  Value* addConstant(Payload payload, TensorType type, Provenance provenance = {}, Node* before = nullptr);
+  Value* addConstant(Tensor tensor, Provenance provenance = {}, Node* before = nullptr);
+
+  /// Every use of `from`, graph outputs too, becomes `to`.
+  void replaceAllUses(Value* from, Value* to);
+  /// The results must be unused.
+  void erase(Node* node);
+  /// Erases nodes whose results nobody uses; returns how many.
+  int eraseDead();
+  bool isOutput(const Value* value) const;
+  bool isUsed(const Value* value) const { return !value->users().empty() || isOutput(value); }
+  /// A name that no value has: `hint`, or hint_1, hint_2, ...
+  std::string uniqueName(std::string_view hint);
+  void rename(Value* value, std::string_view name);
+  Value* find(std::string_view name) const;
+
+  /// A deep copy; constants share their bytes.
+  Graph clone() const;
+
+private:
+  Value* newValue(std::string_view hint, TensorType type);
+  std::list<std::unique_ptr<Node>> nodes_;
+  std::map<const Node*, std::list<std::unique_ptr<Node>>::iterator> where_;
+  std::vector<std::unique_ptr<Value>> values_;
+  std::map<std::string, Value*, std::less<>> byName_;
+  std::map<std::string, int, std::less<>> nameCounters_;
+  std::vector<Value*> inputs_, outputs_;
+  std::vector<std::string> outputNames_;
+};
+
+/// Result types of a node with these operands and attributes, by the op's inference in graph/ops/. Checks arity,
+/// element types, attributes and constraints first. Failures name the op, the node and the constraint.
+Result<std::vector<TensorType>> inferTypes(const Node& node);
+
+/// Everything that must hold of a graph: order, arity, types as inference gives them, unique names, use lists.
+Status verify(const Graph& graph);
+
+// One per record of spec/ops/, in graph/ops/<family>.cpp. Operands, types and attributes were checked against the
+// record; what is left are shapes and constraints. A missing one is a link error.
+#define CANDELA_OP(Kind, name) Result<std::vector<TensorType>> infer##Kind(const Node& node);
+CANDELA_OPS(CANDELA_OP)
+#undef CANDELA_OP
+
+} // namespace candela::graph
+
+#endif

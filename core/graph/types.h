@@ -1,0 +1,70 @@
+#ifndef CANDELA_CORE_GRAPH_TYPES_H
+#define CANDELA_CORE_GRAPH_TYPES_H
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/support/tensor.h"
+
+namespace candela::graph {
+
+/// One dimension: a bound, exact everywhere but behind data-dependent ops.
+struct Dim {
+  int64_t bound = 0;
+  bool exact = true;
+  Dim() = default;
+  Dim(int64_t bound, bool exact = true) : bound(bound), exact(exact) {}
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+/// Quantization of a use: real = scale * (stored - zero). axis < 0: per tensor, one scale and one zero point.
+struct Quant {
+  int axis = -1;
+  std::vector<float> scales;
+  std::vector<int32_t> zeros;
+  friend bool operator==(const Quant&, const Quant&) = default;
+};
+
+/// A physical layout: ordered (logical dim, factor), outer to inner; factor 0 is what the inner factors of that dim
+/// leave over. Empty: row-major. pad: content of what rounding up adds.
+struct Layout {
+  enum class Pad : uint8_t { undefined, zero, zeroPoint };
+  struct Step {
+    uint8_t dim = 0;
+    uint32_t factor = 0;
+    friend bool operator==(const Step&, const Step&) = default;
+  };
+  std::vector<Step> steps;
+  Pad pad = Pad::undefined;
+  bool isRowMajor() const { return steps.empty(); }
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// The type of a value: strongly typed, logical dims in ONNX order.
+struct TensorType {
+  Elem elem = Elem::none;
+  std::vector<Dim> dims;
+  std::shared_ptr<const Quant> quant; ///< null: not quantized
+  Layout layout;
+
+  TensorType() = default;
+  TensorType(Elem elem, const Shape& shape) : elem(elem), dims(shape.begin(), shape.end()) {}
+
+  int rank() const { return static_cast<int>(dims.size()); }
+  int64_t dim(int i) const { return dims[i < 0 ? i + rank() : i].bound; }
+  /// The bounds.
+  Shape shape() const;
+  int64_t count() const; ///< elements, of the bounds
+  bool isExact() const;
+  /// "f32[1,3,8,8]"; an inexact dim is "<=100"; quantization and layout follow in braces.
+  std::string text() const;
+  friend bool operator==(const TensorType& a, const TensorType& b);
+};
+
+/// The shape that NumPy-style multidirectional broadcasting gives; nullopt when it does not fit.
+std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b);
+
+} // namespace candela::graph
+
+#endif

@@ -1,0 +1,21 @@
+#ifndef CANDELA_CORE_PROGRAM_IMAGE_H
+#define CANDELA_CORE_PROGRAM_IMAGE_H
+
+#include <functional>
+
+#include "core/program/program.h"
+
+namespace candela::program {
+
+/// The flat image of cdl.h, in canonical record order: equal Programs give equal bytes. 8-byte aligned, hash filled in.
+Bytes toImage(const Program& program);
+
+/// Where payloads of constants come from when an image is read: by hash. Null: constants get zero payloads.
+using PayloadSource = std::function<Result<Payload>(const cdl_constant_t& constant)>;
+
+/// Checks structure (cdl_image_check), hash and meaning (verify).
+Result<Program> fromImage(const Bytes& image, const PayloadSource& payloads);
+
+} // namespace candela::program
+
+#endif

@@ -1,0 +1,48 @@
+#ifndef CANDELA_CORE_REFERENCE_REFERENCE_H
+#define CANDELA_CORE_REFERENCE_REFERENCE_H
+
+#include <functional>
+#include <span>
+
+#include "core/graph/graph.h"
+
+/// The oracle: every op as its definition says, in f64 and 128-bit integers, readable and slow. Shares no arithmetic with
+/// what it judges (numerics.h, core/soft).
+namespace candela::reference {
+
+/// A tensor while the oracle computes: floats widened to f64, integers and bool to 128 bits. Rounded to `type.elem`
+/// once, when an op's result leaves the op.
+struct Array {
+  Elem elem = Elem::none;
+  Shape dims;
+  std::vector<double> real;     ///< float types
+  std::vector<__int128> whole;  ///< integer types and bool
+
+  Array() = default;
+  Array(Elem elem, Shape dims);
+  int64_t count() const { return static_cast<int64_t>(isFloat(elem) ? real.size() : whole.size()); }
+};
+
+Result<Array> fromTensor(const Tensor& tensor);
+/// Rounds floats to nearest even; integers wrap.
+Result<Tensor> toTensor(const Array& array);
+
+/// One node on these operands (null: absent). Results have the types that inference gave.
+Result<std::vector<Array>> evaluate(const graph::Node& node, std::span<const Array* const> operands);
+/// The same on host tensors; what constant folding uses.
+Result<std::vector<Tensor>> evaluate(const graph::Node& node, std::span<const Tensor> operands);
+
+/// A whole graph. `visit` sees every value as it is computed (for dumps and bisection); null is allowed.
+using Visitor = std::function<void(const graph::Value&, const Tensor&)>;
+Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs, const Visitor& visit = nullptr);
+
+// One per record of spec/ops/, in reference/ops/<family>.cpp. Operands follow the record; absent ones are null; results are
+// preallocated with the inferred element types and dims. A missing one is a link error.
+#define CANDELA_OP(Kind, name)                                                                                         \
+  Status reference##Kind(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out);
+CANDELA_OPS(CANDELA_OP)
+#undef CANDELA_OP
+
+} // namespace candela::reference
+
+#endif

@@ -1,0 +1,46 @@
+#ifndef CANDELA_CORE_SUPPORT_ELEM_H
+#define CANDELA_CORE_SUPPORT_ELEM_H
+
+#include <optional>
+#include <string_view>
+
+#include "candela/cdl.h"
+
+namespace candela {
+
+/// Element types; the numbers of the ABI (spec/types.toml). `none` is no type.
+enum class Elem : uint8_t {
+  none = 0,
+#define CANDELA_ELEM(name, id, bits, class_, onnx, storage) name##_ = id,
+  CDL_ELEMS(CANDELA_ELEM)
+#undef CANDELA_ELEM
+};
+
+inline constexpr int kElemCount = 18; ///< ids are below this
+
+/// "f32", "bool", ...
+std::string_view elemName(Elem elem);
+std::optional<Elem> parseElem(std::string_view name);
+/// Storage bits: 4 to 64.
+int elemBits(Elem elem);
+bool isFloat(Elem elem);
+bool isSigned(Elem elem); ///< signed integers
+bool isUnsigned(Elem elem);
+inline bool isInteger(Elem elem) { return isSigned(elem) || isUnsigned(elem); }
+bool isStorageOnly(Elem elem);
+/// TensorProto.DataType, and back (nullopt: not one of ours).
+int elemToOnnx(Elem elem);
+std::optional<Elem> elemFromOnnx(int onnx);
+bool isValidElem(unsigned id);
+/// Bytes of `count` elements; 4-bit types are packed, two in a byte.
+inline uint64_t elemBytes(Elem elem, uint64_t count) { return (count * elemBits(elem) + 7) / 8; }
+
+/// Lowest and highest value of an integer type (bool: 0 and 1).
+struct IntegerRange {
+  __int128 lowest, highest;
+};
+IntegerRange integerRange(Elem elem);
+
+} // namespace candela
+
+#endif
