@@ -4,12 +4,18 @@
 #include <bit>
 #include <charconv>
 
+#include "core/program/text_internal.h"
+
 namespace candela::program {
 
-namespace {
+uint64_t innerFactor(const std::vector<Layout::Step>& steps, size_t index) {
+  uint64_t product = 1;
+  for (size_t i = index + 1; i < steps.size(); ++i)
+    if (steps[i].dim == steps[index].dim)
+      product *= steps[i].factor;
+  return product;
+}
 
-/// Wraps instead of overflowing: dims of a text or an image may be anything before they were
-/// verified.
 std::vector<int64_t> rowMajorStrides(const std::vector<int64_t>& dims) {
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;)
@@ -17,8 +23,6 @@ std::vector<int64_t> rowMajorStrides(const std::vector<int64_t>& dims) {
         static_cast<int64_t>(static_cast<uint64_t>(strides[i]) * static_cast<uint64_t>(dims[i]));
   return strides;
 }
-
-} // namespace
 
 int64_t View::count() const {
   uint64_t count = 1;

@@ -34,9 +34,12 @@ Status verifySpaces(const Program& program) {
   if (program.spaces.empty())
     return badModel("no memory space is declared");
   CDL_TRY(verifyNames("space", program.spaces));
-  for (const Space& space : program.spaces)
+  for (const Space& space : program.spaces) {
+    if (space.capacityBytes > kMaxBytes)
+      return badModel("space '{}': {} bytes exceed {}", space.name, space.capacityBytes, kMaxBytes);
     if (!std::has_single_bit(space.alignment))
       return badModel("space '{}': alignment {} is no power of two", space.name, space.alignment);
+  }
   return Status::ok();
 }
 
@@ -391,7 +394,7 @@ bool fitsElem(uint64_t bits, Elem elem) {
   return elemBits(elem) == 64 || bits >> elemBits(elem) == 0;
 }
 
-Status verify(const Program& program) {
+Status verify(const Program& program, Suspect& suspect) {
   CDL_TRY(verifyName("program", program.name));
   CDL_TRY(verifyCounts(program));
   CDL_TRY(verifySpaces(program));
@@ -399,12 +402,21 @@ Status verify(const Program& program) {
   for (const Constant& constant : program.constants)
     CDL_TRY(verifyConstant(constant));
   CDL_TRY(verifyNames("buffer", program.buffers));
-  for (const Buffer& buffer : program.buffers)
+  for (suspect.buffer = 0; suspect.buffer < program.buffers.size(); ++suspect.buffer) {
+    const Buffer& buffer = program.buffers[suspect.buffer];
     CDL_TRY(verifyBuffer(program, buffer).context(fmt::format("buffer '{}'", buffer.name)));
+  }
+  suspect.buffer = kNone;
   CDL_TRY(verifyRegions(program));
-  for (uint32_t i = 0; i < program.instrs.size(); ++i)
-    CDL_TRY(verifyInstr(program, i).context(program.instrName(i)));
+  for (suspect.instr = 0; suspect.instr < program.instrs.size(); ++suspect.instr)
+    CDL_TRY(verifyInstr(program, suspect.instr).context(program.instrName(suspect.instr)));
+  suspect.instr = kNone;
   return Status::ok();
+}
+
+Status verify(const Program& program) {
+  Suspect suspect;
+  return verify(program, suspect);
 }
 
 } // namespace candela::program

@@ -7,7 +7,9 @@ namespace candela::program {
 bool unaryTakes(uint16_t fn, Elem elem) {
   if (isFloat(elem))
     return !isStorageOnly(elem);
-  return isInteger(elem) && !isStorageOnly(elem) && (fn == CDL_UNARY_NEG || fn == CDL_UNARY_ABS);
+  if (!isInteger(elem) || isStorageOnly(elem))
+    return false;
+  return fn == CDL_UNARY_ABS || (fn == CDL_UNARY_NEG && isSigned(elem));
 }
 
 bool binaryTakes(uint16_t fn, Elem elem) {
@@ -141,6 +143,8 @@ Status verifyStep(const Instr& instr, size_t index) {
     if (!indexed && operand.index)
       return badModel("index {} on an operand that has none", operand.index);
   }
+  if (constants == 1 && step.in.size() == 1)
+    return badModel("{} of a constant alone", kindName(step.kind));
   if (constants == 0 && step.imm)
     return badModel("an immediate without a constant operand");
   return verifyTypes(step);

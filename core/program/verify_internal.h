@@ -6,6 +6,12 @@
 /// The parts of verify(); none names the instruction, verify() puts that in front.
 namespace candela::program {
 
+/// What verify() was looking at when it failed: kNone, or an index.
+struct Suspect {
+  uint32_t buffer = kNone, instr = kNone;
+};
+Status verify(const Program& program, Suspect& suspect);
+
 /// Attributes that the kind takes, with types, counts and ranges.
 Status verifyAttrs(const Instr& instr);
 /// Shapes and element types as the kind asks. Views, attributes and the expr's indices were
