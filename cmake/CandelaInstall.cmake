@@ -1,0 +1,36 @@
+# What is installed: the tool, the headers of both public interfaces, the embedding library and the CMake package.
+# Included last by the root CMakeLists.txt. Plugins install themselves (candela_add_backend).
+
+include(CMakePackageConfigHelpers)
+set(CANDELA_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Candela)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/backend_api/include/candela DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT backend_api FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.inc")
+install(TARGETS candela_backend_api EXPORT Candela_backend_api COMPONENT backend_api)
+install(EXPORT Candela_backend_api NAMESPACE Candela:: DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT backend_api)
+
+if(TARGET candela_sdk)
+  set_target_properties(candela_sdk PROPERTIES EXPORT_NAME candela OUTPUT_NAME candela
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/candela DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    COMPONENT runtime FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  install(TARGETS candela_sdk EXPORT Candela_runtime
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT Candela_runtime NAMESPACE Candela:: DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT runtime)
+endif()
+
+if(TARGET candela)
+  set_target_properties(candela PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS candela RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+endif()
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/CandelaConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/cmake/CandelaConfig.cmake
+  INSTALL_DESTINATION ${CANDELA_CMAKE_DIR} PATH_VARS CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/CandelaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/cmake/CandelaConfig.cmake
+  ${PROJECT_BINARY_DIR}/cmake/CandelaConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/CandelaBackend.cmake
+  DESTINATION ${CANDELA_CMAKE_DIR} COMPONENT backend_api)

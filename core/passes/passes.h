@@ -1,0 +1,35 @@
+#ifndef CANDELA_CORE_PASSES_PASSES_H
+#define CANDELA_CORE_PASSES_PASSES_H
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/graph/graph.h"
+
+/// Graph -> Graph, no target known.
+namespace candela::passes {
+
+/// One line of passes.inc: PASS(name, function, "summary").
+struct PassInfo {
+  std::string_view name, summary;
+  /// Rewrites in place; returns how many rewrites it did. The graph verifies before and after.
+  Result<int> (*run)(graph::Graph& graph);
+};
+
+std::span<const PassInfo> allPasses();
+
+/// Runs the named passes in order, verifying after each. Failure: an unknown name, listing the known ones.
+Status runPasses(graph::Graph& graph, std::span<const std::string> names);
+
+/// The standard order, repeated until nothing changes (at most 8 rounds).
+Status optimize(graph::Graph& graph);
+
+/// `before` and `after` of each pass that changed something, for --print-ir-after-all.
+using PassObserver = std::function<void(std::string_view pass, const graph::Graph& after)>;
+Status optimize(graph::Graph& graph, const PassObserver& observe);
+
+} // namespace candela::passes
+
+#endif

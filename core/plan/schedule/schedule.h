@@ -1,0 +1,28 @@
+#ifndef CANDELA_CORE_PLAN_SCHEDULE_SCHEDULE_H
+#define CANDELA_CORE_PLAN_SCHEDULE_SCHEDULE_H
+
+#include "core/program/program.h"
+
+/// Order and memory of a Program. Knows addresses and waits, no target.
+namespace candela::plan {
+
+/// Which buffers and bytes two instructions share: true when b must stay behind a (write after read, read after write,
+/// write after write on overlapping bytes).
+bool dependsOn(const program::Program& program, uint32_t b, uint32_t a);
+
+/// Reorders instructions for less peak memory (loops and groups move as a whole), never worse than the order that came;
+/// removes dead stores to TEMP buffers and copies whose target can be their source. Waits are rebuilt as the direct
+/// dependences. The meaning is unchanged.
+Status schedule(program::Program& program);
+
+struct PlacementReport {
+  uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< of the default space
+};
+/// Gives every TEMP buffer its offset: lifetimes by instruction (a buffer that a loop touches lives through the whole
+/// loop), in-place sharing where an elementwise instruction's operand dies with it, plan/memory's best of six; the result is
+/// validated by plan/memory's validator and by the rule that no two live buffers overlap.
+Result<PlacementReport> place(program::Program& program);
+
+} // namespace candela::plan
+
+#endif

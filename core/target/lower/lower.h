@@ -1,0 +1,77 @@
+#ifndef CANDELA_CORE_TARGET_LOWER_LOWER_H
+#define CANDELA_CORE_TARGET_LOWER_LOWER_H
+
+#include "core/graph/graph.h"
+#include "core/target/target.h"
+
+namespace candela::target {
+
+/// What a node would be as one instruction of the target: nullopt when the op has none (a composite without an optional
+/// instruction, an alias). Elementwise ops, lowered forms, and composites with an optional kind (conv -> CONV2D,
+/// max_pool/average_pool -> POOL2D, softmax -> SOFTMAX) have one.
+std::optional<InstrDesc> describe(const graph::Node& node);
+
+struct LowerOptions {
+  bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of the 13 primitives
+};
+
+/// Replaces every node that the target does not take as it is by its decomposition, recursively, until each node is an
+/// alias or has an instruction that the target answers native or emulated. Failure: unsupported, naming the node and why.
+Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options = {});
+
+/// The builder that decompositions speak. Every method appends nodes before the one that is being lowered and carries its
+/// provenance. Shapes are exact. Constants are folded where that makes them smaller.
+class Lowering {
+public:
+  Lowering(graph::Graph& graph, graph::Node* at) : graph_(graph), at_(at) {}
+
+  using Value = graph::Value*;
+  // Elementwise; operands broadcast.
+  Value add(Value a, Value b) { return binary(graph::OpKind::Add, a, b); }
+  Value sub(Value a, Value b) { return binary(graph::OpKind::Sub, a, b); }
+  Value mul(Value a, Value b) { return binary(graph::OpKind::Mul, a, b); }
+  Value div(Value a, Value b) { return binary(graph::OpKind::Div, a, b); }
+  Value min(Value a, Value b) { return binary(graph::OpKind::Min, a, b); }
+  Value max(Value a, Value b) { return binary(graph::OpKind::Max, a, b); }
+  Value equal(Value a, Value b) { return binary(graph::OpKind::Equal, a, b); }
+  Value less(Value a, Value b) { return binary(graph::OpKind::Less, a, b); }
+  Value select(Value cond, Value a, Value b);
+  Value unary(graph::OpKind kind, Value x);
+  Value binary(graph::OpKind kind, Value a, Value b);
+  Value cast(Value x, Elem to); ///< x itself when it has that type
+  // Movement.
+  Value reshape(Value x, Shape shape); ///< x itself when it has that shape
+  Value affine(Value x, int64_t offset, Shape dims, std::vector<int64_t> strides);
+  Value transpose(Value x, const std::vector<int64_t>& perm); ///< x itself for the identity
+  Value broadcast(Value x, const Shape& shape);
+  /// x[n.., spatial..] with lo/hi of `bits` around it; x itself when all are 0.
+  Value pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, uint64_t bits);
+  Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets, std::vector<int64_t> steps, uint64_t bits, bool fill);
+  Value take(Value x3, Value index1, std::string mode = "clamp");
+  // Reductions over one axis of any tensor (kept as 1), and over a [o,r,i] form.
+  Value reduceAxis(Value x, int axis, const char* fn);
+  Value reduce3(Value x3, const char* fn);
+  Value matmul(Value a3, Value b3, Elem to);
+  // Constants. Floats are rounded to the type once.
+  Value scalar(Elem elem, double value);
+  Value constant(Tensor tensor);
+  Value node(graph::OpKind kind, std::vector<Value> operands, graph::Attrs attrs = {});
+
+  graph::Graph& graph() { return graph_; }
+  graph::Node* at() const { return at_; }
+
+private:
+  graph::Graph& graph_;
+  graph::Node* at_;
+};
+
+using Values = std::vector<graph::Value*>;
+// One per composite record of spec/ops/ (and for elementwise ops whose function is optional), in lower/ops/<family>.cpp:
+// values for the node's results. A missing one is a link error.
+#define CANDELA_OP(Kind, name) Result<Values> lower##Kind(Lowering& l, const graph::Node& node);
+CANDELA_COMPOSITES(CANDELA_OP)
+#undef CANDELA_OP
+
+} // namespace candela::target
+
+#endif

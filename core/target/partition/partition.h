@@ -1,0 +1,54 @@
+#ifndef CANDELA_CORE_TARGET_PARTITION_PARTITION_H
+#define CANDELA_CORE_TARGET_PARTITION_PARTITION_H
+
+#include <map>
+#include <set>
+
+#include "core/graph/graph.h"
+#include "core/target/lower/lower.h"
+#include "core/target/target.h"
+
+namespace candela::target {
+
+/// How a target would do a node, best first.
+enum class Verdict : uint8_t { claimed, lowersNative, lowersEmulated, no };
+
+struct Assessment {
+  Verdict verdict = Verdict::no;
+  double cost = 0;                   ///< roofline, to rank targets with the same verdict
+  uint16_t reason = CDL_REASON_NONE; ///< why it is not claimed
+  std::string detail;
+};
+
+/// Nodes that a target must not get again (late refusals): (index of the target, node's first result name).
+using Barred = std::set<std::pair<size_t, std::string>>;
+
+struct Part {
+  size_t target = 0;
+  std::vector<graph::Node*> nodes; ///< in the graph's order
+};
+
+struct Partitioning {
+  std::vector<Part> parts; ///< in an order that respects every dependency
+  std::map<const graph::Node*, size_t> targetOf;
+  std::map<const graph::Node*, std::vector<Assessment>> assessments; ///< per node, per target
+};
+
+struct PartitionOptions {
+  bool toPrimitives = false;
+};
+
+Assessment assess(const graph::Node& node, const Target& target, const PartitionOptions& options = {});
+
+/// Each node goes to the first target that claims it or lowers it natively, else to the first that emulates it; the last
+/// target must be the host. Neighbours on one target merge unless that made a cycle. Aliases follow their operand, constants their users.
+/// Failure: a node that no target takes, all of them listed.
+Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target* const> targets, const Barred& barred = {},
+                               const PartitionOptions& options = {});
+
+/// The part as a graph of its own. Inputs and outputs are the values that cross its border, under their names.
+Result<graph::Graph> extract(const graph::Graph& graph, const Part& part);
+
+} // namespace candela::target
+
+#endif

@@ -1,0 +1,88 @@
+#ifndef CANDELA_CORE_TARGET_TARGET_H
+#define CANDELA_CORE_TARGET_TARGET_H
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/support/tensor.h"
+
+/// What a backend declares, as data, and the evaluator that answers "supported?" from it. No vendor code runs here.
+namespace candela::target {
+
+enum class Support : uint8_t { none = CDL_SUPPORT_NONE, emulated = CDL_SUPPORT_EMULATED, native = CDL_SUPPORT_NATIVE };
+enum class OperandClass : uint8_t { dense = 1, broadcast = 2, rowStrided = 3, affine = 4 };
+
+/// The class of a view: dims and strides in elements.
+OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> strides);
+
+/// One operand or result of a question.
+struct OperandDesc {
+  Elem elem = Elem::none;
+  Shape dims;
+  OperandClass cls = OperandClass::dense;
+  bool isConstant = false;
+  uint16_t layout = 0;
+};
+
+/// "Can you do this instruction?" Operands first, then results. attrs: (CDL_ATTR_*, values); defaults are filled in by the
+/// evaluator from spec/primitives.toml where the question leaves them out.
+struct InstrDesc {
+  uint16_t kind = 0, fn = 0;
+  std::vector<OperandDesc> operands;
+  std::vector<std::pair<uint16_t, std::vector<int64_t>>> attrs;
+  uint64_t stepKinds = 0; ///< mask of 1 << kind of the steps of its expr; 0: none
+};
+
+struct Answer {
+  Support support = Support::none;
+  uint16_t reason = CDL_REASON_NONE; ///< CDL_REASON_* when none: of the row that came closest
+  std::string detail;                ///< "kernel x stride 33 > 32 (row 7)"
+  int row = -1;
+};
+
+/// A capability table, copied out of a plugin (or soft's own). Immutable, shared by threads.
+class Target {
+public:
+  /// Checks the table: ids, counts, atoms, profiles (BASE and one more), required rows of claimed profiles present.
+  /// `isHost`: the built-in soft executor, whose every row counts as host work.
+  static Result<Target> fromCapabilities(std::string name, const cdl_capabilities_t& capabilities, bool isHost);
+
+  const std::string& name() const { return name_; }
+  bool isHost() const { return isHost_; }
+  uint32_t profiles() const { return profiles_; }
+  bool claims(unsigned profile) const { return profiles_ >> profile & 1; }
+  uint32_t alignment() const { return alignment_; }
+  uint32_t engines() const { return engines_; }
+  uint32_t flags() const { return flags_; } ///< CDL_DEVICE_*
+
+  /// The best row's answer: native before emulated before none.
+  Answer query(const InstrDesc& desc) const;
+  /// True when some row has this kind (and fn, when not 0xffff), whatever the types.
+  bool hasKind(uint16_t kind, uint16_t fn = 0xffff) const;
+
+  struct Row {
+    cdl_row_t row;
+    std::vector<cdl_atom_t> atoms;
+  };
+  const std::vector<Row>& rows() const { return rows_; }
+  struct SpaceInfo {
+    std::string name;
+    cdl_space_t space;
+  };
+  const std::vector<SpaceInfo>& spaces() const { return spaces_; }
+
+private:
+  std::string name_;
+  bool isHost_ = false;
+  uint32_t profiles_ = 0, alignment_ = 64, engines_ = 1, flags_ = 0;
+  std::vector<Row> rows_;
+  std::vector<SpaceInfo> spaces_;
+};
+
+/// A rough price of an instruction, for ranking only: bytes moved plus arithmetic, in nanoseconds of a nominal device.
+double rooflineCost(const InstrDesc& desc);
+
+} // namespace candela::target
+
+#endif

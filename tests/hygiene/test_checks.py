@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Each check passes on a clean tree and fails, with file, line and rule, on a tree with one violation."""
+
+import contextlib
+import importlib
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+CLEAN = {
+    "README.md": "# Title\n\nSee [the core](core/graph/README.md#the-graph) and [this](#title).\n",
+    "core/graph/README.md": "# The graph\n",
+    "core/graph/graph.h": '#include <vector>\n#include "core/support/status.h"\n',
+    "core/graph/CMakeLists.txt": "candela_add_room(graph SOURCES graph.cpp DEPS Candela::support)\n",
+    "core/graph/graph.cpp": '#include "graph.h"\n',
+    "core/support/README.md": "# Support\n",
+    "core/support/status.h": "#include <candela/cdl.h>\n#include <fmt/format.h>\n",
+    "core/support/CMakeLists.txt": "candela_add_room(support SOURCES status.cpp DEPS Candela::backend_api)\n",
+    "core/import/README.md": "# Import\n",
+    "core/import/import.cpp": '#include "core/graph/graph.h"\n#include "core/import/onnx_io/io.h"\n',
+    "core/import/onnx_io/io.h": "#pragma once\n",
+    "core/import/onnx_io/io.cpp": '#include "io.h"\n#include <onnx/onnx.pb.h>\n#include <sys/mman.h>\n',
+    "core/soft/README.md": "# Soft\n",
+    "core/soft/soft.cpp": "#include <candela/numerics.h>\n#include <stdint.h>\n",
+    "backend_api/include/candela/cdl.h": "#include <stdint.h>\n",
+    "backend_api/include/candela/numerics.h": "#include <math.h>\n",
+    "backends/cpu/README.md": "# CPU\n",
+    "backends/cpu/jit.cpp": "#include <llvm/IR/Module.h>\n#include <candela/cdl.h>\n",
+    "tools/candela/main.cpp": '#include "CLI/CLI.hpp"\n#include "core/graph/graph.h"\n',
+    "tools/candela-gen/candela_gen.py": "import sys\nsys.exit(0 if sys.argv[1:] == ['--check'] else 2)\n",
+}
+
+
+class CheckTest(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(prefix="candela_hygiene_")
+        self.addCleanup(shutil.rmtree, self.root)
+        self.write(CLEAN)
+
+    def write(self, files):
+        for path, text in files.items():
+            full = os.path.join(self.root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(text)
+
+    def run_(self, check, *arguments):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            status = importlib.import_module(f"check_{check}").main(["--root", self.root, *arguments])
+        return status, out.getvalue()
+
+    def clean(self, check):
+        status, out = self.run_(check)
+        self.assertEqual((status, "clean" in out), (0, True), out)
+
+    def broken(self, check, files, *expected):
+        self.write(files)
+        status, out = self.run_(check)
+        self.assertEqual(status, 1, out)
+        for text in expected:
+            self.assertIn(text, out)
+        self.assertEqual(sum("] " in line and line.count(": [") for line in out.splitlines()), len(expected), out)
+
+
+class Includes(CheckTest):
+    def test_clean(self):
+        self.clean("includes")
+
+    def testUpwards(self):
+        self.broken("includes", {"core/support/text.cpp": '#include <string>\n#include "core/graph/graph.h"\n'},
+                    "core/support/text.cpp:2: [include] room 'support' may not include 'core/graph/graph.h' of room 'graph'")
+
+    def testRelativePathIsNoWayAround(self):
+        self.broken("includes", {"core/support/text.cpp": '#include "../graph/graph.h"\n'},
+                    "core/support/text.cpp:1: [include]")
+
+    def testHeaderThatDoesNotExistYet(self):
+        self.broken("includes", {"core/soft/a.cpp": '#include "core/program/program.h"\n'},
+                    "core/soft/a.cpp:1: [include] room 'soft' may not include")
+
+    def testBackendNeverSeesCore(self):
+        self.broken("includes", {"backends/cpu/a.cpp": '\n\n#include "core/support/status.h"\n'},
+                    "backends/cpu/a.cpp:3: [include] room 'backend'")
+
+    def testBackendNeverSeesAnother(self):
+        self.broken("includes", {"backends/opencl/a.cpp": '#include "backends/cpu/jit.h"\n', "backends/cpu/jit.h": ""},
+                    "backends/opencl/a.cpp:1: [include]")
+
+    def testSimulatorFromBackend(self):
+        self.broken("includes", {"backends/npu_sim/a.cpp": '#include "simulator/timing/t.h"\n#include "simulator/func/f.h"\n'},
+                    "backends/npu_sim/a.cpp:2: [include]")
+
+    def testPlanMemoryKnowsNoProgram(self):
+        self.broken("includes", {"core/plan/memory/a.h": '#include "core/program/program.h"\n'},
+                    "core/plan/memory/a.h:1: [include] room 'plan/memory'")
+
+    def testPipelineNeverSeesConform(self):
+        self.broken("includes", {"core/pipeline/a.h": '#include "core/conform/suite.h"\n'},
+                    "core/pipeline/a.h:1: [include] room 'pipeline'")
+
+    def testThirdParty(self):
+        for party, header, place in [("LLVM", "llvm/IR/Module.h", "core/graph"), ("SystemC", "systemc", "simulator/func"),
+                                     ("ONNX", "onnx/onnx_pb.h", "core/import"), ("protobuf", "google/protobuf/arena.h", "core/graph"),
+                                     ("CLI11", "CLI/CLI.hpp", "core/support"), ("OpenCL", "CL/cl.h", "backends/cpu"),
+                                     ("GoogleTest", "gtest/gtest.h", "core/graph")]:
+            with self.subTest(party):
+                path = f"{place}/third.cpp"
+                self.broken("includes", {path: f"// text\n#include <{header}>\n"}, f"{path}:2: [third_party] {party}")
+                os.remove(os.path.join(self.root, path))
+
+    def testThirdPartyThroughAHeader(self):
+        self.broken("includes", {"core/import/onnx_io/io.h": "#include <onnx/onnx.pb.h>\n"},
+                    "core/import/import.cpp:2: [third_party] 'core/import/onnx_io/io.h' reaches ONNX")
+
+    def testOracleSharesNoArithmetic(self):
+        self.broken("includes", {"core/reference/add.cpp": "#include <candela/numerics.h>\n"},
+                    "core/reference/add.cpp:1: [header] 'candela/numerics.h' is only for")
+
+    def testOracleSharesNoArithmeticThroughAHeader(self):
+        self.broken("includes", {"backend_api/include/candela/cdl.h": "#include <candela/numerics.h>\n",
+                                 "core/reference/add.cpp": '#include "core/graph/graph.h"\n'},
+                    "core/reference/add.cpp:1: [header] 'core/graph/graph.h' reaches backend_api/include/candela/numerics.h")
+
+    def testUnknownDependency(self):
+        self.broken("includes", {"core/graph/a.cpp": "#include <boost/any.hpp>\n"}, "core/graph/a.cpp:1: [unknown]")
+
+    def testComputedInclude(self):
+        self.broken("includes", {"core/graph/a.cpp": "#include TABLE\n"}, "core/graph/a.cpp:1: [unknown]")
+
+    def testFileInNoRoom(self):
+        self.broken("includes", {"core/stray.cpp": "\n"}, "core/stray.cpp:1: [room]")
+
+    def testLink(self):
+        self.broken("includes", {"core/support/CMakeLists.txt": "#\ncandela_add_room(support\n  SOURCES status.cpp\n"
+                                 "  DEPS candela_graph)\n"},
+                    "core/support/CMakeLists.txt:2: [link] room 'support' may not depend on 'candela_graph'")
+
+
+class Docs(CheckTest):
+    def test_clean(self):
+        self.clean("docs")
+
+    def testMissingReadme(self):
+        os.remove(os.path.join(self.root, "core/soft/README.md"))
+        self.broken("docs", {}, "core/soft/README.md:1: [readme]")
+
+    def testDeadLink(self):
+        self.broken("docs", {"docs/a.md": "# A\n\n[x](../core/nowhere.md)\n"}, "docs/a.md:3: [link] '../core/nowhere.md'")
+
+    def testDeadAnchor(self):
+        self.broken("docs", {"docs/a.md": "[x](../README.md#nothing)\n"}, "docs/a.md:1: [link] '../README.md#nothing'")
+
+    def testCodeIsNoLink(self):
+        self.write({"docs/a.md": "`[x](nowhere)`\n```\n[x](nowhere)\n```\n"})
+        self.clean("docs")
+
+    def testWords(self):
+        for name, text in [("docs/a.md", "\nsee #" + "12\n"), ("core/graph/a.cpp", "\n// TO" + "DO\n"),
+                           ("scripts/run", "\ncd /ro" + "ot/x\n"), ("docs/b.md", "\nan ag" + "ent\n")]:
+            with self.subTest(name):
+                self.broken("docs", {name: text}, f"{name}:2: [word]")
+                os.remove(os.path.join(self.root, name))
+
+
+class Size(CheckTest):
+    def test_clean(self):
+        self.clean("size")
+
+    def testCoreTooBig(self):
+        self.broken("size", {"core/graph/big.cpp": "int x;\n" * 20001}, "core:1: [size]")
+
+    def testWhatDoesNotCount(self):
+        self.write({"core/graph/a.cpp": "// comment\n\n/* two\n lines */\n" * 20001,
+                    "core/graph/b.inc": "// Generated by candela-gen\n" + "X\n" * 20001,
+                    "tests/unit/a.cpp": "int x;\n" * 20001})
+        self.clean("size")
+
+    def testGeneratorTooBig(self):
+        self.broken("size", {"tools/candela-gen/more.py": "x = 1\n" * 1501}, "tools/candela-gen:1: [size]")
+
+
+class Drift(CheckTest):
+    def test_clean(self):
+        self.clean("drift")
+
+    def testDrift(self):
+        self.broken("drift", {"tools/candela-gen/candela_gen.py": "import sys\nprint('core/a.inc:7: differs')\nsys.exit(1)\n"},
+                    "candela_gen.py:1: [drift]")
+
+    def testMissing(self):
+        os.remove(os.path.join(self.root, "tools/candela-gen/candela_gen.py"))
+        self.broken("drift", {}, "candela_gen.py:1: [drift] the generator is missing")
+
+
+class Labels(CheckTest):
+    def labels(self, *labelled):
+        tests = "".join(f"add_test(t{i} true)\nset_tests_properties(t{i} PROPERTIES LABELS \"{l}\")\n"
+                        for i, l in enumerate(labelled))
+        self.write({"build/CTestTestfile.cmake": tests + "add_test(bare true)\n" * ("" in labelled)})
+        return self.run_("labels", os.path.join(self.root, "build"))
+
+    def testClean(self):
+        self.assertEqual(self.labels("quick", "full;sanitize", "nightly")[0], 0)
+
+    def testBroken(self):
+        for labels, message in [("sanitize", "[labels] 't1' has none of"), ("quick;full", "[labels] 't1' has more than one")]:
+            with self.subTest(labels):
+                status, out = self.labels("quick", labels)
+                self.assertEqual(status, 1, out)
+                self.assertIn(message, out)
+
+    def testNone(self):
+        status, out = self.labels("quick", "")
+        self.assertEqual(status, 1, out)
+        self.assertIn("'bare' has none of", out)
+
+
+class Symbols(CheckTest):
+    def build(self, name, code):
+        path = os.path.join(self.root, name)
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-x", "c", "-", "-o", path], input=code.encode(), check=True)
+        return path
+
+    def testClean(self):
+        status, out = self.run_("symbols", self.build("liba.so", "int cdl_backend_query(void) { return 0; }"),
+                                self.build("libnpu_sim.so", "int cdl_backend_query, sc_main;"))
+        self.assertEqual(status, 0, out)
+
+    def testBroken(self):
+        for code, message in [("int cdl_backend_query, leak;", "exports 'leak'"),
+                              ("static int x; int* get(void);", "does not export 'cdl_backend_query'")]:
+            with self.subTest(message):
+                status, out = self.run_("symbols", self.build("liba.so", code))
+                self.assertEqual(status, 1)
+                self.assertIn("liba.so:1: [symbols] " + message, out)
+
+    def testNotALibrary(self):
+        path = os.path.join(self.root, "README.md")
+        status, out = self.run_("symbols", path)
+        self.assertEqual(status, 1)
+        self.assertIn("cannot be read", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
