@@ -28,7 +28,7 @@ struct candela_model {
 
 namespace {
 
-static_assert(CANDELA_BAD_MODEL == CDL_BAD_MODEL && CANDELA_F32 == CDL_F32 && CANDELA_BOOL == CDL_BOOL);
+static_assert(int(CANDELA_BAD_MODEL) == int(CDL_BAD_MODEL) && int(CANDELA_BOOL) == int(CDL_BOOL));
 
 candela_status_t report(const Status& status, char* error, size_t size) {
   if (error && size) {
