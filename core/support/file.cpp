@@ -34,23 +34,26 @@ Result<Bytes> mapFile(const std::string& path) {
 }
 
 Status writeFile(const std::string& path, const void* data, uint64_t size) {
-  const std::string temporary = fmt::format("{}.tmp{}", path, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  return writeFile(path, [&](std::FILE* file) { return size == 0 || std::fwrite(data, 1, size, file) == size; });
+}
+
+Status writeFile(const std::string& path, const std::function<bool(std::FILE*)>& write) {
+  // A device or a pipe is written in place; there is nothing to preserve.
+  struct stat info;
+  const bool special = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+  const std::string target = special ? path : fmt::format("{}.tmp{}", path, getpid());
+  std::FILE* file = std::fopen(target.c_str(), "wb");
   if (!file) return failure(Code::io, "{}: cannot write: {}", path, std::strerror(errno));
-  const bool written = size == 0 || std::fwrite(data, 1, size, file) == size;
-  const int writeError = errno;
+  errno = 0;
+  const bool written = write(file) && std::fflush(file) == 0;
+  int reason = errno;
   const bool closed = std::fclose(file) == 0;
-  if (!written || !closed) {
-    const int reason = written ? errno : writeError;
-    std::remove(temporary.c_str());
-    return failure(Code::io, "{}: cannot write {} bytes: {}", path, size, std::strerror(reason));
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    std::remove(temporary.c_str());
-    return failure(Code::io, "{}: cannot write: {}", path, std::strerror(reason));
-  }
-  return Status::ok();
+  if (written && !closed) reason = errno;
+  const bool done = written && closed && (special || std::rename(target.c_str(), path.c_str()) == 0);
+  if (done) return Status::ok();
+  if (written && closed) reason = errno;
+  if (!special) std::remove(target.c_str());
+  return failure(Code::io, "{}: cannot write: {}", path, std::strerror(reason ? reason : EIO));
 }
 
 } // namespace candela

@@ -1,6 +1,8 @@
 #ifndef CANDELA_CORE_SUPPORT_FILE_H
 #define CANDELA_CORE_SUPPORT_FILE_H
 
+#include <cstdio>
+#include <functional>
 #include <string>
 
 #include "core/support/tensor.h"
@@ -13,6 +15,8 @@ Result<Bytes> mapFile(const std::string& path);
 /// Writes beside the target and renames, so that an old file survives a full disk. Failure: io with the path and the
 /// system's reason.
 Status writeFile(const std::string& path, const void* data, uint64_t size);
+/// The same with a function that writes; it returns false, with errno set, when that failed.
+Status writeFile(const std::string& path, const std::function<bool(std::FILE*)>& write);
 
 /// NumPy's .npy, versions 1 to 3, C or Fortran order, little-endian. Failure: bad_model naming the file.
 Result<Tensor> readNpy(const std::string& path);

@@ -1,0 +1,83 @@
+#ifndef CANDELA_CORE_RUNTIME_BUNDLE_BUNDLE_H
+#define CANDELA_CORE_RUNTIME_BUNDLE_BUNDLE_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/support/hash.h"
+#include "core/support/tensor.h"
+
+/// What is stored and deployed: steps, constants, Programs and the executables that backends made of them (.cdb).
+namespace candela::runtime {
+
+inline constexpr uint32_t kNoConstant = UINT32_MAX;
+
+/// A tensor that crosses a partition's border, with the model's own name where it has one.
+struct BundleValue {
+  std::string name;
+  Elem elem = Elem::none;
+  Shape dims;
+  uint32_t constant = kNoConstant; ///< its content, when nothing computes it
+};
+
+enum class StepKind : uint8_t { run = 0, soft = 1, copy = 2 };
+
+struct BundleStep {
+  StepKind kind = StepKind::run;
+  uint32_t partition = 0;                ///< run, soft
+  std::vector<uint32_t> inputs, outputs; ///< values, in the order of the Program's bound buffers
+};
+
+struct BundleConstant {
+  Hash hash{};
+  Bytes bytes;
+};
+
+/// One Program for one backend.
+struct BundlePartition {
+  std::string backend; ///< empty: soft
+  std::string backendVersion;
+  std::map<std::string, std::string> options;
+  Bytes image;                     ///< the flat image of cdl.h
+  std::vector<uint32_t> constants; ///< per image constant from 1: index into the bundle's, or kNoConstant for a splat
+  Bytes executable;                ///< the backend's own blob; may be empty
+};
+
+/// Where a node of the model went, for reports.
+struct NodePlacement {
+  enum class Class : uint8_t { native = 0, emulated = 1, host = 2 };
+  std::string node, op, on, why;
+  Class cls = Class::host;
+  uint64_t macs = 0; ///< multiply-accumulates per run
+};
+
+struct Bundle {
+  std::string model;
+  uint64_t modelNodes = 0, parameters = 0;
+  std::vector<BundleValue> values;
+  std::vector<uint32_t> inputs, outputs;
+  std::vector<BundleConstant> constants;
+  std::vector<BundlePartition> partitions;
+  std::vector<BundleStep> steps;
+  std::vector<NodePlacement> placement;
+  uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
+
+  /// Shares equal contents; returns the index.
+  uint32_t addConstant(const Hash& hash, const Bytes& bytes);
+};
+
+/// Writes through a temporary file. Failure: io.
+Status saveBundle(const Bundle& bundle, const std::string& path);
+/// Maps the file; constants and images share it. Every length, index and image is checked. Failure: bad_model naming the
+/// file, or incompatible for another version.
+Result<Bundle> loadBundle(const std::string& path);
+/// True when the file begins like a bundle.
+bool isBundle(const std::string& path);
+
+/// Indices, images and shapes fit together.
+Status verifyBundle(const Bundle& bundle);
+
+} // namespace candela::runtime
+
+#endif

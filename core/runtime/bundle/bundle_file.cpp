@@ -1,0 +1,204 @@
+#include <bundle.pb.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/runtime/bundle/bundle.h"
+#include "core/support/file.h"
+
+// The file: a header, the manifest (protobuf), then payloads, each at a multiple of 64 so that it can be used where it
+// is mapped. The header's hash covers the manifest; every payload's own hash stands in the manifest or in its image.
+namespace candela::runtime {
+namespace {
+
+struct FileHeader {
+  char magic[4];
+  uint16_t major, minor;
+  uint64_t manifestBytes, payloadOffset;
+  uint8_t hash[32];
+};
+constexpr char kMagic[4] = {'C', 'D', 'L', 'B'};
+constexpr uint16_t kMajor = 0, kMinor = 1;
+
+uint64_t align64(uint64_t x) { return (x + 63) / 64 * 64; }
+
+/// Payloads in file order, and where they go.
+class PayloadWriter {
+public:
+  void add(bundle::Blob* blob, const Bytes& bytes) {
+    blob->set_offset(end_);
+    blob->set_size(bytes.size());
+    pieces_.push_back(bytes);
+    end_ = align64(end_ + bytes.size());
+  }
+  bool write(std::FILE* file) const {
+    static const char kZero[64] = {};
+    for (const Bytes& piece : pieces_) {
+      const uint64_t padding = align64(piece.size()) - piece.size();
+      if (piece.size() && std::fwrite(piece.data(), 1, piece.size(), file) != piece.size()) return false;
+      if (padding && std::fwrite(kZero, 1, padding, file) != padding) return false;
+    }
+    return true;
+  }
+
+private:
+  std::vector<Bytes> pieces_;
+  uint64_t end_ = 0;
+};
+
+void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
+  out.set_model(in.model);
+  out.set_model_nodes(in.modelNodes);
+  out.set_parameters(in.parameters);
+  out.set_arena_bytes(in.arenaBytes);
+  out.set_max_live_bytes(in.maxLiveBytes);
+  for (const BundleValue& value : in.values) {
+    bundle::Value* v = out.add_values();
+    v->set_name(value.name);
+    v->set_elem(static_cast<uint32_t>(value.elem));
+    for (int64_t dim : value.dims) v->add_dims(dim);
+    v->set_constant(value.constant + 1); // kNoConstant wraps to 0
+  }
+  for (uint32_t v : in.inputs) out.add_inputs(v);
+  for (uint32_t v : in.outputs) out.add_outputs(v);
+  for (const BundleConstant& constant : in.constants) {
+    bundle::Constant* c = out.add_constants();
+    c->set_hash(constant.hash.data(), constant.hash.size());
+    payloads.add(c->mutable_data(), constant.bytes);
+  }
+  for (const BundlePartition& partition : in.partitions) {
+    bundle::Partition* p = out.add_partitions();
+    p->set_backend(partition.backend);
+    p->set_backend_version(partition.backendVersion);
+    for (const auto& [key, value] : partition.options) (*p->mutable_options())[key] = value;
+    for (uint32_t c : partition.constants) p->add_constants(c + 1);
+    payloads.add(p->mutable_image(), partition.image);
+    payloads.add(p->mutable_executable(), partition.executable);
+  }
+  for (const BundleStep& step : in.steps) {
+    bundle::Step* s = out.add_steps();
+    s->set_kind(static_cast<uint32_t>(step.kind));
+    s->set_partition(step.partition);
+    for (uint32_t v : step.inputs) s->add_inputs(v);
+    for (uint32_t v : step.outputs) s->add_outputs(v);
+  }
+  for (const NodePlacement& node : in.placement) {
+    bundle::Placement* p = out.add_placement();
+    p->set_node(node.node);
+    p->set_op(node.op);
+    p->set_on(node.on);
+    p->set_why(node.why);
+    p->set_placement_class(static_cast<uint32_t>(node.cls));
+    p->set_macs(node.macs);
+  }
+}
+
+Result<Bytes> take(const Bytes& payloads, const bundle::Blob& blob) {
+  if (blob.offset() > payloads.size() || blob.size() > payloads.size() - blob.offset())
+    return badModel("payload of {} bytes at {} leaves the file", blob.size(), blob.offset());
+  return payloads.slice(blob.offset(), blob.size());
+}
+
+Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
+  Bundle out;
+  out.model = in.model();
+  out.modelNodes = in.model_nodes();
+  out.parameters = in.parameters();
+  out.arenaBytes = in.arena_bytes();
+  out.maxLiveBytes = in.max_live_bytes();
+  for (const bundle::Value& v : in.values()) {
+    if (!isValidElem(v.elem())) return badModel("value {} has unknown element type {}", v.name(), v.elem());
+    out.values.push_back({v.name(), static_cast<Elem>(v.elem()), Shape(v.dims().begin(), v.dims().end()), v.constant() - 1});
+  }
+  out.inputs.assign(in.inputs().begin(), in.inputs().end());
+  out.outputs.assign(in.outputs().begin(), in.outputs().end());
+  for (const bundle::Constant& c : in.constants()) {
+    BundleConstant constant;
+    if (c.hash().size() != constant.hash.size()) return badModel("a constant's hash has {} bytes", c.hash().size());
+    std::memcpy(constant.hash.data(), c.hash().data(), constant.hash.size());
+    CDL_ASSIGN(constant.bytes, take(payloads, c.data()));
+    if (sha256(constant.bytes.data(), constant.bytes.size()) != constant.hash)
+      return badModel("a constant of {} bytes does not have its hash {}", constant.bytes.size(), hashText(constant.hash));
+    out.constants.push_back(std::move(constant));
+  }
+  for (const bundle::Partition& p : in.partitions()) {
+    BundlePartition partition;
+    partition.backend = p.backend();
+    partition.backendVersion = p.backend_version();
+    partition.options.insert(p.options().begin(), p.options().end());
+    for (uint32_t c : p.constants()) partition.constants.push_back(c - 1);
+    CDL_ASSIGN(partition.image, take(payloads, p.image()));
+    CDL_ASSIGN(partition.executable, take(payloads, p.executable()));
+    out.partitions.push_back(std::move(partition));
+  }
+  for (const bundle::Step& s : in.steps()) {
+    if (s.kind() > static_cast<uint32_t>(StepKind::copy)) return badModel("unknown step kind {}", s.kind());
+    out.steps.push_back({static_cast<StepKind>(s.kind()), s.partition(), {s.inputs().begin(), s.inputs().end()},
+                         {s.outputs().begin(), s.outputs().end()}});
+  }
+  for (const bundle::Placement& p : in.placement()) {
+    if (p.placement_class() > 2) return badModel("unknown placement class {}", p.placement_class());
+    out.placement.push_back(
+        {p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()), p.macs()});
+  }
+  return out;
+}
+
+} // namespace
+
+bool isBundle(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) return false;
+  char magic[4] = {};
+  const bool same = std::fread(magic, 1, 4, file) == 4 && std::memcmp(magic, kMagic, 4) == 0;
+  std::fclose(file);
+  return same;
+}
+
+Status saveBundle(const Bundle& bundle, const std::string& path) {
+  bundle::Manifest manifest;
+  PayloadWriter payloads;
+  fill(manifest, payloads, bundle);
+  const std::string text = manifest.SerializeAsString();
+  FileHeader header{};
+  std::memcpy(header.magic, kMagic, 4);
+  header.major = kMajor;
+  header.minor = kMinor;
+  header.manifestBytes = text.size();
+  header.payloadOffset = align64(sizeof(header) + text.size());
+  const Hash hash = sha256(text.data(), text.size());
+  std::memcpy(header.hash, hash.data(), hash.size());
+  const std::string gap(header.payloadOffset - sizeof(header) - text.size(), '\0');
+  return writeFile(path, [&](std::FILE* file) {
+    return std::fwrite(&header, sizeof(header), 1, file) == 1 &&
+           (text.empty() || std::fwrite(text.data(), text.size(), 1, file) == 1) &&
+           (gap.empty() || std::fwrite(gap.data(), gap.size(), 1, file) == 1) && payloads.write(file);
+  });
+}
+
+Result<Bundle> loadBundle(const std::string& path) {
+  CDL_ASSIGN(Bytes file, mapFile(path));
+  FileHeader header{};
+  if (file.size() < sizeof(header) || std::memcmp(file.data(), kMagic, 4) != 0) return badModel("{}: not a bundle", path);
+  std::memcpy(&header, file.data(), sizeof(header));
+  if (header.major != kMajor || header.minor != kMinor)
+    return failure(Code::incompatible, "{}: bundle version {}.{}, this program reads {}.{}", path, header.major,
+                   header.minor, kMajor, kMinor);
+  if (header.payloadOffset > file.size() || header.payloadOffset % 64 || header.payloadOffset < sizeof(header) ||
+      header.manifestBytes > header.payloadOffset - sizeof(header) || header.manifestBytes > INT32_MAX)
+    return badModel("{}: truncated bundle", path);
+  const std::byte* text = file.data() + sizeof(header);
+  const Hash hash = sha256(text, header.manifestBytes);
+  if (std::memcmp(hash.data(), header.hash, hash.size()) != 0) return badModel("{}: damaged bundle", path);
+  bundle::Manifest manifest;
+  if (!manifest.ParseFromArray(text, static_cast<int>(header.manifestBytes)))
+    return badModel("{}: malformed manifest", path);
+  auto bundle = read(manifest, file.slice(header.payloadOffset, file.size() - header.payloadOffset));
+  if (!bundle) return bundle.status().context(path);
+  if (Status status = verifyBundle(*bundle); !status) return status.context(path);
+  return bundle;
+}
+
+} // namespace candela::runtime

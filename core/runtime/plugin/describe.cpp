@@ -1,0 +1,47 @@
+#include "core/runtime/plugin/plugin.h"
+
+namespace candela::runtime {
+namespace {
+
+target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view) {
+  target::OperandDesc operand;
+  operand.elem = static_cast<Elem>(view.elem);
+  operand.dims.assign(view.dims, view.dims + view.rank);
+  operand.cls = target::classify(operand.dims, {view.strides, view.rank});
+  operand.isConstant = cdl_get_buffer(image, view.buffer)->role == CDL_ROLE_CONSTANT;
+  operand.layout = view.layout;
+  return operand;
+}
+
+} // namespace
+
+target::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
+  const cdl_instr_t* instr = cdl_get_instr(image, index);
+  target::InstrDesc desc;
+  desc.kind = instr->kind;
+  desc.fn = instr->fn;
+  uint32_t inputs = instr->inputs;
+  if (instr->expr) {
+    const cdl_expr_t* expr = cdl_get_expr(image, instr->expr);
+    uint32_t exprViews = 0;
+    for (uint32_t i = 0; i < expr->steps; ++i) {
+      const cdl_step_t* step = cdl_get_step(image, expr->first_step + i);
+      desc.stepKinds |= uint64_t(1) << step->kind;
+      for (uint32_t k = 0; k < step->operands; ++k)
+        if (step->in[k].source == CDL_FROM_VIEW) exprViews |= uint32_t(1) << std::min<uint32_t>(step->in[k].index, 31);
+    }
+    // An epilogue's own views are no operands of the row.
+    if (instr->kind != CDL_KIND_ELEMENTWISE)
+      while (inputs > 0 && inputs <= 32 && (exprViews >> (inputs - 1) & 1)) --inputs;
+  }
+  for (uint32_t i = 0; i < inputs; ++i) desc.operands.push_back(describe(image, *cdl_get_input(image, instr, i)));
+  for (uint32_t i = 0; i < instr->outputs; ++i)
+    desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i)));
+  for (uint32_t i = 0; i < instr->attrs; ++i) {
+    const cdl_attr_t* attr = cdl_get_attr(image, instr->first_attr + i);
+    desc.attrs.emplace_back(attr->id, std::vector<int64_t>(attr->values, attr->values + attr->count));
+  }
+  return desc;
+}
+
+} // namespace candela::runtime

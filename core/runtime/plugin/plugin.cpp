@@ -1,0 +1,257 @@
+#include "core/runtime/plugin/plugin.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/support/hash.h"
+
+namespace candela::runtime {
+namespace {
+
+// The oldest plugin whose table this host reads.
+constexpr uint16_t kMinPluginMajor = 0, kMinPluginMinor = 1;
+
+bool olderThan(uint16_t major, uint16_t minor, uint16_t thanMajor, uint16_t thanMinor) {
+  return major != thanMajor ? major < thanMajor : minor < thanMinor;
+}
+
+void logToStderr(void*, int level, const char* text) {
+  if (level >= 2) std::fprintf(stderr, "%s\n", text);
+}
+
+const cdl_host_t& host() {
+  static const cdl_host_t kHost = [] {
+    cdl_host_t host{};
+    host.header = CDL_HEADER(cdl_host_t);
+    host.log = logToStderr;
+    return host;
+  }();
+  return kHost;
+}
+
+bool isName(const char* text) {
+  if (!text || !*text) return false;
+  for (; *text; ++text)
+    if (!((*text >= 'a' && *text <= 'z') || (*text >= '0' && *text <= '9') || *text == '_')) return false;
+  return true;
+}
+
+/// What must hold of a table before anything of it is used.
+Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
+  const auto incompatible = [&](const std::string& what) {
+    return Status(Code::incompatible, fmt::format("{}: {}", origin, what));
+  };
+  const cdl_header_t& header = table.header;
+  if (header.struct_size < offsetof(cdl_plugin_t, device_open))
+    return incompatible(fmt::format("plugin table of {} bytes is too short, expected at least {}", header.struct_size,
+                                    offsetof(cdl_plugin_t, device_open)));
+  if (olderThan(CDL_ABI_MAJOR, CDL_ABI_MINOR, table.min_host_major, table.min_host_minor))
+    return incompatible(fmt::format("plugin needs host ABI {}.{} or newer, this host has {}.{}", table.min_host_major,
+                                    table.min_host_minor, CDL_ABI_MAJOR, CDL_ABI_MINOR));
+  if (header.major != CDL_ABI_MAJOR || olderThan(header.major, header.minor, kMinPluginMajor, kMinPluginMinor))
+    return incompatible(fmt::format("plugin was built against ABI {}.{}, this host takes {}.{} to {}.x", header.major,
+                                    header.minor, kMinPluginMajor, kMinPluginMinor, CDL_ABI_MAJOR));
+  if (!isName(table.name)) return incompatible("plugin has no name of [a-z0-9_]");
+  if (!table.version) return incompatible("plugin has no version");
+  const std::pair<const char*, bool> required[] = {
+      {"device_open", table.device_open},       {"device_close", table.device_close},
+      {"device_capabilities", table.device_capabilities}, {"memory_create", table.memory_create},
+      {"memory_destroy", table.memory_destroy}, {"queue_create", table.queue_create},
+      {"queue_destroy", table.queue_destroy},   {"queue_write", table.queue_write},
+      {"queue_read", table.queue_read},         {"queue_copy", table.queue_copy},
+      {"queue_signal", table.queue_signal},     {"queue_wait", table.queue_wait},
+      {"run or compile", table.run || table.compile}};
+  for (const auto& [slot, present] : required)
+    if (!present) return incompatible(fmt::format("required slot {} is null", slot));
+  if (table.compile && (!table.executable_destroy || !table.execute))
+    return incompatible("compile needs executable_destroy and execute");
+  if (table.option_count && !table.options) return incompatible("options are null");
+  return Status::ok();
+}
+
+} // namespace
+
+Status ErrorBuffer::status(cdl_code_t code, const std::string& who) const {
+  if (code == CDL_OK) return Status::ok();
+  const std::string text(text_, strnlen(text_, sizeof(text_)));
+  const Code known = code <= CDL_MISMATCH ? static_cast<Code>(code) : Code::internal;
+  std::string message = fmt::format("{}: {}", who, text.empty() ? codeName(known) : text.c_str());
+  if (error_.vendor_code) message += fmt::format(" (code {})", error_.vendor_code);
+  return {known, std::move(message)};
+}
+
+Result<std::shared_ptr<Plugin>> Plugin::fromQuery(cdl_backend_query_fn query, const std::string& origin) {
+  std::shared_ptr<Plugin> plugin(new Plugin);
+  plugin->origin_ = origin;
+  plugin->table_.header = CDL_HEADER(cdl_plugin_t);
+  ErrorBuffer error;
+  if (const cdl_code_t code = query(&host(), &plugin->table_, error.get()); code != CDL_OK)
+    return error.status(code, origin);
+  // A plugin that knows a longer table has filled no more than the host's size; one that knows a shorter one left the
+  // rest null.
+  if (plugin->table_.header.struct_size < sizeof(cdl_plugin_t)) {
+    auto* bytes = reinterpret_cast<char*>(&plugin->table_);
+    std::memset(bytes + plugin->table_.header.struct_size, 0, sizeof(cdl_plugin_t) - plugin->table_.header.struct_size);
+  }
+  CDL_TRY(checkTable(plugin->table_, origin));
+  return plugin;
+}
+
+Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
+  // Never closed: threads, thread-local destructors and static objects of a vendor's runtime outlive any handle.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = dlerror();
+    return failure(Code::not_found, "{}: cannot load the plugin: {}", path, reason ? reason : "unknown reason");
+  }
+  void* symbol = dlsym(library, CDL_BACKEND_QUERY_SYMBOL);
+  if (!symbol)
+    return failure(Code::incompatible, "{}: not a backend plugin: it does not export {}", path, CDL_BACKEND_QUERY_SYMBOL);
+  return fromQuery(reinterpret_cast<cdl_backend_query_fn>(symbol), path);
+}
+
+std::vector<cdl_option_schema_t> Plugin::options() const {
+  return {table_.options, table_.options + table_.option_count};
+}
+
+namespace {
+
+Status checkOption(const Plugin& plugin, const std::string& name, const std::string& value) {
+  std::string known;
+  for (const cdl_option_schema_t& option : plugin.options()) {
+    if (name != option.name) {
+      known += (known.empty() ? "" : ", ") + std::string(option.name);
+      continue;
+    }
+    const std::string values = option.values ? option.values : "string";
+    if (values == "string") return Status::ok();
+    char* end = nullptr;
+    if (values == "int") {
+      (void)std::strtoll(value.c_str(), &end, 10);
+      if (!value.empty() && !*end) return Status::ok();
+    } else if (values == "float") {
+      (void)std::strtod(value.c_str(), &end);
+      if (!value.empty() && !*end) return Status::ok();
+    } else if (("|" + values + "|").find("|" + value + "|") != std::string::npos && !value.empty()) {
+      return Status::ok();
+    }
+    return badArgument("{}: option {}={}: expected {}", plugin.name(), name, value, values);
+  }
+  return badArgument("{}: unknown option {}; it has {}", plugin.name(), name, known.empty() ? "none" : known);
+}
+
+} // namespace
+
+Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& options) {
+  if (index >= table_.device_count)
+    return badArgument("{}: device {} of {} does not exist", name(), index, table_.device_count);
+  std::vector<cdl_option_t> list;
+  for (const auto& [key, value] : options) {
+    CDL_TRY(checkOption(*this, key, value));
+    list.push_back({key.c_str(), value.c_str()});
+  }
+  std::shared_ptr<Device> device(new Device(shared_from_this()));
+  device->options_ = options;
+  ErrorBuffer error;
+  const cdl_code_t code =
+      table_.device_open(&host(), index, list.data(), static_cast<uint32_t>(list.size()), &device->handle_, error.get());
+  if (code != CDL_OK) {
+    device->handle_ = nullptr;
+    return error.status(code, name());
+  }
+  if (!device->handle_) return failure(Code::internal, "{}: device_open succeeded without a device", name());
+  const cdl_capabilities_t* capabilities = table_.device_capabilities(device->handle_);
+  if (!capabilities) return failure(Code::internal, "{}: device_capabilities gave nothing", name());
+  CDL_ASSIGN(device->target_, target::Target::fromCapabilities(name(), *capabilities, false));
+  return device;
+}
+
+Device::~Device() {
+  if (handle_) table().device_close(handle_);
+}
+
+std::string Device::name() const {
+  const char* name = table().device_name ? table().device_name(handle_) : nullptr;
+  return name ? name : plugin_->name();
+}
+
+Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t bytes, uint64_t alignment) {
+  std::shared_ptr<DeviceMemory> memory(new DeviceMemory(shared_from_this()));
+  memory->size_ = bytes;
+  ErrorBuffer error;
+  // A zero-sized buffer is still an address to bind.
+  const cdl_code_t code = table().memory_create(handle_, space, bytes ? bytes : 1, alignment, &memory->handle_, error.get());
+  if (code != CDL_OK) {
+    memory->handle_ = nullptr;
+    return error.status(code, plugin_->name());
+  }
+  if (table().memory_map) {
+    void* pointer = nullptr;
+    if (table().memory_map(handle_, memory->handle_, 0, bytes ? bytes : 1, &pointer, error.get()) == CDL_OK)
+      memory->mapped_ = pointer;
+  }
+  return memory;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (!handle_) return;
+  const cdl_plugin_t& table = device_->table();
+  if (mapped_ && table.memory_unmap) (void)table.memory_unmap(device_->handle(), handle_, mapped_, nullptr);
+  table.memory_destroy(device_->handle(), handle_);
+}
+
+Result<std::shared_ptr<Queue>> Device::createQueue() {
+  std::shared_ptr<Queue> queue(new Queue(shared_from_this()));
+  ErrorBuffer error;
+  if (const cdl_code_t code = table().queue_create(handle_, &queue->handle_, error.get()); code != CDL_OK) {
+    queue->handle_ = nullptr;
+    return error.status(code, plugin_->name());
+  }
+  return queue;
+}
+
+Queue::~Queue() {
+  if (handle_) device_->table().queue_destroy(device_->handle(), handle_);
+}
+
+Status Queue::write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes) {
+  if (!bytes) return Status::ok();
+  ErrorBuffer error;
+  return error.status(device_->table().queue_write(handle_, to.handle(), offset, from, bytes, error.get()), "queue_write");
+}
+
+Status Queue::read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes) {
+  if (!bytes) return Status::ok();
+  ErrorBuffer error;
+  return error.status(device_->table().queue_read(handle_, from.handle(), offset, to, bytes, error.get()), "queue_read");
+}
+
+Status Queue::wait(uint64_t value) {
+  ErrorBuffer error;
+  return error.status(device_->table().queue_wait(handle_, value, UINT64_MAX, error.get()), "queue_wait");
+}
+
+Status Queue::drain() {
+  ErrorBuffer error;
+  const uint64_t value = next();
+  CDL_TRY(error.status(device_->table().queue_signal(handle_, value, error.get()), "queue_signal"));
+  return wait(value);
+}
+
+Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes) {
+  const Hash hash = sha256(bytes.data(), bytes.size());
+  const std::string key(reinterpret_cast<const char*>(hash.data()), hash.size());
+  const std::lock_guard lock(mutex_);
+  if (auto known = uploads_[key].lock()) return known;
+  CDL_ASSIGN(std::shared_ptr<DeviceMemory> memory, allocate(0, bytes.size(), std::max<uint64_t>(64, target_->alignment())));
+  CDL_ASSIGN(std::shared_ptr<Queue> queue, createQueue());
+  CDL_TRY(queue->write(*memory, 0, bytes.data(), bytes.size()));
+  CDL_TRY(queue->drain());
+  uploads_[key] = memory;
+  return memory;
+}
+
+} // namespace candela::runtime

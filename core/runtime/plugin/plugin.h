@@ -1,0 +1,142 @@
+#ifndef CANDELA_CORE_RUNTIME_PLUGIN_PLUGIN_H
+#define CANDELA_CORE_RUNTIME_PLUGIN_PLUGIN_H
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/target/target.h"
+
+/// Backends behind the C ABI: finding, negotiating, and objects that free themselves. Nothing here knows an IR.
+namespace candela::runtime {
+
+class Device;
+using Options = std::map<std::string, std::string>;
+
+/// A backend whose table was negotiated. Shared libraries are never closed.
+class Plugin : public std::enable_shared_from_this<Plugin> {
+public:
+  /// A shared library. Failure: not_found, or incompatible with both version numbers, naming the file.
+  static Result<std::shared_ptr<Plugin>> load(const std::string& path);
+  /// A backend that is linked in. `origin` names it in messages.
+  static Result<std::shared_ptr<Plugin>> fromQuery(cdl_backend_query_fn query, const std::string& origin);
+
+  const std::string& origin() const { return origin_; }
+  std::string name() const { return table_.name; }
+  std::string version() const { return table_.version; }
+  std::string description() const { return table_.description ? table_.description : ""; }
+  uint32_t deviceCount() const { return table_.device_count; }
+  std::vector<cdl_option_schema_t> options() const;
+  const cdl_plugin_t& table() const { return table_; }
+
+  /// Opens a device after its options were checked against the schema, and its capability table too.
+  Result<std::shared_ptr<Device>> open(uint32_t index, const Options& options);
+
+private:
+  Plugin() = default;
+  std::string origin_;
+  cdl_plugin_t table_{};
+};
+
+/// Registers a backend of this process, for embedding and for debuggers. Any thread, before it is looked up.
+void registerStatic(const std::string& name, cdl_backend_query_fn query);
+
+/// A name (static registration first, then libcandela_NAME.so on the plugin path) or a path with a slash or ".so".
+/// The plugin path: $CANDELA_PLUGIN_PATH (colons), then lib/candela beside the program's folder and beside this library.
+Result<std::shared_ptr<Plugin>> findPlugin(const std::string& nameOrPath);
+/// Names or paths of everything that findPlugin would find, sorted; files that do not load are left in.
+std::vector<std::string> listPlugins();
+
+/// Memory of a device, freed with the last reference.
+class DeviceMemory {
+public:
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  cdl_memory_t* handle() const { return handle_; }
+  uint64_t size() const { return size_; }
+  /// The host's address, or null when the device cannot map.
+  void* mapped() const { return mapped_; }
+
+private:
+  friend class Device;
+  DeviceMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  std::shared_ptr<Device> device_;
+  cdl_memory_t* handle_ = nullptr;
+  void* mapped_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+class Queue {
+public:
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  cdl_queue_t* handle() const { return handle_; }
+  Status write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes);
+  Status read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes);
+  /// Waits until everything submitted so far is done.
+  Status drain();
+  /// The next value of the timeline.
+  uint64_t next() { return ++value_; }
+  Status wait(uint64_t value);
+
+private:
+  friend class Device;
+  Queue(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  std::shared_ptr<Device> device_;
+  cdl_queue_t* handle_ = nullptr;
+  uint64_t value_ = 0;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+public:
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Plugin& plugin() const { return *plugin_; }
+  const cdl_plugin_t& table() const { return plugin_->table(); }
+  cdl_device_t* handle() const { return handle_; }
+  const target::Target& target() const { return *target_; }
+  const Options& options() const { return options_; }
+  std::string name() const;
+  /// True when the plugin compiles whole programs (door 2); else it runs instructions (door 1).
+  bool compiles() const { return table().compile != nullptr; }
+
+  Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes, uint64_t alignment);
+  Result<std::shared_ptr<Queue>> createQueue();
+  /// The device's copy of these bytes, uploaded once per device and kept while somebody uses it.
+  Result<std::shared_ptr<DeviceMemory>> upload(const Bytes& bytes);
+
+private:
+  friend class Plugin;
+  explicit Device(std::shared_ptr<Plugin> plugin) : plugin_(std::move(plugin)) {}
+  std::shared_ptr<Plugin> plugin_;
+  cdl_device_t* handle_ = nullptr;
+  std::optional<target::Target> target_;
+  Options options_;
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<DeviceMemory>> uploads_; ///< by content hash
+};
+
+/// A cdl_error_t with room for a message, and the Status that it makes.
+class ErrorBuffer {
+public:
+  cdl_error_t* get() { return &error_; }
+  Status status(cdl_code_t code, const std::string& who) const;
+
+private:
+  char text_[1024] = "";
+  cdl_error_t error_{text_, sizeof(text_), 0};
+};
+
+/// The question that a target is asked about an instruction of a checked image.
+target::InstrDesc describe(const cdl_image_t* image, uint32_t instr);
+
+} // namespace candela::runtime
+
+#endif

@@ -1,0 +1,136 @@
+/// The embedding API for C++17: owning types over candela.h. Failures throw candela::sdk::Error.
+#ifndef CANDELA_CANDELA_HPP
+#define CANDELA_CANDELA_HPP
+
+#include <candela/candela.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace candela::sdk {
+
+class Error : public std::runtime_error {
+public:
+  Error(candela_status_t status, const std::string& message) : std::runtime_error(message), status_(status) {}
+  candela_status_t status() const { return status_; }
+
+private:
+  candela_status_t status_;
+};
+
+/// An input or output of a model.
+struct Port {
+  std::string name;
+  candela_elem_t elem;
+  std::vector<int64_t> dims;
+  uint64_t bytes;
+};
+
+/// How to compile. Everything has a default.
+struct Options {
+  std::string backends = "soft";
+  std::vector<std::string> dims, shapes, options;
+  bool requireNative = false, toPrimitives = false, keepValues = false;
+  void (*progress)(void* context, const char* stage, double fraction) = nullptr;
+  void* progressContext = nullptr;
+};
+
+/// A compiled model. Movable; run() from any number of threads.
+class Model {
+public:
+  /// Compiles a .onnx or .cdl file.
+  static Model compile(const std::string& path, const Options& options = {}) {
+    const auto list = [](const std::vector<std::string>& in) {
+      std::vector<const char*> out;
+      for (const std::string& text : in) out.push_back(text.c_str());
+      out.push_back(nullptr);
+      return out;
+    };
+    const auto dims = list(options.dims), shapes = list(options.shapes), keyed = list(options.options);
+    candela_options_t c = CANDELA_OPTIONS_INIT;
+    c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
+              (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
+              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0);
+    c.backends = options.backends.c_str();
+    c.dims = dims.data();
+    c.shapes = shapes.data();
+    c.options = keyed.data();
+    c.progress = options.progress;
+    c.progress_context = options.progressContext;
+    return make([&](candela_model_t** model, char* error, size_t size) {
+      return candela_compile(path.c_str(), &c, model, error, size);
+    });
+  }
+
+  /// Loads a bundle.
+  static Model load(const std::string& path) {
+    return make([&](candela_model_t** model, char* error, size_t size) {
+      return candela_load(path.c_str(), model, error, size);
+    });
+  }
+
+  void save(const std::string& path) const {
+    check([&](char* error, size_t size) { return candela_save(model_.get(), path.c_str(), error, size); });
+  }
+
+  std::vector<Port> inputs() const { return ports(candela_input_count, candela_input); }
+  std::vector<Port> outputs() const { return ports(candela_output_count, candela_output); }
+
+  /// Runs once; inputs and outputs as candela_run wants them.
+  void run(const std::vector<candela_tensor_t>& inputs, std::vector<candela_tensor_t>& outputs) const {
+    check([&](char* error, size_t size) {
+      return candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()), outputs.data(),
+                         static_cast<uint32_t>(outputs.size()), error, size);
+    });
+  }
+
+  std::string reportJson() const { return candela_report_json(model_.get()); }
+  std::string traceJson() const { return text(candela_trace_json(model_.get())); }
+  static std::string backendsJson(const std::vector<std::string>& paths = {}) {
+    std::vector<const char*> list;
+    for (const std::string& path : paths) list.push_back(path.c_str());
+    list.push_back(nullptr);
+    return text(candela_backends_json(list.data()));
+  }
+
+private:
+  struct Free {
+    void operator()(candela_model_t* model) const { candela_free(model); }
+  };
+  explicit Model(candela_model_t* model) : model_(model) {}
+
+  template <typename F> static void check(F&& call) {
+    // Long enough for a list of every unsupported node of a large model.
+    std::vector<char> error(1 << 16, '\0');
+    const candela_status_t status = call(error.data(), error.size());
+    if (status != CANDELA_OK) throw Error(status, error.data());
+  }
+  template <typename F> static Model make(F&& call) {
+    candela_model_t* model = nullptr;
+    check([&](char* error, size_t size) { return call(&model, error, size); });
+    return Model(model);
+  }
+  static std::string text(char* c) {
+    const std::string copy = c ? c : "";
+    candela_free_text(c);
+    return copy;
+  }
+  template <typename Count, typename Get> std::vector<Port> ports(Count count, Get get) const {
+    std::vector<Port> ports;
+    for (uint32_t i = 0, n = count(model_.get()); i < n; ++i) {
+      candela_tensor_t t{};
+      const char* name = get(model_.get(), i, &t);
+      ports.push_back({name, t.elem, std::vector<int64_t>(t.dims, t.dims + t.rank), t.bytes});
+    }
+    return ports;
+  }
+
+  std::unique_ptr<candela_model_t, Free> model_;
+};
+
+} // namespace candela::sdk
+
+#endif
