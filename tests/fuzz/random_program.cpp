@@ -489,7 +489,7 @@ private:
     if (isInteger(t.a) && rng_.chance(40)) {
       i.inputs.push_back(rng_.chance(50) ? in(t.a, {}) : in(t.a, {1}));
       if (rng_.chance(50))
-        i.inputs.push_back(in(t.b, {rng_.chance(50) ? 1 : channels}));
+        i.inputs.push_back(in(t.b, {rng_.chance(50) ? 1 : std::max<int64_t>(channels, 1)}));
     }
     if (rng_.chance(25)) {
       i.attrs.push_back(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
