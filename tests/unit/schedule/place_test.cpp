@@ -47,8 +47,9 @@ TEST(Place, KeepsNumbersInOneArena) {
     Program program = testing::ProgramMaker(seed).make(24);
     const auto inputs = inputsOf(seed);
     const auto expected = reference::interpret(program, inputs, {.inPlaceArena = false});
-    if (seed % 2)
+    if (seed % 2) {
       ASSERT_TRUE(plan::schedule(program).isOk());
+    }
     uint64_t separate = 0;
     for (const auto& buffer : program.buffers)
       separate += buffer.role == Role::temp ? buffer.bytes : 0;
