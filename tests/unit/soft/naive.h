@@ -182,6 +182,9 @@ public:
           value = (value & (sign | ((uint64_t{1} << e.manBits) - 1))) |
                   (((one >> e.manBits) - 2 + random() % 5) << e.manBits);
       }
+      // Quiet NaNs only: what a function makes of a signalling one is nobody's promise.
+      if (e.kind == 0 && std::isnan(decode(elem_, value)))
+        value |= uint64_t{1} << (e.manBits - 1);
       setBits(i, value);
     }
   }
@@ -204,7 +207,7 @@ inline bool near(int elem, Real got, Real exact, Real ulps) {
     return std::fabs(exact) + ulps * ulpAt(elem, limit) > limit &&
            std::signbit(got) == std::signbit(exact);
   const Real reach = std::min(std::fabs(exact), limit);
-  return std::fabs(got - exact) <= ulps * ulpAt(elem, reach) * (1 + 1e-4L);
+  return std::fabs(got - exact) <= ulps * ulpAt(elem, reach) * (1 + 1e-3L);
 }
 
 } // namespace candela::testing

@@ -175,7 +175,7 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
 }
 
 #define CDL_LAW_FNS(T, N)                                                                          \
-  T (*const fns[])                                                                                 \
+  T(*const fns[])                                                                                  \
   (T, T) = {cdl_add_##N, cdl_sub_##N, cdl_mul_##N, cdl_div_##N, cdl_rem_##N,                       \
             cdl_shl_##N, cdl_shr_##N, cdl_min_##N, cdl_max_##N}
 #define CDL_LAW_TEST(NAME, ELEM, T, N)                                                             \
