@@ -274,7 +274,7 @@ bool constantToTheRight(Node* node) {
 bool broadcastsTo(const Node& node, size_t changed, const Shape& with, const Shape& result) {
   std::optional<Shape> shape = Shape{};
   for (size_t i = 0; shape && i < node.operands().size(); ++i)
-    shape = broadcastShapes(*shape, i == changed ? with : node.operand(i)->type.shape());
+    shape = graph::broadcastShapes(*shape, i == changed ? with : node.operand(i)->type.shape());
   return shape == result;
 }
 
