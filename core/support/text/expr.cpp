@@ -1,0 +1,356 @@
+#include "core/support/text/expr.h"
+
+#include <map>
+
+#include "core/support/text/lexer.h"
+#include "core/support/text/literal.h"
+
+namespace candela::text {
+namespace {
+
+struct FnName {
+  std::string_view kind, name;
+  uint16_t fn;
+};
+constexpr FnName kFns[] = {
+#define CANDELA_FN(kind, name, id, optional) {#kind, #name, id},
+    CDL_FNS(CANDELA_FN)
+#undef CANDELA_FN
+};
+
+std::string_view kindName(uint16_t kind) {
+  switch (kind) {
+  case CDL_KIND_UNARY:
+    return "unary";
+  case CDL_KIND_BINARY:
+    return "binary";
+  case CDL_KIND_COMPARE:
+    return "compare";
+  case CDL_KIND_CONVERT:
+    return "convert";
+  default:
+    return "select";
+  }
+}
+
+std::optional<uint16_t> findFn(uint16_t kind, std::string_view name) {
+  for (const FnName& fn : kFns)
+    if (fn.kind == kindName(kind) && fn.name == name)
+      return fn.fn;
+  return std::nullopt;
+}
+
+std::string_view fnName(uint16_t kind, uint16_t fn) {
+  for (const FnName& record : kFns)
+    if (record.kind == kindName(kind) && record.fn == fn)
+      return record.name;
+  return "unknown";
+}
+
+size_t argCount(uint16_t kind) {
+  return kind == CDL_KIND_SELECT ? 3 : kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE ? 2 : 1;
+}
+
+/// The function that a name stands for, without operands.
+std::optional<ExprStep> parseFn(std::string_view name) {
+  ExprStep step;
+  if (name == "select") {
+    step.kind = CDL_KIND_SELECT;
+    return step;
+  }
+  for (const uint16_t kind : {CDL_KIND_UNARY, CDL_KIND_BINARY, CDL_KIND_COMPARE}) {
+    if (const auto fn = findFn(kind, name)) {
+      step.kind = kind;
+      step.fn = *fn;
+      return step;
+    }
+  }
+  if (!name.starts_with("convert_"))
+    return std::nullopt;
+  name.remove_prefix(8);
+  step.kind = CDL_KIND_CONVERT;
+  if (name.ends_with("_saturate")) {
+    step.saturate = true;
+    name.remove_suffix(9);
+  }
+  if (const size_t mode = name.find('_'); mode != std::string_view::npos) {
+    const auto fn = findFn(CDL_KIND_CONVERT, name.substr(mode + 1));
+    if (!fn)
+      return std::nullopt;
+    step.fn = *fn;
+    name = name.substr(0, mode);
+  }
+  const auto elem = parseElem(name);
+  if (!elem)
+    return std::nullopt;
+  step.to = *elem;
+  return step;
+}
+
+/// v12 -> 12.
+std::optional<uint16_t> parseView(std::string_view name) {
+  if (name.size() < 2 || name.size() > 5 || name[0] != 'v')
+    return std::nullopt;
+  unsigned index = 0;
+  for (const char c : name.substr(1)) {
+    if (c < '0' || c > '9')
+      return std::nullopt;
+    index = index * 10 + static_cast<unsigned>(c - '0');
+  }
+  return static_cast<uint16_t>(index);
+}
+
+class Parser {
+public:
+  Parser(std::string_view text, Diagnostics& diagnostics) : in_(text, "", diagnostics) {}
+
+  ExprSteps parse() {
+    for (;;) {
+      if (in_.at(TokenKind::identifier) && in_.peek(1).is(TokenKind::punct, "=")) {
+        const Token name = in_.take();
+        in_.take();
+        if (named_.count(name.text) || name.text == "acc" || parseView(name.text))
+          in_.fail(name, fmt::format("'{}' is already something else", name.text));
+        const ExprArg value = call(0);
+        if (!in_.expect(";"))
+          return {};
+        named_[name.text] = value.index;
+        continue;
+      }
+      call(0);
+      const Token rest = in_.peek();
+      if (rest.kind != TokenKind::end)
+        in_.fail(rest, fmt::format("unexpected {}", rest.shown()));
+      return std::move(steps_);
+    }
+  }
+  bool failed() const { return in_.failed(); }
+
+private:
+  ExprArg argument(int depth) {
+    const Token token = in_.peek();
+    ExprArg arg;
+    if (token.kind == TokenKind::integer || token.kind == TokenKind::real) {
+      arg.source = ExprArg::Source::literal;
+    } else if (token.kind != TokenKind::identifier) {
+      in_.fail(token, fmt::format("expected an operand but found {}", token.shown()));
+      return arg;
+    } else if (in_.peek(1).is(TokenKind::punct, "(")) {
+      return call(depth);
+    } else if (token.text == "acc") {
+      arg.source = ExprArg::Source::acc;
+    } else if (const auto view = parseView(token.text)) {
+      arg.index = *view;
+    } else if (const auto step = named_.find(token.text); step != named_.end()) {
+      arg.source = ExprArg::Source::step;
+      arg.index = step->second;
+    } else if (token.text == "inf" || token.text == "nan" || token.text == "true" ||
+               token.text == "false") {
+      arg.source = ExprArg::Source::literal;
+    } else {
+      in_.fail(token, fmt::format("unknown operand '{}'", token.text));
+      return arg;
+    }
+    in_.take();
+    if (arg.source == ExprArg::Source::literal)
+      arg.literal = token.text;
+    return arg;
+  }
+
+  ExprArg call(int depth) {
+    ExprArg result{ExprArg::Source::step, 0, ""};
+    const Token name = in_.peek();
+    std::string text;
+    if (!in_.expect(TokenKind::identifier, "a function", text))
+      return result;
+    auto step = parseFn(text);
+    if (!step) {
+      in_.fail(name, fmt::format("unknown function '{}'", text));
+      return result;
+    }
+    // Every open call becomes a step, so the limit on steps bounds the recursion too.
+    if (depth >= CDL_MAX_STEPS) {
+      in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
+      return result;
+    }
+    if (!in_.expect("("))
+      return result;
+    do {
+      step->args.push_back(argument(depth + 1));
+    } while (in_.accept(",") && !in_.failed());
+    if (!in_.expect(")"))
+      return result;
+    if (step->args.size() != argCount(step->kind))
+      in_.fail(name, fmt::format("{} takes {} operands, not {}", text, argCount(step->kind),
+                                 step->args.size()));
+    if (steps_.size() >= CDL_MAX_STEPS)
+      in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
+    if (in_.failed())
+      return result;
+    result.index = static_cast<uint16_t>(steps_.size());
+    steps_.push_back(std::move(*step));
+    return result;
+  }
+
+  TokenStream in_;
+  ExprSteps steps_;
+  std::map<std::string, uint16_t, std::less<>> named_;
+};
+
+/// Whether reading the nested form gives the steps in the same order: each step but the last is
+/// used once, and operands stand right before their user.
+bool isTree(std::span<const ExprStep> steps) {
+  std::vector<size_t> stack;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto& args = steps[i].args;
+    for (size_t a = args.size(); a-- > 0;) {
+      if (args[a].source != ExprArg::Source::step)
+        continue;
+      if (stack.empty() || stack.back() != args[a].index)
+        return false;
+      stack.pop_back();
+    }
+    stack.push_back(i);
+  }
+  return stack.size() == 1;
+}
+
+std::string stepText(std::span<const ExprStep> steps, size_t index, bool nested) {
+  std::string out = exprFnName(steps[index]) + "(";
+  for (size_t a = 0; a < steps[index].args.size(); ++a) {
+    const ExprArg& arg = steps[index].args[a];
+    if (a)
+      out += ", ";
+    switch (arg.source) {
+    case ExprArg::Source::view:
+      out += fmt::format("v{}", arg.index);
+      break;
+    case ExprArg::Source::acc:
+      out += "acc";
+      break;
+    case ExprArg::Source::literal:
+      out += arg.literal;
+      break;
+    case ExprArg::Source::step:
+      out += nested ? stepText(steps, arg.index, true) : fmt::format("t{}", arg.index);
+      break;
+    }
+  }
+  return out + ")";
+}
+
+/// Whether the function has a meaning for operands of the type.
+bool hasMeaning(const ExprStep& step, Elem elem) {
+  const bool number = isFloat(elem) || isInteger(elem);
+  switch (step.kind) {
+  case CDL_KIND_UNARY:
+    if (step.fn == CDL_UNARY_ABS)
+      return number;
+    if (step.fn == CDL_UNARY_NEG)
+      return isFloat(elem) || isSigned(elem);
+    return isFloat(elem);
+  case CDL_KIND_BINARY:
+    switch (step.fn) {
+    case CDL_BINARY_AND:
+    case CDL_BINARY_OR:
+    case CDL_BINARY_XOR:
+      return !isFloat(elem);
+    case CDL_BINARY_SHL:
+    case CDL_BINARY_SHR:
+      return isInteger(elem);
+    default:
+      return number;
+    }
+  default:
+    return true;
+  }
+}
+
+} // namespace
+
+Result<ExprSteps> parseExpr(std::string_view text) {
+  Diagnostics diagnostics;
+  Parser parser(text, diagnostics);
+  ExprSteps steps = parser.parse();
+  if (!parser.failed())
+    return steps;
+  const Diagnostic& first = diagnostics.list().front();
+  return badModel("{} at character {}", first.message, first.location.column);
+}
+
+std::string exprFnName(const ExprStep& step) {
+  if (step.kind == CDL_KIND_SELECT)
+    return "select";
+  if (step.kind != CDL_KIND_CONVERT)
+    return std::string(fnName(step.kind, step.fn));
+  return fmt::format("convert_{}{}{}{}", elemName(step.to), step.fn ? "_" : "",
+                     step.fn ? fnName(step.kind, step.fn) : "", step.saturate ? "_saturate" : "");
+}
+
+std::string exprText(std::span<const ExprStep> steps) {
+  CDL_CHECK(!steps.empty());
+  if (isTree(steps))
+    return stepText(steps, steps.size() - 1, true);
+  std::string out;
+  for (size_t i = 0; i + 1 < steps.size(); ++i)
+    out += fmt::format("t{} = {}; ", i, stepText(steps, i, false));
+  return out + stepText(steps, steps.size() - 1, false);
+}
+
+Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views, Elem acc) {
+  ExprTypes types;
+  for (const ExprStep& step : steps) {
+    std::vector<Elem> args;
+    for (const ExprArg& arg : step.args) {
+      Elem elem = Elem::none;
+      if (arg.source == ExprArg::Source::view) {
+        if (arg.index >= views.size())
+          return badModel("v{} but only {} operands", arg.index, views.size());
+        elem = views[arg.index];
+      } else if (arg.source == ExprArg::Source::acc) {
+        if (acc == Elem::none)
+          return badModel("no accumulator here");
+        elem = acc;
+      } else if (arg.source == ExprArg::Source::step) {
+        if (arg.index >= types.steps.size())
+          return badModel("step {} is used before it is computed", arg.index);
+        elem = types.steps[arg.index];
+      }
+      args.push_back(elem);
+    }
+    const std::string name = exprFnName(step);
+    // The operands that must be of one type; a literal among them takes it.
+    const size_t first = step.kind == CDL_KIND_SELECT ? 1 : 0;
+    if (first && args[0] == Elem::none)
+      args[0] = Elem::bool_;
+    if (first && args[0] != Elem::bool_)
+      return badModel("select's condition is {}, not bool", elemName(args[0]));
+    Elem common = Elem::none;
+    for (size_t a = first; a < args.size(); ++a)
+      if (common == Elem::none)
+        common = args[a];
+    if (common == Elem::none)
+      return badModel("{} has only literals", name);
+    for (size_t a = first; a < args.size(); ++a) {
+      if (args[a] == Elem::none)
+        args[a] = common;
+      if (args[a] != common)
+        return badModel("{} of {} and {}", name, elemName(common), elemName(args[a]));
+    }
+    for (size_t a = 0; a < args.size(); ++a) {
+      if (step.args[a].source != ExprArg::Source::literal)
+        continue;
+      if (const auto bits = parseElement(args[a], step.args[a].literal); !bits)
+        return bits.status();
+    }
+    if (!hasMeaning(step, common))
+      return badModel("{} has no meaning for {}", name, elemName(common));
+    types.steps.push_back(step.kind == CDL_KIND_COMPARE   ? Elem::bool_
+                          : step.kind == CDL_KIND_CONVERT ? step.to
+                                                          : common);
+    types.args.push_back(std::move(args));
+  }
+  return types;
+}
+
+} // namespace candela::text

@@ -1,0 +1,90 @@
+#ifndef CANDELA_CORE_SUPPORT_TEXT_LEXER_H
+#define CANDELA_CORE_SUPPORT_TEXT_LEXER_H
+
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "core/support/diagnostic.h"
+
+/// What both IRs' text forms (.cdl) are made of.
+namespace candela::text {
+
+enum class TokenKind : uint8_t {
+  end,
+  identifier, ///< [A-Za-z_][A-Za-z0-9_.]*; inf and nan too
+  integer,    ///< -?[0-9]+ or 0x[0-9a-fA-F]+
+  real,       ///< with a '.' or an exponent, or -inf, -nan
+  string,     ///< "...", escapes resolved
+  value,      ///< %name or %"any name", without the %
+  symbol,     ///< @name or @"any name", without the @
+  punct,      ///< "->", "<=", else one character
+};
+
+struct Token {
+  TokenKind kind = TokenKind::end;
+  std::string text;
+  int line = 1, column = 1;
+  bool is(TokenKind k, std::string_view t) const { return kind == k && text == t; }
+  /// As it stands in a message: 'text', or "end of file".
+  std::string shown() const;
+};
+
+/// Cuts a text into tokens and holds the place in it. `//` comments to the end of the line. The
+/// first malformed token or failed expectation is recorded as a diagnostic; from then on failed()
+/// is true and every token is `end`, so a parser needs no check after each step to terminate. The
+/// text must outlive the stream.
+class TokenStream {
+public:
+  TokenStream(std::string_view source, std::string file, Diagnostics& diagnostics);
+
+  const Token& peek(size_t ahead = 0);
+  Token take();
+  bool at(TokenKind kind) { return peek().kind == kind; }
+  /// A punctuation mark or keyword.
+  bool at(std::string_view text);
+  /// Takes it when it is next.
+  bool accept(std::string_view text);
+  /// Takes it, or fails: "expected ')' but found 'x'".
+  bool expect(std::string_view text);
+  /// Takes a token of the kind into `text`, or fails with "expected <what> but found ...".
+  bool expect(TokenKind kind, std::string_view what, std::string& text);
+  /// An integer that fits int64.
+  bool expectInt(std::string_view what, int64_t& value);
+
+  bool failed() const { return failed_; }
+  /// Records an error and stops the stream.
+  void fail(const Token& at, std::string message);
+  /// Records an error about meaning; reading goes on.
+  void report(const Token& at, std::string message);
+  Location location(const Token& at) const { return {file_, at.line, at.column}; }
+  const std::string& file() const { return file_; }
+
+private:
+  Token next();
+  Token name(TokenKind kind);
+  Token number();
+  Token quotedString();
+  char current(size_t ahead = 0) const {
+    return place_ + ahead < source_.size() ? source_[place_ + ahead] : '\0';
+  }
+  void advance();
+
+  std::string_view source_;
+  std::string file_;
+  Diagnostics& diagnostics_;
+  size_t place_ = 0;
+  int line_ = 1, column_ = 1;
+  std::deque<Token> ahead_;
+  bool failed_ = false;
+};
+
+/// "text" with quotes, backslashes and control characters escaped; the lexer reads it back to the
+/// same bytes.
+std::string quoteText(std::string_view text);
+/// %name, or %"any name" when it is no identifier. `sigil` is '%' or '@'.
+std::string nameText(char sigil, std::string_view name);
+
+} // namespace candela::text
+
+#endif
