@@ -18,7 +18,8 @@ class Graph;
 class Node;
 
 /// The value of an attribute. Bool is an int of 0 or 1.
-using Attr = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
+using Attr =
+    std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
 using Attrs = std::map<std::string, Attr, std::less<>>;
 
 /// The ONNX nodes that something came from, in order of first mention.
@@ -67,7 +68,7 @@ public:
   std::vector<int64_t> intsAttr(std::string_view name) const;
   std::string stringAttr(std::string_view name) const;
   Elem elemAttr(std::string_view name) const;
-  /// As given or by default; nullptr when neither.
+  /// Whether it is given; a default does not count.
   bool hasAttr(std::string_view name) const { return attrs.find(name) != attrs.end(); }
 
   /// The name that the user knows: the first of provenance, else the first result's name.
@@ -98,7 +99,9 @@ public:
 
   const std::vector<Value*>& inputs() const { return inputs_; }
   const std::vector<Value*>& outputs() const { return outputs_; }
-  std::vector<std::string>& outputNames() { return outputNames_; } ///< the model's own names, same order
+  std::vector<std::string>& outputNames() {
+    return outputNames_;
+  } ///< the model's own names, same order
   const std::vector<std::string>& outputNames() const { return outputNames_; }
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   size_t nodeCount() const { return nodes_.size(); }
@@ -107,14 +110,18 @@ public:
   void addOutput(Value* value, std::string name);
   void setOutput(size_t i, Value* value) { outputs_[i] = value; }
 
-  /// Appends (or inserts before `before`) a node and infers its result types. On failure the graph is unchanged.
-  /// resultCount: how many of the record's results exist (trailing optional ones may be left out).
-  Result<Node*> addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs = {}, Provenance provenance = {},
-                        Node* before = nullptr, int resultCount = 1);
-  /// For parsers: result types are given, to be judged by the verifier.
-  Node* addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
-                         std::vector<TensorType> resultTypes, Node* before = nullptr);
-  Value* addConstant(Payload payload, TensorType type, Provenance provenance = {}, Node* before = nullptr);
+  /// Appends (or inserts before `before`) a node and infers its result types. On failure the graph
+  /// is unchanged. resultCount: how many of the record's results exist (trailing optional ones may
+  /// be left out).
+  Result<Node*> addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs = {},
+                        Provenance provenance = {}, Node* before = nullptr, int resultCount = 1);
+  /// For parsers: result types are given, to be judged by the verifier. Results without a name are
+  /// named after the node.
+  Node* addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs,
+                         Provenance provenance, std::vector<TensorType> resultTypes,
+                         Node* before = nullptr, const std::vector<std::string>& resultNames = {});
+  Value* addConstant(Payload payload, TensorType type, Provenance provenance = {},
+                     Node* before = nullptr);
   Value* addConstant(Tensor tensor, Provenance provenance = {}, Node* before = nullptr);
 
   /// Every use of `from`, graph outputs too, becomes `to`.
@@ -137,22 +144,25 @@ private:
   Value* newValue(std::string_view hint, TensorType type);
   std::list<std::unique_ptr<Node>> nodes_;
   std::map<const Node*, std::list<std::unique_ptr<Node>>::iterator> where_;
-  std::vector<std::unique_ptr<Value>> values_;
+  std::map<const Value*, std::unique_ptr<Value>> values_;
   std::map<std::string, Value*, std::less<>> byName_;
   std::map<std::string, int, std::less<>> nameCounters_;
   std::vector<Value*> inputs_, outputs_;
   std::vector<std::string> outputNames_;
 };
 
-/// Result types of a node with these operands and attributes, by the op's inference in graph/ops/. Checks arity,
-/// element types, attributes and constraints first. Failures name the op, the node and the constraint.
+/// A type for every result of the record, optional ones too, by the op's inference in graph/ops/.
+/// Checks arity, element types, attributes and constraints first. Failures name the op, the node
+/// and the constraint.
 Result<std::vector<TensorType>> inferTypes(const Node& node);
 
-/// Everything that must hold of a graph: order, arity, types as inference gives them, unique names, use lists.
+/// Everything that must hold of a graph: order, arity, types as inference gives them, unique names,
+/// use lists.
 Status verify(const Graph& graph);
 
-// One per record of spec/ops/, in graph/ops/<family>.cpp. Operands, types and attributes were checked against the
-// record; what is left are shapes and constraints. A missing one is a link error.
+// One per record of spec/ops/, in graph/ops/<family>.cpp. Operands, types and attributes were
+// checked against the record; what is left are shapes and constraints. A missing one is a link
+// error.
 #define CANDELA_OP(Kind, name) Result<std::vector<TensorType>> infer##Kind(const Node& node);
 CANDELA_OPS(CANDELA_OP)
 #undef CANDELA_OP

@@ -22,23 +22,23 @@ enum class AttrType : uint8_t { Int, Float, Ints, Floats, String, Elem, Bool };
 enum class Tolerance : uint8_t { Exact, Rounded, Function, Contraction, Composite };
 
 enum Trait : uint32_t {
-  kTraitElementwise = 1,    ///< one result element per operand element
-  kTraitBroadcast = 2,      ///< operands broadcast multidirectionally
+  kTraitElementwise = 1, ///< one result element per operand element
+  kTraitBroadcast = 2,   ///< operands broadcast multidirectionally
   kTraitCommutative = 4,
-  kTraitMovement = 8,       ///< moves elements, computes nothing
+  kTraitMovement = 8, ///< moves elements, computes nothing
   kTraitReductionLike = 16,
   kTraitRowLocal = 32,
-  kTraitContraction = 64,   ///< multiply-accumulate: counts MACs
+  kTraitContraction = 64, ///< multiply-accumulate: counts MACs
   kTraitWindow = 128,
-  kTraitAlias = 256,        ///< the result is the operand's bytes under another type
+  kTraitAlias = 256, ///< the result is the operand's bytes under another type
   kTraitComposite = 512,
-  kTraitPrimitive = 1024,   ///< one of the lowered forms that emit turns into instructions
+  kTraitPrimitive = 1024, ///< one of the lowered forms that emit turns into instructions
 };
 
 struct OperandInfo {
   std::string_view name, shape;
-  uint32_t elems;         ///< mask of 1 << Elem; 0 with `like`
-  std::string_view like;  ///< the operand that has the same element type
+  uint32_t elems;        ///< mask of 1 << Elem; 0 with `like`
+  std::string_view like; ///< the operand that has the same element type
   bool optional, variadic;
   bool accepts(Elem elem) const { return elems == 0 || (elems >> static_cast<unsigned>(elem) & 1); }
 };
@@ -58,7 +58,8 @@ struct OpInfo {
   OpKind kind;
   std::string_view name, family;
   int since;
-  std::string_view summary, source, onnx; ///< onnx: the operator that maps onto it one to one, or empty
+  std::string_view summary, source,
+      onnx; ///< onnx: the operator that maps onto it one to one, or empty
   std::span<const OperandInfo> operands, results;
   std::span<const AttrInfo> attrs;
   std::span<const ConstraintInfo> constraints;

@@ -18,7 +18,8 @@ struct Dim {
   friend bool operator==(const Dim&, const Dim&) = default;
 };
 
-/// Quantization of a use: real = scale * (stored - zero). axis < 0: per tensor, one scale and one zero point.
+/// Quantization of a use: real = scale * (stored - zero). axis < 0: per tensor, one scale and one
+/// zero point.
 struct Quant {
   int axis = -1;
   std::vector<float> scales;
@@ -26,8 +27,8 @@ struct Quant {
   friend bool operator==(const Quant&, const Quant&) = default;
 };
 
-/// A physical layout: ordered (logical dim, factor), outer to inner; factor 0 is what the inner factors of that dim
-/// leave over. Empty: row-major. pad: content of what rounding up adds.
+/// A physical layout: ordered (logical dim, factor), outer to inner; factor 0 is what the inner
+/// factors of that dim leave over. Empty: row-major. pad: content of what rounding up adds.
 struct Layout {
   enum class Pad : uint8_t { undefined, zero, zeroPoint };
   struct Step {

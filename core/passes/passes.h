@@ -20,7 +20,8 @@ struct PassInfo {
 
 std::span<const PassInfo> allPasses();
 
-/// Runs the named passes in order, verifying after each. Failure: an unknown name, listing the known ones.
+/// Runs the named passes in order, verifying after each. Failure: an unknown name, listing the
+/// known ones.
 Status runPasses(graph::Graph& graph, std::span<const std::string> names);
 
 /// The standard order, repeated until nothing changes (at most 8 rounds).

@@ -7,9 +7,9 @@
 
 #include "core/support/payload.h"
 
-/// The low-level IR: instructions on addressed memory. This form is for building and rewriting; image.h turns it into
-/// the flat image that crosses the ABI and back, text.h into `.cdl` and back. Indices count from 0 here; the image and
-/// the text of waits say so where they differ.
+/// The low-level IR: instructions on addressed memory. This form is for building and rewriting;
+/// image.h turns it into the flat image that crosses the ABI and back, text.h into `.cdl` and back.
+/// Indices count from 0 here; the image and the text of waits say so where they differ.
 namespace candela::program {
 
 inline constexpr uint32_t kNone = UINT32_MAX;
@@ -24,7 +24,8 @@ struct Space {
 
 enum class Role : uint8_t { temp, input, output, inout, state, constant };
 
-/// A border around the content of a buffer, in elements per dim, that holds `fill` whenever the content is read.
+/// A border around the content of a buffer, in elements per dim, that holds `fill` whenever the
+/// content is read.
 struct Halo {
   Elem elem = Elem::none;
   std::vector<uint32_t> lo, hi;
@@ -59,7 +60,8 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// Part of a buffer, in elements: index i lies at offset + sum(i[d] * strides[d]) + sum(ivStrides[l] * loop value l).
+/// Part of a buffer, in elements: index i lies at offset + sum(i[d] * strides[d]) +
+/// sum(ivStrides[l] * loop value l).
 struct View {
   uint32_t buffer = kNone;
   Elem elem = Elem::none;
@@ -95,11 +97,13 @@ struct Step {
 using Expr = std::vector<Step>;
 
 struct Attr {
-  uint16_t id = 0; ///< CDL_ATTR_*
+  uint16_t id = 0;  ///< CDL_ATTR_*
   uint8_t type = 1; ///< 1 int, 2 float, 3 ints, 4 bits
   std::vector<int64_t> values;
   static Attr ofInt(uint16_t id, int64_t value) { return {id, 1, {value}}; }
-  static Attr ofInts(uint16_t id, std::vector<int64_t> values) { return {id, 3, std::move(values)}; }
+  static Attr ofInts(uint16_t id, std::vector<int64_t> values) {
+    return {id, 3, std::move(values)};
+  }
   static Attr ofFloat(uint16_t id, double value);
   static Attr ofBits(uint16_t id, uint64_t bits) { return {id, 4, {static_cast<int64_t>(bits)}}; }
   double asFloat() const;
@@ -114,7 +118,7 @@ struct Origin {
 
 struct Instr {
   uint16_t kind = 0, fn = 0, engine = 0;
-  bool inout = false; ///< outputs are read too
+  bool inout = false;                ///< outputs are read too
   std::vector<View> inputs, outputs; ///< expr views are inputs after the kind's own
   std::vector<Attr> attrs;
   Expr expr;
@@ -122,13 +126,17 @@ struct Instr {
   uint32_t loop = kNone, group = kNone;
   std::vector<Origin> provenance;
 
-  const Attr* attr(uint16_t id) const;
+  const Attr* attr(uint16_t id) const; ///< null when absent
   int64_t intAttr(uint16_t id, int64_t otherwise) const;
+  /// How many of the inputs are operands of the kind; those after them are read by the epilogue
+  /// alone. The lowest view that the epilogue names beyond the kind's obligatory operands is the
+  /// first of those.
+  size_t operandCount() const;
   friend bool operator==(const Instr&, const Instr&) = default;
 };
 
-/// instrs[first .. first + count) run `trip` times, with a full barrier at the back edge. Nested at most twice; loops
-/// nest properly and inner loops stand after outer ones.
+/// instrs[first .. first + count) run `trip` times, with a full barrier at the back edge. Nested at
+/// most twice; loops nest properly and inner loops stand after outer ones.
 struct Loop {
   uint32_t first = 0, count = 0, parent = kNone;
   uint64_t trip = 0;
@@ -154,21 +162,41 @@ struct Program {
   std::vector<Constant> constants;
 
   uint32_t addBuffer(Buffer buffer); ///< makes the name unique
-  uint32_t addConstant(std::string name, Payload payload); ///< shares equal payloads; returns the buffer
+  /// Shares equal payloads, materializes iota and random; returns the buffer.
+  uint32_t addConstant(std::string name, Payload payload);
   /// Bytes of arena that the TEMP buffers of a space need once they are placed.
   uint64_t arenaBytes(uint32_t space = 0) const;
+  /// "matmul [3] 'Conv_0'": how messages name an instruction; counted from 1 as in the image and
+  /// the text.
+  std::string instrName(uint32_t index) const;
 };
 
-std::string_view kindName(uint16_t kind);       ///< "matmul"; empty when unknown
-std::string_view fnName(uint16_t kind, uint16_t fn);
+/// What spec/primitives.toml says of a kind.
+struct KindInfo {
+  uint16_t id;
+  std::string_view name;
+  bool primitive;
+  uint8_t minInputs, maxInputs; ///< operands, without those of an epilogue; 255: any number
+  uint8_t outputs;
+  bool epilogue;
+};
+const KindInfo* kindInfo(uint16_t kind); ///< null when unknown
+
+std::string_view kindName(uint16_t kind); ///< "matmul"; empty when unknown
+std::string_view fnName(uint16_t kind,
+                        uint16_t fn); ///< empty when unknown or when the kind has no functions
+bool hasFns(uint16_t kind);
+uint8_t attrType(uint16_t id); ///< as Attr::type; 0 when unknown
+bool kindTakesAttr(uint16_t kind, uint16_t id);
 std::optional<uint16_t> parseKind(std::string_view name);
 std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name);
 std::string_view attrName(uint16_t id);
 std::optional<uint16_t> parseAttr(std::string_view name);
 bool isPrimitive(uint16_t kind); ///< one of the 13
 
-/// Everything that must hold: indices, views inside buffers, operand shapes and types per kind (spec/primitives.toml),
-/// expr typing, waits, loops, roles (constants and inputs are never written). Failures name the instruction.
+/// Everything that must hold: indices, views inside buffers, operand shapes and types per kind
+/// (spec/primitives.toml), expr typing, waits, loops, roles (constants and inputs are never
+/// written). Failures name the instruction.
 Status verify(const Program& program);
 
 } // namespace candela::program

@@ -58,6 +58,9 @@ public:
 
   /// The best row's answer: native before emulated before none.
   Answer query(const InstrDesc& desc) const;
+  /// Without the emulated rows: what a backend that compiles whole programs (door 2) is asked for, since the host cannot
+  /// step in between.
+  Target nativeOnly() const;
   /// True when some row has this kind (and fn, when not 0xffff), whatever the types.
   bool hasKind(uint16_t kind, uint16_t fn = 0xffff) const;
 

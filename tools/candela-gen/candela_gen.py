@@ -172,6 +172,13 @@ def enums_header(spec):
     out.append("/* X(name, id, type); type: 1 int, 2 float, 3 ints, 4 bits of an element. */")
     out.append("#define CDL_ATTRS(X) \\")
     out += [f"  X({n}, {a['id']}, {types[a['type']]}) \\" for n, a in spec.attrs.items()] + [""]
+    out.append("/* X(name, count, v0, v1, v2, v3): defaults of integer attributes. */")
+    out.append("#define CDL_ATTR_DEFAULTS(X) \\")
+    for n, a in spec.attrs.items():
+        if "default" in a and a["type"] in ("int", "ints"):
+            v = a["default"] if isinstance(a["default"], list) else [a["default"]]
+            out.append(f"  X({n}, {len(v)}, {', '.join(map(str, (v + [0] * 4)[:4]))}) \\")
+    out.append("")
     out.append("/* X(kind, attr): which attributes a kind takes. */")
     out.append("#define CDL_KIND_ATTRS(X) \\")
     out += [f"  X({n}, {a}) \\" for n, k in spec.kinds.items() for a in k.get("attrs", [])] + [""]

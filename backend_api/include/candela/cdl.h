@@ -111,7 +111,7 @@ typedef struct {
   uint32_t space;     /* index, not 0 */
   uint64_t bytes;     /* with halo */
   uint64_t offset;    /* TEMP: bytes from the start of the arena of its space, or CDL_UNPLACED; others: 0 */
-  uint32_t alignment; /* bytes, a power of two */
+  uint32_t alignment; /* bytes, a power of two, at least the size of every element that lies in it */
   uint8_t role;       /* CDL_ROLE_* */
   uint8_t pad[3];     /* 0 */
   uint32_t constant;  /* index, not 0 exactly when role is CONSTANT */
@@ -187,7 +187,8 @@ typedef struct {
 } cdl_attr_t;
 
 /* Completion of an instruction is its index. Views first_view .. + inputs are read, then `outputs` are written; with
- * CDL_INSTR_INOUT the outputs are read too. */
+ * CDL_INSTR_INOUT the outputs are read too. Inputs are the kind's operands, then the views that only the epilogue reads
+ * (cdl_operand_count says where those begin). An optional operand is absent by ending the list before it. */
 typedef struct {
   uint16_t kind, fn, engine, flags; /* flags: CDL_INSTR_* */
   uint32_t first_view;
@@ -212,9 +213,9 @@ typedef struct {
 /* Instructions first .. first + count - 1 run `trip` times; a full barrier stands at the back edge. */
 typedef struct {
   uint32_t first, count;
-  uint32_t parent; /* enclosing loop or 0 */
+  uint32_t parent; /* enclosing loop, with a smaller index, or 0 */
   uint32_t reserved;
-  uint64_t trip;
+  uint64_t trip; /* at least 1 */
 } cdl_loop_t;
 
 /* Stacking across kernels: these instructions may run band by band over `band_dim`. Legal as proved by the core;
@@ -239,14 +240,41 @@ typedef struct {
 typedef struct {
   uint32_t node; /* string */
   uint32_t op;   /* string */
-  uint32_t next; /* provenance or 0 */
+  uint32_t next; /* provenance with a greater index, or 0 */
   uint32_t reserved;
 } cdl_provenance_t;
 
+/* Records are part of stored files: their sizes never change. */
+#ifdef __cplusplus
+#define CDL_STATIC_ASSERT static_assert
+#else
+#define CDL_STATIC_ASSERT _Static_assert
+#endif
+#define CDL_SIZE(type, bytes) CDL_STATIC_ASSERT(sizeof(type) == (bytes), #type " must have " #bytes " bytes")
+CDL_SIZE(cdl_header_t, 8);
+CDL_SIZE(cdl_section_t, 16);
+CDL_SIZE(cdl_image_t, 296);
+CDL_SIZE(cdl_space_t, 24);
+CDL_SIZE(cdl_buffer_t, 40);
+CDL_SIZE(cdl_halo_t, 80);
+CDL_SIZE(cdl_layout_t, 48);
+CDL_SIZE(cdl_view_t, 160);
+CDL_SIZE(cdl_operand_t, 4);
+CDL_SIZE(cdl_step_t, 32);
+CDL_SIZE(cdl_expr_t, 8);
+CDL_SIZE(cdl_attr_t, 72);
+CDL_SIZE(cdl_instr_t, 48);
+CDL_SIZE(cdl_wait_t, 8);
+CDL_SIZE(cdl_loop_t, 24);
+CDL_SIZE(cdl_group_t, 16);
+CDL_SIZE(cdl_constant_t, 56);
+CDL_SIZE(cdl_provenance_t, 16);
+#undef CDL_SIZE
+
 /* Checks everything that the accessors below rely on: sizes, alignment, strides, every index, every string's end,
  * views inside their buffers for every loop iteration, known kinds, earlier waits, nesting. Reads no byte outside of
- * [data, data + size). Not the hash. Returns CDL_OK, CDL_INCOMPATIBLE (version, unknown kind: named) or CDL_BAD_MODEL.
- * `data` must be 8-byte aligned. Defined in cdl_image.h. */
+ * [data, data + size). Not the hash. Returns CDL_OK, CDL_INCOMPATIBLE (version, unknown kind: named), CDL_BAD_MODEL, or
+ * CDL_INVALID_ARGUMENT when `data` is null or not 8-byte aligned. Defined in cdl_image.h. */
 static inline cdl_code_t cdl_image_check(const void* data, uint64_t size, cdl_error_t* error);
 
 /* Accessors, valid on a checked image. */

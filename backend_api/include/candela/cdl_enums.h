@@ -400,6 +400,20 @@ typedef uint16_t cdl_profile_t;
   X(scale, 17, 2) \
   X(select_last, 18, 1) \
 
+/* X(name, count, v0, v1, v2, v3): defaults of integer attributes. */
+#define CDL_ATTR_DEFAULTS(X) \
+  X(saturate, 1, 0, 0, 0, 0) \
+  X(accumulate, 1, 0, 0, 0, 0) \
+  X(strides, 2, 1, 1, 0, 0) \
+  X(pads, 4, 0, 0, 0, 0) \
+  X(dilations, 2, 1, 1, 0, 0) \
+  X(group, 1, 1, 0, 0, 0) \
+  X(transposed, 1, 0, 0, 0, 0) \
+  X(count_include_pad, 1, 0, 0, 0, 0) \
+  X(a_left_shift, 1, 0, 0, 0, 0) \
+  X(b_left_shift, 1, 0, 0, 0, 0) \
+  X(select_last, 1, 0, 0, 0, 0) \
+
 /* X(kind, attr): which attributes a kind takes. */
 #define CDL_KIND_ATTRS(X) \
   X(fill, value) \

@@ -6,22 +6,30 @@
 /// Order and memory of a Program. Knows addresses and waits, no target.
 namespace candela::plan {
 
-/// Which buffers and bytes two instructions share: true when b must stay behind a (write after read, read after write,
-/// write after write on overlapping bytes).
+/// Which buffers and bytes two instructions share: true when b must stay behind a (write after
+/// read, read after write, write after write on overlapping bytes).
 bool dependsOn(const program::Program& program, uint32_t b, uint32_t a);
 
-/// Reorders instructions for less peak memory (loops and groups move as a whole), never worse than the order that came;
-/// removes dead stores to TEMP buffers and copies whose target can be their source. Waits are rebuilt as the direct
-/// dependences. The meaning is unchanged.
+/// Reorders instructions for less peak memory (loops and groups move as a whole), never worse than
+/// the order that came; removes dead stores to TEMP buffers and copies whose target can be their
+/// source. Waits are rebuilt as the direct dependences. The meaning is unchanged. TEMP buffers must
+/// be unplaced.
 Status schedule(program::Program& program);
 
 struct PlacementReport {
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< of the default space
 };
-/// Gives every TEMP buffer its offset: lifetimes by instruction (a buffer that a loop touches lives through the whole
-/// loop), in-place sharing where an elementwise instruction's operand dies with it, plan/memory's best of six; the result is
-/// validated by plan/memory's validator and by the rule that no two live buffers overlap.
+/// Gives every TEMP buffer its offset: lifetimes by instruction (a buffer that a loop touches lives
+/// through the whole loop), in-place sharing where an elementwise instruction's operand dies with
+/// it, plan/memory's best of six; the result is validated by plan/memory's validator and by the
+/// rule that no two live buffers overlap. Waits are rebuilt with what shares bytes from then on.
+/// Failure: out_of_memory when a space is too small.
 Result<PlacementReport> place(program::Program& program);
+
+/// What is wrong with the offsets of a Program, found by playing its accesses in order: an
+/// instruction that reads bytes which another buffer has overwritten, or one whose result lies on
+/// an operand that it does not read element by element. Names the two buffers. In validate.cpp.
+Status validatePlacement(const program::Program& program);
 
 } // namespace candela::plan
 

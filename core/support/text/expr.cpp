@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "core/support/text/lexer.h"
 #include "core/support/text/literal.h"
 
 namespace candela::text {
@@ -102,7 +101,7 @@ std::optional<uint16_t> parseView(std::string_view name) {
 
 class Parser {
 public:
-  Parser(std::string_view text, Diagnostics& diagnostics) : in_(text, "", diagnostics) {}
+  explicit Parser(TokenStream& in) : in_(in) {}
 
   ExprSteps parse() {
     for (;;) {
@@ -118,13 +117,9 @@ public:
         continue;
       }
       call(0);
-      const Token rest = in_.peek();
-      if (rest.kind != TokenKind::end)
-        in_.fail(rest, fmt::format("unexpected {}", rest.shown()));
       return std::move(steps_);
     }
   }
-  bool failed() const { return in_.failed(); }
 
 private:
   ExprArg argument(int depth) {
@@ -192,7 +187,7 @@ private:
     return result;
   }
 
-  TokenStream in_;
+  TokenStream& in_;
   ExprSteps steps_;
   std::map<std::string, uint16_t, std::less<>> named_;
 };
@@ -268,11 +263,15 @@ bool hasMeaning(const ExprStep& step, Elem elem) {
 
 } // namespace
 
+ExprSteps parseExpr(TokenStream& in) { return Parser(in).parse(); }
+
 Result<ExprSteps> parseExpr(std::string_view text) {
   Diagnostics diagnostics;
-  Parser parser(text, diagnostics);
-  ExprSteps steps = parser.parse();
-  if (!parser.failed())
+  TokenStream in(text, "", diagnostics);
+  ExprSteps steps = parseExpr(in);
+  if (const Token rest = in.peek(); rest.kind != TokenKind::end)
+    in.fail(rest, fmt::format("unexpected {}", rest.shown()));
+  if (!in.failed())
     return steps;
   const Diagnostic& first = diagnostics.list().front();
   return badModel("{} at character {}", first.message, first.location.column);

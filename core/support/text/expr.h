@@ -7,6 +7,7 @@
 
 #include "core/support/elem.h"
 #include "core/support/status.h"
+#include "core/support/text/lexer.h"
 
 /// Elementwise expressions as text: `max(add(acc, v1), 0.0)`. Operands are v0, v1, ..., the
 /// accumulator `acc`, and literals. Functions are those of UNARY, BINARY, COMPARE and SELECT, and
@@ -35,6 +36,9 @@ using ExprSteps = std::vector<ExprStep>;
 
 /// Failure: bad_model with what is wrong and at which character.
 Result<ExprSteps> parseExpr(std::string_view text);
+/// The same inside of a longer text: stops behind the last step. The stream has failed when the
+/// expression is malformed.
+ExprSteps parseExpr(TokenStream& in);
 /// Reads back to equal steps.
 std::string exprText(std::span<const ExprStep> steps);
 /// "add", "convert_i8_rne_saturate".

@@ -4,12 +4,21 @@
 #include "core/graph/graph.h"
 #include "core/target/target.h"
 
+#include <set>
+
 namespace candela::target {
 
 /// What a node would be as one instruction of the target: nullopt when the op has none (a composite without an optional
 /// instruction, an alias). Elementwise ops, lowered forms, and composites with an optional kind (conv -> CONV2D,
 /// max_pool/average_pool -> POOL2D, softmax -> SOFTMAX) have one.
 std::optional<InstrDesc> describe(const graph::Node& node);
+
+/// Every instruction that the node becomes: describe's, and the FILL or COPYs that go with it (place, put). Empty when
+/// describe has none.
+std::vector<InstrDesc> describeAll(const graph::Node& node);
+
+/// True for what needs no instruction: constants and reshapes.
+bool isAlias(const graph::Node& node);
 
 struct LowerOptions {
   bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of the 13 primitives
@@ -23,7 +32,13 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
 /// provenance. Shapes are exact. Constants are folded where that makes them smaller.
 class Lowering {
 public:
-  Lowering(graph::Graph& graph, graph::Node* at) : graph_(graph), at_(at) {}
+  Lowering(graph::Graph& graph, graph::Node* at, const Target& target)
+      : graph_(graph), at_(at), target_(target) {}
+
+  /// What cannot be built (sizes beyond every limit). Thrown by the builder, caught by lower().
+  struct Failure {
+    Status status;
+  };
 
   using Value = graph::Value*;
   // Elementwise; operands broadcast.
@@ -55,7 +70,14 @@ public:
   // Constants. Floats are rounded to the type once.
   Value scalar(Elem elem, double value);
   Value constant(Tensor tensor);
+  Value splat(Elem elem, const Shape& shape, double value);
   Value node(graph::OpKind kind, std::vector<Value> operands, graph::Attrs attrs = {});
+
+  /// The type to compute in: f32 for a 16-bit float where the target converts both ways and has FP32, else `elem`.
+  Elem wide(Elem elem) const;
+  const Target& target() const { return target_; }
+  /// True when `node` was appended by this builder.
+  bool made(const graph::Node* node) const { return made_.count(node) != 0; }
 
   graph::Graph& graph() { return graph_; }
   graph::Node* at() const { return at_; }
@@ -63,14 +85,21 @@ public:
 private:
   graph::Graph& graph_;
   graph::Node* at_;
+  const Target& target_;
+  std::set<const graph::Node*> made_;
 };
 
 using Values = std::vector<graph::Value*>;
-// One per composite record of spec/ops/ (and for elementwise ops whose function is optional), in lower/ops/<family>.cpp:
-// values for the node's results. A missing one is a link error.
+// One per composite record of spec/ops/, in lower/ops/<family>.cpp: values for the node's results (null: not made because
+// nobody uses it). A missing one is a link error.
 #define CANDELA_OP(Kind, name) Result<Values> lower##Kind(Lowering& l, const graph::Node& node);
 CANDELA_COMPOSITES(CANDELA_OP)
 #undef CANDELA_OP
+
+/// For ops that have an instruction which the target does not take: optional functions by required ones, small integers by
+/// way of i32, casts in two steps, operands expanded where stride 0 is refused. Empty when there is no such way. `why` is
+/// the target's answer.
+Result<Values> lowerElementwise(Lowering& l, const graph::Node& node, const Answer& why);
 
 } // namespace candela::target
 

@@ -1,0 +1,275 @@
+// Instructions as structs: one per kind, with named operands, functions and attributes.
+#ifndef CANDELA_BACKEND_OPS_HPP
+#define CANDELA_BACKEND_OPS_HPP
+
+#include "candela/backend/view.hpp"
+
+#include <limits>
+
+namespace cdl {
+
+enum class Kind : uint16_t {
+  Copy = CDL_KIND_COPY,
+  Fill = CDL_KIND_FILL,
+  Convert = CDL_KIND_CONVERT,
+  Binary = CDL_KIND_BINARY,
+  Compare = CDL_KIND_COMPARE,
+  Select = CDL_KIND_SELECT,
+  Gather = CDL_KIND_GATHER,
+  Scatter = CDL_KIND_SCATTER,
+  Reduce = CDL_KIND_REDUCE,
+  MatMul = CDL_KIND_MATMUL,
+  Unary = CDL_KIND_UNARY,
+  Rescale = CDL_KIND_RESCALE,
+  Table = CDL_KIND_TABLE,
+  Conv2d = CDL_KIND_CONV2D,
+  Pool2d = CDL_KIND_POOL2D,
+  Elementwise = CDL_KIND_ELEMENTWISE,
+  Softmax = CDL_KIND_SOFTMAX,
+  Norm = CDL_KIND_NORM,
+  Attention = CDL_KIND_ATTENTION,
+  ArgReduce = CDL_KIND_ARG_REDUCE,
+  Custom = CDL_KIND_CUSTOM,
+};
+
+/// Where the buffers of one execution lie: per buffer of the image its first byte.
+class Addresses {
+public:
+  virtual void* address(uint32_t buffer, uint64_t bytes) const = 0;
+
+protected:
+  ~Addresses() = default;
+};
+
+/// One instruction of a checked image. Cheap to copy; valid during the call that it was given to.
+class Op {
+public:
+  Op(const cdl_image_t* image, uint32_t index, const int64_t* loops, const Addresses* addresses)
+      : image_(image), instr_(cdl_get_instr(image, index)), loops_(loops), addresses_(addresses), index_(index) {}
+
+  const cdl_image_t* image() const { return image_; }
+  const cdl_instr_t& instr() const { return *instr_; }
+  uint32_t index() const { return index_; }
+  Kind kind() const { return static_cast<Kind>(instr_->kind); }
+  uint16_t fn() const { return instr_->fn; }
+  uint32_t inputs() const { return instr_->inputs; }
+  /// Inputs that are operands of the kind; the others are read by the epilogue alone.
+  uint32_t operands() const { return cdl_operand_count(image_, instr_); }
+  /// The first ONNX node that it came from, or "".
+  const char* node() const {
+    return cdl_get_string(image_, cdl_get_provenance(image_, instr_->provenance)->node);
+  }
+
+  Operand input(uint32_t i) const {
+    if (i >= instr_->inputs)
+      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->inputs) + " inputs, input " + std::to_string(i) +
+                      " was asked for");
+    return resolve(*cdl_get_input(image_, instr_, i));
+  }
+  Operand output(uint32_t i = 0) const {
+    if (i >= instr_->outputs)
+      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->outputs) + " results, result " + std::to_string(i) +
+                      " was asked for");
+    return resolve(*cdl_get_output(image_, instr_, i));
+  }
+  Operand y() const { return output(0); }
+  template <class T> View<T> y() const { return output(0).as<T>(); }
+
+  /// Value `i` of an attribute, or `missing`.
+  int64_t attr(uint16_t id, int64_t missing, uint32_t i = 0) const {
+    const cdl_attr_t* a = cdl_find_attr(image_, instr_, id);
+    return a && i < a->count ? a->values[i] : missing;
+  }
+  double floatAttr(uint16_t id, double missing) const {
+    const cdl_attr_t* a = cdl_find_attr(image_, instr_, id);
+    if (!a) return missing;
+    double value;
+    std::memcpy(&value, a->values, sizeof value);
+    return value;
+  }
+
+  /// The steps of the epilogue or of ELEMENTWISE, or null. Step k is steps()[k] by cdl_get_step(image, first_step + k).
+  const cdl_expr_t* expr() const { return instr_->expr ? cdl_get_expr(image_, instr_->expr) : nullptr; }
+
+private:
+  Operand resolve(const cdl_view_t& view) const {
+    Operand o;
+    o.rank = view.rank;
+    for (int d = 0; d < view.rank; ++d) {
+      o.dims[d] = view.dims[d];
+      o.strides[d] = view.strides[d];
+    }
+    const cdl_buffer_t* buffer = cdl_get_buffer(image_, view.buffer);
+    o.elem = view.elem;
+    o.role = buffer->role;
+    o.layout = view.layout;
+    o.buffer = view.buffer;
+    int64_t at = view.offset;
+    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) at += view.iv_strides[l] * (loops_ ? loops_[l] : 0);
+    const int64_t bits = cdl_elem_bits(view.elem);
+    o.data = static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) + (bits == 4 ? at / 2 : at * (bits / 8));
+    return o;
+  }
+
+  const cdl_image_t* image_;
+  const cdl_instr_t* instr_;
+  const int64_t* loops_;
+  const Addresses* addresses_;
+  uint32_t index_;
+};
+
+// Each operand by name: untyped, or as a View<T>, which throws BadAccess when T cannot hold its element type.
+#define CDL_OPERAND(name, i)                                                                       \
+  Operand name() const { return input(i); }                                                        \
+  template <class T> View<T> name() const { return input(i).as<T>(); }
+
+struct Copy : Op {
+  CDL_OPERAND(x, 0)
+};
+
+struct Fill : Op {
+  /// The bits of one element of y, zero-extended.
+  uint64_t bits() const { return static_cast<uint64_t>(attr(CDL_ATTR_VALUE, 0)); }
+  template <class T> T value() const {
+    const uint64_t all = bits();
+    T value;
+    std::memcpy(&value, &all, sizeof value); // little-endian: the low bytes come first
+    return value;
+  }
+};
+
+struct Convert : Op { // fn: CDL_CONVERT_*
+  CDL_OPERAND(x, 0)
+  bool saturate() const { return attr(CDL_ATTR_SATURATE, 0) != 0; }
+};
+
+struct Binary : Op { // fn: CDL_BINARY_*
+  CDL_OPERAND(a, 0)
+  CDL_OPERAND(b, 1)
+};
+
+struct Compare : Op { // fn: CDL_COMPARE_*; y is bool
+  CDL_OPERAND(a, 0)
+  CDL_OPERAND(b, 1)
+};
+
+struct Select : Op { // y = cond ? a : b
+  CDL_OPERAND(cond, 0)
+  CDL_OPERAND(a, 1)
+  CDL_OPERAND(b, 2)
+};
+
+struct Gather : Op { // fn: CDL_GATHER_*; x[O,N,I], index[K], y[O,K,I]
+  CDL_OPERAND(x, 0)
+  CDL_OPERAND(indices, 1)
+};
+
+struct Scatter : Op { // fn: CDL_SCATTER_*; index[K], updates[O,K,I], y[O,N,I]; y is read too
+  CDL_OPERAND(indices, 0)
+  CDL_OPERAND(updates, 1)
+};
+
+struct Reduce : Op { // fn: CDL_REDUCE_*; x[O,R,I], y[O,I]
+  CDL_OPERAND(x, 0)
+};
+
+struct MatMul : Op { // a[B,M,K], b[B,K,N], y[B,M,N]
+  CDL_OPERAND(a, 0)
+  CDL_OPERAND(b, 1)
+  bool hasAZero() const { return operands() > 2; }
+  bool hasBZero() const { return operands() > 3; }
+  CDL_OPERAND(aZero, 2) // one element
+  CDL_OPERAND(bZero, 3) // one element or N
+  bool accumulate() const { return attr(CDL_ATTR_ACCUMULATE, 0) != 0; }
+  int64_t batch() const { return cdl_get_input(image(), &instr(), 0)->dims[0]; }
+  int64_t m() const { return cdl_get_input(image(), &instr(), 0)->dims[1]; }
+  int64_t k() const { return cdl_get_input(image(), &instr(), 0)->dims[2]; }
+  int64_t n() const { return cdl_get_input(image(), &instr(), 1)->dims[2]; }
+};
+
+struct Unary : Op { // fn: CDL_UNARY_*
+  CDL_OPERAND(x, 0)
+};
+
+struct Rescale : Op { // y = clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp)
+  CDL_OPERAND(a, 0)
+  CDL_OPERAND(aMultiplier, 1)
+  CDL_OPERAND(shift, 2)
+  CDL_OPERAND(zero, 3)
+  bool hasB() const { return inputs() > 5; }
+  CDL_OPERAND(b, 4)
+  CDL_OPERAND(bMultiplier, 5)
+  int aLeftShift() const { return static_cast<int>(attr(CDL_ATTR_A_LEFT_SHIFT, 0)); }
+  int bLeftShift() const { return static_cast<int>(attr(CDL_ATTR_B_LEFT_SHIFT, 0)); }
+  /// Defaults: the range of y's element type.
+  int64_t clampMin(int64_t missing) const { return attr(CDL_ATTR_CLAMP_MIN, missing); }
+  int64_t clampMax(int64_t missing) const { return attr(CDL_ATTR_CLAMP_MAX, missing); }
+};
+
+struct Table : Op { // table[256] or table[513]
+  CDL_OPERAND(x, 0)
+  CDL_OPERAND(table, 1)
+};
+
+struct Conv2d : Op { // x[N,C,H,W], w[O,C/group,KH,KW], y[N,O,OH,OW]
+  CDL_OPERAND(x, 0)
+  CDL_OPERAND(w, 1)
+  bool hasXZero() const { return operands() > 2; }
+  bool hasWZero() const { return operands() > 3; }
+  CDL_OPERAND(xZero, 2)
+  CDL_OPERAND(wZero, 3)
+  int64_t stride(int d) const { return attr(CDL_ATTR_STRIDES, 1, static_cast<uint32_t>(d)); }
+  int64_t dilation(int d) const { return attr(CDL_ATTR_DILATIONS, 1, static_cast<uint32_t>(d)); }
+  int64_t padBegin(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d)); }
+  int64_t padEnd(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d) + 2); }
+  int64_t group() const { return attr(CDL_ATTR_GROUP, 1); }
+  bool transposed() const { return attr(CDL_ATTR_TRANSPOSED, 0) != 0; }
+  bool accumulate() const { return attr(CDL_ATTR_ACCUMULATE, 0) != 0; }
+};
+
+struct Pool2d : Op { // fn: CDL_POOL2D_*; x[N,C,H,W]
+  CDL_OPERAND(x, 0)
+  int64_t kernel(int d) const { return attr(CDL_ATTR_KERNEL, 1, static_cast<uint32_t>(d)); }
+  int64_t stride(int d) const { return attr(CDL_ATTR_STRIDES, 1, static_cast<uint32_t>(d)); }
+  int64_t dilation(int d) const { return attr(CDL_ATTR_DILATIONS, 1, static_cast<uint32_t>(d)); }
+  int64_t padBegin(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d)); }
+  int64_t padEnd(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d) + 2); }
+  bool countIncludePad() const { return attr(CDL_ATTR_COUNT_INCLUDE_PAD, 0) != 0; }
+};
+
+struct Elementwise : Op {}; // input(i), expr()
+
+struct Softmax : Op { // fn: CDL_SOFTMAX_*; x[O,R,I], y like x
+  CDL_OPERAND(x, 0)
+};
+
+struct Norm : Op { // fn: CDL_NORM_*; x[O,R], y like x
+  CDL_OPERAND(x, 0)
+  bool hasScale() const { return inputs() > 1; }
+  bool hasBias() const { return inputs() > 2; }
+  CDL_OPERAND(scale, 1)
+  CDL_OPERAND(bias, 2)
+  double epsilon() const { return floatAttr(CDL_ATTR_EPSILON, 1e-5); }
+};
+
+struct Attention : Op { // q[B,S,D], k[B,T,D], v[B,T,E], mask[B,S,T], y[B,S,E]
+  CDL_OPERAND(q, 0)
+  CDL_OPERAND(k, 1)
+  CDL_OPERAND(v, 2)
+  bool hasMask() const { return inputs() > 3; }
+  CDL_OPERAND(mask, 3)
+  double scale(double missing) const { return floatAttr(CDL_ATTR_SCALE, missing); }
+};
+
+struct ArgReduce : Op { // fn: CDL_ARG_REDUCE_*; x[O,R,I], y[O,I] of i32 or i64
+  CDL_OPERAND(x, 0)
+  bool selectLast() const { return attr(CDL_ATTR_SELECT_LAST, 0) != 0; }
+};
+
+struct Custom : Op {};
+
+#undef CDL_OPERAND
+
+} // namespace cdl
+
+#endif

@@ -1,0 +1,96 @@
+// The backend to copy. Memory is the host's, one function per primitive, each in a file of its own under primitives/.
+#pragma once
+
+#include <candela/backend.hpp>
+#include <candela/numerics.h>
+
+// What the switches at the head of the primitives say unless told otherwise: NATIVE, EMULATED or ABSENT.
+#ifndef TEMPLATE_DEFAULT
+#define TEMPLATE_DEFAULT NATIVE
+#endif
+#ifndef TEMPLATE_NAME
+#define TEMPLATE_NAME "template"
+#endif
+
+class Template : public cdl::PrimitiveBackend {
+public:
+  Template();
+  cdl::Status copy(const cdl::Copy& op) override;
+  cdl::Status fill(const cdl::Fill& op) override;
+  cdl::Status convert(const cdl::Convert& op) override;
+  cdl::Status binary(const cdl::Binary& op) override;
+  cdl::Status compare(const cdl::Compare& op) override;
+  cdl::Status select(const cdl::Select& op) override;
+  cdl::Status gather(const cdl::Gather& op) override;
+  cdl::Status scatter(const cdl::Scatter& op) override;
+  cdl::Status reduce(const cdl::Reduce& op) override;
+  cdl::Status matMul(const cdl::MatMul& op) override;
+  cdl::Status unary(const cdl::Unary& op) override;
+  cdl::Status rescale(const cdl::Rescale& op) override;
+  cdl::Status table(const cdl::Table& op) override;
+};
+
+// Set by the switch at the head of each primitive's file.
+extern const cdl::Support copySupport, fillSupport, convertSupport, binarySupport, compareSupport, selectSupport,
+    gatherSupport, scatterSupport, reduceSupport, matMulSupport, unarySupport, rescaleSupport, tableSupport;
+
+/// An element type as a C++ type: bool is a byte too, but not a number.
+template <class T, bool IsBool = false> struct Type {
+  using Value = T;
+  static constexpr bool isBool = IsBool;
+};
+
+/// Calls body(Type<T>()) for the element types of this backend's profiles.
+template <class F> cdl::Status withElem(const cdl::Op& op, uint8_t elem, F&& body) {
+  switch (elem) {
+  case CDL_F32: return body(Type<float>());
+  case CDL_I32: return body(Type<int32_t>());
+  case CDL_I8: return body(Type<int8_t>());
+  case CDL_U8: return body(Type<uint8_t>());
+  case CDL_BOOL: return body(Type<uint8_t, true>());
+  default: return cdl::unsupported(cdl::kindName(op.instr().kind) + " on " + cdl::elemName(elem));
+  }
+}
+
+inline cdl::Status unknownFunction(const cdl::Op& op, uint8_t elem) {
+  return cdl::unsupported(cdl::kindName(op.instr().kind) + " function " + std::to_string(op.fn()) + " on " +
+                          cdl::elemName(elem));
+}
+
+/// The operand's memory as elements of T, whatever its element type says; for code that only moves bytes.
+template <class T> cdl::View<T> raw(const cdl::Operand& operand) {
+  return cdl::View<T>(static_cast<T*>(operand.data), operand);
+}
+
+/// y[i] = f(x[i]...) for every element.
+template <class F, class Y, class... X> void map(F f, const cdl::View<Y>& y, const cdl::View<X>&... x) {
+  cdl::forEachRow(
+      [f](int64_t n, cdl::Row<Y> to, cdl::Row<X>... from) {
+        if (to.stride == 1 && ((from.stride == 1) && ...)) { // the common case, which compilers vectorise
+          for (int64_t i = 0; i < n; ++i) to.data[i] = f(from.data[i]...);
+        } else {
+          for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]...);
+        }
+      },
+      y, x...);
+}
+
+// Arithmetic that REDUCE and SCATTER share. Integers wrap.
+struct Add {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) return a + b;
+    else return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+  }
+};
+struct Mul {
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) return a * b;
+    else return static_cast<T>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
+  }
+};
+struct Min { // NaN propagates
+  template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Max {
+  template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};

@@ -1,0 +1,47 @@
+#ifndef CANDELA_CORE_GRAPH_OPS_COMMON_H
+#define CANDELA_CORE_GRAPH_OPS_COMMON_H
+
+#include "core/graph/graph.h"
+
+namespace candela::graph {
+
+using Types = std::vector<TensorType>;
+
+/// The type of operand i, which is there.
+inline const TensorType& typeOf(const Node& node, size_t i) { return node.operand(i)->type; }
+
+/// The element type and dims of operand i, without its quantization and layout.
+inline TensorType likeOperand(const Node& node, size_t i) {
+  TensorType type;
+  type.elem = typeOf(node, i).elem;
+  type.dims = typeOf(node, i).dims;
+  return type;
+}
+
+/// -rank..rank-1 to 0..rank-1; nullopt outside.
+inline std::optional<int> resolveAxis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank)
+    return std::nullopt;
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+/// Operands first .. last broadcast together; nullopt when they do not. A dim is exact when all
+/// that decide it are.
+std::optional<std::vector<Dim>> broadcastDims(const Node& node, size_t first, size_t last);
+
+/// The type of this shape, after checking that it is one.
+inline Result<TensorType> typeWith(const Node& node, Elem elem, const Shape& shape) {
+  if (!elementCount(shape))
+    return badModel("{} '{}': impossible shape {}", opName(node.kind), node.userName(),
+                    shapeText(shape));
+  return TensorType(elem, shape);
+}
+
+/// "[0,1,2]", for attribute lists in messages.
+inline std::string listText(const std::vector<int64_t>& values) {
+  return fmt::format("[{}]", fmt::join(values, ","));
+}
+
+} // namespace candela::graph
+
+#endif

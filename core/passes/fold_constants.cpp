@@ -1,0 +1,149 @@
+#include <algorithm>
+
+#include "core/passes/rewrite.h"
+#include "core/reference/reference.h"
+
+namespace candela::passes {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+
+namespace {
+
+/// A larger result that takes more bytes than what it came from stays computed at run time.
+constexpr uint64_t kMaxGrownBytes = 4096;
+/// Multiply-accumulates that the oracle may spend on one node.
+constexpr int64_t kMaxWork = int64_t{1} << 26;
+
+bool hasOnlyConstants(const Node& node) {
+  bool any = false;
+  for (const Value* operand : node.operands()) {
+    if (!operand)
+      continue;
+    if (!isPlainConstant(operand))
+      return false;
+    any = true;
+  }
+  return any && std::ranges::all_of(node.results(), [](const Value* v) { return isPlain(v); });
+}
+
+/// The one bit pattern of an elementwise node's result on splats: the node on scalars.
+Result<uint64_t> evaluateOnScalars(const Node& node) {
+  Graph scalars;
+  std::vector<Value*> operands;
+  std::vector<Tensor> tensors;
+  for (const Value* operand : node.operands()) {
+    if (!operand) {
+      operands.push_back(nullptr);
+      tensors.emplace_back();
+      continue;
+    }
+    const uint64_t bits = *splatBits(operand);
+    CDL_ASSIGN(Tensor tensor, Payload::splat(operand->type.elem, 1, bits).materialize({}));
+    operands.push_back(scalars.addConstant(tensor));
+    tensors.push_back(std::move(tensor));
+  }
+  CDL_ASSIGN(const Node* scalar, scalars.addNode(node.kind, std::move(operands), node.attrs));
+  CDL_ASSIGN(const std::vector<Tensor> results, reference::evaluate(*scalar, tensors));
+  uint64_t bits = 0;
+  std::copy_n(results[0].bytes.data(), results[0].sizeBytes(), reinterpret_cast<std::byte*>(&bits));
+  return bits;
+}
+
+/// Splats stay splats where each result element comes from one element of each operand.
+std::optional<Payload> foldSplats(const Node& node) {
+  const Value* result = node.result();
+  if (node.results().size() != 1 || result->type.count() <= 1 || elemBits(result->type.elem) < 8)
+    return std::nullopt;
+  for (const Value* operand : node.operands())
+    if (operand && !splatBits(operand))
+      return std::nullopt;
+  using enum graph::OpKind;
+  switch (node.kind) {
+  case Reshape:
+  case Transpose:
+  case Expand:
+  case Slice:
+  case Affine:
+    return Payload::splat(result->type.elem, result->type.count(), *splatBits(node.operand(0)));
+  case Table:
+  case Expr:
+    return std::nullopt; // not a plain function of scalars
+  default:
+    break;
+  }
+  if (!node.info().has(graph::kTraitElementwise))
+    return std::nullopt;
+  const auto bits = evaluateOnScalars(node);
+  if (!bits)
+    return std::nullopt;
+  return Payload::splat(result->type.elem, result->type.count(), *bits);
+}
+
+bool isWorthEvaluating(const Node& node) {
+  uint64_t operandBytes = 0, resultBytes = 0;
+  for (const Value* operand : node.operands())
+    if (operand)
+      operandBytes += elemBytes(operand->type.elem, operand->type.count());
+  for (const Value* result : node.results())
+    resultBytes += elemBytes(result->type.elem, result->type.count());
+  if (resultBytes > kMaxGrownBytes && resultBytes > operandBytes)
+    return false;
+  if (!node.info().has(graph::kTraitContraction))
+    return true;
+  return node.result()->type.count() <=
+         kMaxWork / std::max<int64_t>(1, node.operand(0)->type.count());
+}
+
+/// Payloads of the results; empty when the node stays.
+std::vector<Payload> fold(const Node& node) {
+  if (auto splat = foldSplats(node))
+    return {std::move(*splat)};
+  if (!isWorthEvaluating(node))
+    return {};
+  std::vector<Tensor> operands;
+  for (const Value* operand : node.operands()) {
+    auto tensor = operand ? operand->payload().materialize(operand->type.shape()) : Tensor{};
+    if (!tensor)
+      return {};
+    operands.push_back(std::move(*tensor));
+  }
+  // What the oracle cannot do now fails, or is done, when the model runs.
+  auto results = reference::evaluate(node, operands);
+  if (!results)
+    return {};
+  std::vector<Payload> payloads;
+  for (const Tensor& tensor : *results)
+    payloads.push_back(compactPayload(tensor));
+  return payloads;
+}
+
+} // namespace
+
+Result<int> foldConstants(Graph& graph) {
+  int count = 0;
+  for (Node* node : snapshot(graph)) {
+    if (node->kind == graph::OpKind::Constant || !hasOnlyConstants(*node))
+      continue;
+    if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); }))
+      continue;
+    const std::vector<Payload> payloads = fold(*node);
+    if (payloads.empty())
+      continue;
+    graph::Provenance provenance;
+    for (const Value* operand : node->operands())
+      if (operand)
+        graph::mergeProvenance(provenance, operand->producer->provenance);
+    graph::mergeProvenance(provenance, node->provenance);
+    for (size_t i = 0; i < payloads.size(); ++i)
+      graph.replaceAllUses(node->result(i),
+                           graph.addConstant(payloads[i], node->result(i)->type, provenance, node));
+    graph.erase(node);
+    ++count;
+  }
+  graph.eraseDead();
+  return count;
+}
+
+} // namespace candela::passes

@@ -1,0 +1,45 @@
+#ifndef CANDELA_CORE_PASSES_REWRITE_H
+#define CANDELA_CORE_PASSES_REWRITE_H
+
+#include <optional>
+
+#include "core/graph/graph.h"
+
+/// What several passes need to look at constants and to replace nodes.
+namespace candela::passes {
+
+#define PASS(name, function, summary) Result<int> function(graph::Graph& graph);
+#include "core/passes/passes.inc"
+#undef PASS
+
+/// The nodes of now, so that a pass may insert and erase while it walks. A pass erases only the
+/// node it stands on.
+std::vector<graph::Node*> snapshot(const graph::Graph& graph);
+
+/// A constant or any value of exact dims, row-major and not quantized: what plain arithmetic may be
+/// done on.
+bool isPlain(const graph::Value* value);
+bool isPlainConstant(const graph::Value* value);
+
+/// The bits that every element of a constant has, zero-extended; nullopt when they differ, or there
+/// is no element.
+std::optional<uint64_t> splatBits(const graph::Value* value);
+/// Zero-extended bits of `value`, for the few numbers that every element type represents exactly:
+/// 0, 1 and -0.
+enum class Exact : uint8_t { zero, negativeZero, one };
+bool isSplatOf(const graph::Value* value, Exact number);
+
+/// A splat when all elements have the same bits, else the data.
+Payload compactPayload(const Tensor& tensor);
+
+/// Whether `with` may stand wherever `value` stands: the same type, and an output of the graph
+/// stays a value of its own (never an input, a constant or another output), so that each output
+/// keeps memory of its own.
+bool canReplace(const graph::Graph& graph, const graph::Value* value, const graph::Value* with);
+/// Replaces the only result of `node` and erases it. What computes `with` takes over the node's
+/// provenance, constants do not.
+void replaceWith(graph::Graph& graph, graph::Node* node, graph::Value* with);
+
+} // namespace candela::passes
+
+#endif

@@ -1,0 +1,387 @@
+// candela.h over the pipeline and the runtime. Nothing throws across.
+#include <candela/candela.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "core/pipeline/pipeline.h"
+#include "core/pipeline/report.h"
+#include "core/reference/interp/interp.h"
+#include "core/reference/reference.h"
+
+using namespace candela;
+
+struct candela_model {
+  // One of the three: a session, or the oracle on a graph or on a program.
+  std::unique_ptr<runtime::Session> session;
+  std::optional<graph::Graph> graph;
+  std::optional<program::Program> program;
+
+  std::vector<runtime::BundleValue> inputs, outputs;
+  bool flatShapes = false; ///< ports come from a Program, whose buffers have sizes but no dims
+  std::string report;
+};
+
+namespace {
+
+static_assert(int(CANDELA_BAD_MODEL) == int(CDL_BAD_MODEL) && int(CANDELA_BOOL) == int(CDL_BOOL));
+
+candela_status_t report(const Status& status, char* error, size_t size) {
+  if (error && size) {
+    const size_t length = std::min(size - 1, status.message().size());
+    std::memcpy(error, status.message().data(), length);
+    error[length] = '\0';
+  }
+  return static_cast<candela_status_t>(status.code());
+}
+
+/// Runs `body` and turns what it throws (out of memory, a defect in a library) into a status.
+template <typename F> candela_status_t guarded(char* error, size_t size, F&& body) {
+  try {
+    return report(body(), error, size);
+  } catch (const std::bad_alloc&) {
+    return report(failure(Code::out_of_memory, "out of memory"), error, size);
+  } catch (const std::exception& e) {
+    return report(failure(Code::internal, "{}", e.what()), error, size);
+  }
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t start = 0;;) {
+    const size_t end = text.find(separator, start);
+    parts.emplace_back(text.substr(start, end - start));
+    if (end == std::string_view::npos) return parts;
+    start = end + 1;
+  }
+}
+
+Result<int64_t> parseDim(std::string_view text, std::string_view whole) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    return badArgument("'{}': '{}' is no dimension", whole, text);
+  return value;
+}
+
+Result<std::pair<std::string, std::string>> parseKeyValue(const char* text, const char* example) {
+  const std::string_view view = text;
+  const size_t equals = view.rfind('=');
+  if (equals == 0 || equals == std::string_view::npos) return badArgument("'{}' is not of the form {}", text, example);
+  return std::pair(std::string(view.substr(0, equals)), std::string(view.substr(equals + 1)));
+}
+
+/// The options in the caller's words, checked.
+struct Request {
+  std::vector<std::string> backends;
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, Shape> shapes;
+  std::map<std::string, runtime::Options> options; ///< by backend; "" is for all
+  uint32_t flags = 0;
+  pipeline::CompileOptions compile;
+};
+
+Result<Request> parseOptions(const candela_options_t* given) {
+  candela_options_t options = CANDELA_OPTIONS_INIT;
+  if (given) std::memcpy(&options, given, std::min<size_t>(given->struct_size, sizeof(options)));
+  Request request;
+  request.flags = options.flags;
+  request.backends = split(options.backends && *options.backends ? options.backends : "soft", ',');
+  for (const std::string& name : request.backends)
+    if (name.empty()) return badArgument("an empty name in the list of backends '{}'", options.backends);
+  for (const char* const* d = options.dims; d && *d; ++d) {
+    CDL_ASSIGN(const auto pair, parseKeyValue(*d, "NAME=1"));
+    CDL_ASSIGN(const int64_t value, parseDim(pair.second, *d));
+    if (!request.dims.emplace(pair.first, value).second) return badArgument("dim '{}' is given twice", pair.first);
+  }
+  for (const char* const* s = options.shapes; s && *s; ++s) {
+    CDL_ASSIGN(const auto pair, parseKeyValue(*s, "NAME=1x3x224x224"));
+    Shape shape;
+    if (!pair.second.empty() && pair.second != "scalar")
+      for (const std::string& text : split(pair.second, 'x')) {
+        CDL_ASSIGN(const int64_t dim, parseDim(text, *s));
+        shape.push_back(dim);
+      }
+    if (!request.shapes.emplace(pair.first, shape).second) return badArgument("shape of '{}' is given twice", pair.first);
+  }
+  for (const char* const* o = options.options; o && *o; ++o) {
+    const std::string_view text = *o;
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string_view::npos) return badArgument("option '{}' is not of the form key=value", text);
+    const std::string_view key = text.substr(0, equals);
+    const size_t dot = key.find('.');
+    const std::string backend(dot == std::string_view::npos ? "" : key.substr(0, dot));
+    const std::string name(dot == std::string_view::npos ? key : key.substr(dot + 1));
+    request.options[backend][name] = text.substr(equals + 1);
+  }
+  request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;
+  request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;
+  if (options.progress)
+    request.compile.progress = [call = options.progress, context = options.progress_context](const char* stage,
+                                                                                            double fraction) {
+      call(context, stage, fraction);
+    };
+  return request;
+}
+
+Result<std::vector<std::shared_ptr<runtime::Device>>> openDevices(const Request& request) {
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  std::set<std::string> served;
+  for (const std::string& name : request.backends) {
+    if (name == "soft") continue;
+    CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> plugin, runtime::findPlugin(name));
+    runtime::Options options;
+    for (const std::string& key : {std::string(), plugin->name()}) {
+      const auto at = request.options.find(key);
+      if (at == request.options.end()) continue;
+      served.insert(key);
+      for (const auto& [option, value] : at->second) options[option] = value;
+    }
+    CDL_ASSIGN(std::shared_ptr<runtime::Device> device, plugin->open(0, options));
+    devices.push_back(std::move(device));
+  }
+  for (const auto& [backend, options] : request.options)
+    if (!served.count(backend) && !options.empty())
+      return badArgument("option '{}{}{}' is for no backend in this run", backend, backend.empty() ? "" : ".",
+                         options.begin()->first);
+  return devices;
+}
+
+/// `require_native`: the nodes that are not, all of them.
+Status requireNative(const runtime::Bundle& bundle) {
+  std::string list;
+  size_t count = 0;
+  for (const runtime::NodePlacement& node : bundle.placement) {
+    if (node.cls == runtime::NodePlacement::Class::native) continue;
+    list += fmt::format("\n  {} ({}) on {}: {}", node.node, node.op, node.on, node.why);
+    ++count;
+  }
+  if (count == 0) return Status::ok();
+  return failure(Code::refused, "{} of {} nodes are not native:{}", count, bundle.placement.size(), list);
+}
+
+void describeSession(candela_model& model) {
+  const runtime::Bundle& bundle = model.session->bundle();
+  for (uint32_t v : bundle.inputs) model.inputs.push_back(bundle.values[v]);
+  for (uint32_t v : bundle.outputs) model.outputs.push_back(bundle.values[v]);
+  model.report = pipeline::placementJson(bundle);
+}
+
+/// The oracle on a graph counts as host work, node by node.
+void describeReference(candela_model& model, const std::string& path) {
+  runtime::Bundle bundle;
+  bundle.model = path;
+  for (const graph::Value* value : model.graph->inputs())
+    model.inputs.push_back({value->name, value->type.elem, value->type.shape()});
+  for (size_t i = 0; i < model.graph->outputs().size(); ++i) {
+    const graph::TensorType& type = model.graph->outputs()[i]->type;
+    model.outputs.push_back({model.graph->outputNames()[i], type.elem, type.shape()});
+  }
+  for (const auto& node : model.graph->nodes()) {
+    if (node->kind == graph::OpKind::Constant) {
+      bundle.parameters += node->payload->count();
+      continue;
+    }
+    ++bundle.modelNodes;
+    bundle.placement.push_back({node->userName(), std::string(graph::opName(node->kind)), "reference", "the oracle",
+                                runtime::NodePlacement::Class::host, pipeline::macs(*node)});
+  }
+  model.report = pipeline::placementJson(bundle);
+}
+
+Status compileReference(candela_model& model, pipeline::LoadedModel loaded, const std::string& path, bool keepValues) {
+  if (loaded.program) {
+    // The ports are those of the session that soft would have.
+    CDL_ASSIGN(const auto session, pipeline::compileProgram(*loaded.program, path, nullptr));
+    const runtime::Bundle& bundle = session->bundle();
+    for (uint32_t v : bundle.inputs) model.inputs.push_back(bundle.values[v]);
+    for (uint32_t v : bundle.outputs) model.outputs.push_back(bundle.values[v]);
+    model.report = pipeline::placementJson(bundle);
+    model.program = std::move(loaded.program);
+    model.flatShapes = true;
+    return Status::ok();
+  }
+  model.graph = std::move(loaded.graph);
+  if (keepValues)
+    for (const auto& node : model.graph->nodes())
+      for (graph::Value* value : node->results())
+        if (node->kind != graph::OpKind::Constant && !model.graph->isOutput(value))
+          model.graph->addOutput(value, value->name);
+  describeReference(model, path);
+  return Status::ok();
+}
+
+Status compileModel(candela_model& model, const std::string& path, const candela_options_t* given) {
+  CDL_ASSIGN(const Request request, parseOptions(given));
+  bool reference = false;
+  for (const std::string& name : request.backends) reference |= name == "reference";
+  if (reference && request.backends.size() > 1) return badArgument("the reference runs alone, not beside other backends");
+  // Backends first: a wrong name is told before a large model is read.
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  if (!reference) {
+    CDL_ASSIGN(devices, openDevices(request));
+  }
+  CDL_ASSIGN(pipeline::LoadedModel loaded, pipeline::loadModel(path, request.dims, request.shapes));
+  if (reference) return compileReference(model, std::move(loaded), path, request.compile.keepValues);
+  if (loaded.program) {
+    if (devices.size() > 1) return badArgument("{}: a program runs on one backend, {} are given", path, devices.size());
+    CDL_ASSIGN(model.session, pipeline::compileProgram(std::move(*loaded.program), path,
+                                                       devices.empty() ? nullptr : devices[0]));
+    model.flatShapes = true;
+  } else {
+    CDL_ASSIGN(model.session, pipeline::compile(std::move(*loaded.graph), path, devices, request.compile));
+  }
+  if (request.flags & CANDELA_FLAG_REQUIRE_NATIVE) CDL_TRY(requireNative(model.session->bundle()));
+  describeSession(model);
+  return Status::ok();
+}
+
+const char* describePort(const std::vector<runtime::BundleValue>& ports, uint32_t index, candela_tensor_t* out) {
+  if (index >= ports.size()) return nullptr;
+  const runtime::BundleValue& port = ports[index];
+  if (out) {
+    *out = {};
+    out->elem = static_cast<candela_elem_t>(port.elem);
+    out->rank = static_cast<uint32_t>(port.dims.size());
+    std::copy(port.dims.begin(), port.dims.end(), out->dims);
+    out->bytes = elemBytes(port.elem, elementCount(port.dims).value_or(0));
+  }
+  return port.name.c_str();
+}
+
+Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela_tensor_t* inputs, uint32_t count) {
+  if (count != model.inputs.size())
+    return badArgument("{} inputs were given, the model has {}", count, model.inputs.size());
+  std::vector<Tensor> tensors;
+  for (uint32_t i = 0; i < count; ++i) {
+    const candela_tensor_t& given = inputs[i];
+    const runtime::BundleValue& port = model.inputs[i];
+    if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
+      return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank, int(given.elem));
+    Tensor tensor{static_cast<Elem>(given.elem), Shape(given.dims, given.dims + given.rank), {}};
+    const auto elements = elementCount(tensor.dims);
+    if (!elements) return badArgument("input '{}': impossible shape {}", port.name, shapeText(tensor.dims));
+    const bool fits = tensor.elem == port.elem &&
+                      (tensor.dims == port.dims || (model.flatShapes && elements == elementCount(port.dims)));
+    if (!fits)
+      return badArgument("input '{}' is {}[{}] but {} was given", port.name, elemName(port.elem), fmt::join(port.dims, ","),
+                         tensor.typeText());
+    tensor.dims = port.dims;
+    if (given.bytes < tensor.sizeBytes() || (!given.data && tensor.sizeBytes()))
+      return badArgument("input '{}' needs {} bytes, {} were given", port.name, tensor.sizeBytes(),
+                         given.data ? given.bytes : 0);
+    tensor.bytes = Bytes::wrap(given.data, tensor.sizeBytes(), nullptr);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+char* duplicate(const std::string& text) {
+  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy) std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+Status createModel(candela_model_t** out, const char* path, const std::function<Status(candela_model&)>& fill) {
+  if (!path || !out) return badArgument("no path, or nowhere to put the model");
+  *out = nullptr;
+  auto model = std::make_unique<candela_model>();
+  CDL_TRY(fill(*model));
+  for (const auto* ports : {&model->inputs, &model->outputs})
+    for (const runtime::BundleValue& port : *ports)
+      if (port.dims.size() > CANDELA_MAX_RANK)
+        return failure(Code::unsupported, "'{}' has rank {}, above {}", port.name, port.dims.size(), CANDELA_MAX_RANK);
+  *out = model.release();
+  return Status::ok();
+}
+
+} // namespace
+
+extern "C" {
+
+const char* candela_version(void) { return CANDELA_VERSION; }
+
+candela_status_t candela_compile(const char* path, const candela_options_t* options, candela_model_t** model, char* error,
+                                 size_t error_size) {
+  return guarded(error, error_size, [&] {
+    return createModel(model, path, [&](candela_model& made) { return compileModel(made, path, options); });
+  });
+}
+
+candela_status_t candela_load(const char* path, candela_model_t** model, char* error, size_t error_size) {
+  return guarded(error, error_size, [&] {
+    return createModel(model, path, [&](candela_model& made) -> Status {
+      CDL_ASSIGN(runtime::Bundle bundle, runtime::loadBundle(path));
+      CDL_ASSIGN(made.session, runtime::Session::create(std::move(bundle)));
+      describeSession(made);
+      return Status::ok();
+    });
+  });
+}
+
+candela_status_t candela_save(const candela_model_t* model, const char* path, char* error, size_t error_size) {
+  return guarded(error, error_size, [&]() -> Status {
+    if (!model || !path) return badArgument("no model or no path");
+    if (!model->session) return failure(Code::unsupported, "the reference makes no bundle");
+    return runtime::saveBundle(model->session->bundle(), path);
+  });
+}
+
+void candela_free(candela_model_t* model) { delete model; }
+
+uint32_t candela_input_count(const candela_model_t* model) { return static_cast<uint32_t>(model->inputs.size()); }
+uint32_t candela_output_count(const candela_model_t* model) { return static_cast<uint32_t>(model->outputs.size()); }
+const char* candela_input(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
+  return describePort(model->inputs, index, description);
+}
+const char* candela_output(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
+  return describePort(model->outputs, index, description);
+}
+
+candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs, uint32_t input_count,
+                             candela_tensor_t* outputs, uint32_t output_count, char* error, size_t error_size) {
+  return guarded(error, error_size, [&]() -> Status {
+    if (!model) return badArgument("no model");
+    if (output_count != model->outputs.size())
+      return badArgument("{} outputs were given, the model has {}", output_count, model->outputs.size());
+    CDL_ASSIGN(const std::vector<Tensor> in, readInputs(*model, inputs, input_count));
+    CDL_ASSIGN(const std::vector<Tensor> out, model->session ? model->session->run(in)
+                                              : model->graph ? reference::run(*model->graph, in)
+                                                             : reference::interpret(*model->program, in));
+    for (uint32_t i = 0; i < output_count; ++i) {
+      const runtime::BundleValue& port = model->outputs[i];
+      const uint64_t bytes = out[i].sizeBytes();
+      if (outputs[i].bytes < bytes || (!outputs[i].data && bytes))
+        return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, outputs[i].bytes);
+      if (bytes) std::memcpy(outputs[i].data, out[i].bytes.data(), bytes);
+      void* data = outputs[i].data;
+      describePort(model->outputs, i, &outputs[i]);
+      outputs[i].data = data;
+    }
+    return Status::ok();
+  });
+}
+
+const char* candela_report_json(const candela_model_t* model) { return model->report.c_str(); }
+
+char* candela_trace_json(const candela_model_t* model) {
+  return duplicate(pipeline::traceJson(model->session ? model->session->trace() : std::vector<runtime::TraceEvent>()));
+}
+
+char* candela_backends_json(const char* const* paths) {
+  std::vector<std::string> list;
+  for (; paths && *paths; ++paths) list.emplace_back(*paths);
+  try {
+    return duplicate(pipeline::backendsJson(list));
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void candela_free_text(char* text) { std::free(text); }
+
+} // extern "C"

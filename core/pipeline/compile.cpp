@@ -1,0 +1,366 @@
+#include <set>
+
+#include "core/passes/passes.h"
+#include "core/pipeline/pipeline.h"
+#include "core/plan/schedule/schedule.h"
+#include "core/program/image.h"
+
+namespace candela::pipeline {
+namespace {
+
+using runtime::Bundle;
+using runtime::NodePlacement;
+
+constexpr int kMaxRounds = 8;
+
+const cdl_image_t* asImage(const Bytes& bytes) { return reinterpret_cast<const cdl_image_t*>(bytes.data()); }
+
+/// Names of the model's nodes that an instruction came from.
+std::set<std::string> originsOf(const cdl_image_t* image, uint32_t instr) {
+  std::set<std::string> names;
+  for (uint32_t p = cdl_get_instr(image, instr)->provenance; p != 0; p = cdl_get_provenance(image, p)->next)
+    names.insert(cdl_get_string(image, cdl_get_provenance(image, p)->node));
+  return names;
+}
+
+bool comesFrom(const graph::Node& node, const std::set<std::string>& names) {
+  for (const std::string& name : node.provenance)
+    if (names.count(name)) return true;
+  return false;
+}
+
+/// The Program's image and its payloads, as a partition of the bundle.
+Result<runtime::BundlePartition> makePartition(Bundle& bundle, const program::Program& program,
+                                               const runtime::Device* device) {
+  runtime::BundlePartition partition;
+  if (device) {
+    partition.backend = device->plugin().name();
+    partition.backendVersion = device->plugin().version();
+    partition.options = device->options();
+  }
+  partition.image = program::toImage(program);
+  const cdl_image_t* image = asImage(partition.image);
+  std::map<std::string, const Payload*> byHash;
+  for (const program::Constant& constant : program.constants)
+    if (constant.payload.form() != Payload::Form::splat) byHash[hashText(constant.payload.hash())] = &constant.payload;
+  for (uint32_t c = 1; c < image->constants.count; ++c) {
+    const cdl_constant_t& record = *cdl_get_constant(image, c);
+    if (record.form == 1) {
+      partition.constants.push_back(runtime::kNoConstant);
+      continue;
+    }
+    Hash hash;
+    std::copy(std::begin(record.hash), std::end(record.hash), hash.begin());
+    const auto at = byHash.find(hashText(hash));
+    CDL_CHECK(at != byHash.end(), "constant {} of the image has no payload", c);
+    CDL_ASSIGN(const Tensor tensor, at->second->materialize({at->second->count()}));
+    partition.constants.push_back(bundle.addConstant(hash, tensor.bytes));
+  }
+  return partition;
+}
+
+/// Values by the graph's names.
+class ValueTable {
+public:
+  explicit ValueTable(Bundle& bundle) : bundle_(bundle) {}
+  uint32_t of(const graph::Value& value) {
+    const auto [at, isNew] = indices_.try_emplace(value.name, static_cast<uint32_t>(bundle_.values.size()));
+    if (isNew) bundle_.values.push_back({value.name, value.type.elem, value.type.shape()});
+    return at->second;
+  }
+
+private:
+  Bundle& bundle_;
+  std::map<std::string, uint32_t> indices_;
+};
+
+/// Outputs under the model's own names; those that are inputs, constants or named twice are copies.
+Status bindOutputs(Bundle& bundle, ValueTable& table, const graph::Graph& graph) {
+  std::set<uint32_t> taken(bundle.inputs.begin(), bundle.inputs.end());
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const graph::Value& value = *graph.outputs()[i];
+    const uint32_t index = table.of(value);
+    if (value.isConstant()) {
+      CDL_ASSIGN(const Tensor tensor, value.payload().materialize(value.type.shape()));
+      bundle.values[index].constant = bundle.addConstant(sha256(tensor.bytes.data(), tensor.sizeBytes()), tensor.bytes);
+      taken.insert(index);
+    }
+    if (taken.insert(index).second) {
+      bundle.values[index].name = graph.outputNames()[i];
+      bundle.outputs.push_back(index);
+      continue;
+    }
+    const auto copy = static_cast<uint32_t>(bundle.values.size());
+    bundle.values.push_back({graph.outputNames()[i], value.type.elem, value.type.shape()});
+    bundle.steps.push_back({runtime::StepKind::copy, 0, {index}, {copy}});
+    bundle.outputs.push_back(copy);
+  }
+  return Status::ok();
+}
+
+struct Attempt {
+  Bundle bundle;
+  std::vector<std::unique_ptr<runtime::Runner>> runners;
+};
+
+/// Which part's which instruction a backend refused.
+struct LateRefusal {
+  size_t part = 0;
+  runtime::Refusal refusal;
+  std::set<std::string> origins;
+};
+
+class Compiler {
+public:
+  Compiler(graph::Graph graph, const std::string& name, std::span<const std::shared_ptr<runtime::Device>> devices,
+           const CompileOptions& options)
+      : graph_(std::move(graph)), name_(name), devices_(devices.begin(), devices.end()), options_(options) {
+    nativeOnly_.reserve(devices_.size());
+    for (const auto& device : devices_) {
+      if (device->compiles()) nativeOnly_.push_back(device->target().nativeOnly());
+      targets_.push_back(device->compiles() ? &nativeOnly_.back() : &device->target());
+    }
+    targets_.push_back(&hostTarget());
+  }
+
+  Result<std::unique_ptr<runtime::Session>> compile() {
+    countModel();
+    if (options_.keepValues) keepValues();
+    progress("optimize", 0);
+    CDL_TRY(passes::optimize(graph_));
+    target::Barred barred;
+    for (int round = 0; round < kMaxRounds; ++round) {
+      progress("partition", static_cast<double>(round) / kMaxRounds);
+      CDL_ASSIGN(const target::Partitioning partitioning,
+                 target::partition(graph_, targets_, barred, {options_.toPrimitives}));
+      CDL_ASSIGN(std::vector<LoweredPart> parts, lowerParts(graph_, partitioning, targets_, options_));
+      std::optional<LateRefusal> refusal;
+      CDL_ASSIGN(Attempt attempt, build(partitioning, parts, refusal));
+      if (refusal) {
+        bar(barred, partitioning.parts[refusal->part], *refusal);
+        continue;
+      }
+      place(attempt, partitioning, parts);
+      CDL_TRY(runtime::verifyBundle(attempt.bundle));
+      progress("done", 1);
+      return runtime::Session::adopt(std::move(attempt.bundle), std::move(attempt.runners));
+    }
+    return failure(Code::refused, "{}: a backend still refuses instructions after {} rounds", name_, kMaxRounds);
+  }
+
+private:
+  void progress(const char* stage, double fraction) const {
+    if (options_.progress) options_.progress(stage, fraction);
+  }
+
+  void countModel() {
+    for (const auto& node : graph_.nodes()) {
+      if (node->kind == graph::OpKind::Constant) parameters_ += node->payload->count();
+      else ++modelNodes_;
+    }
+  }
+
+  void keepValues() {
+    for (const auto& node : graph_.nodes()) {
+      if (node->kind == graph::OpKind::Constant) continue;
+      for (graph::Value* value : node->results())
+        if (!graph_.isOutput(value)) graph_.addOutput(value, value->name);
+    }
+  }
+
+  Result<Attempt> build(const target::Partitioning& partitioning, const std::vector<LoweredPart>& parts,
+                        std::optional<LateRefusal>& refusal) {
+    Attempt attempt;
+    Bundle& bundle = attempt.bundle;
+    bundle.model = name_;
+    bundle.modelNodes = modelNodes_;
+    bundle.parameters = parameters_;
+    ValueTable table(bundle);
+    for (const graph::Value* input : graph_.inputs()) bundle.inputs.push_back(table.of(*input));
+    for (size_t p = 0; p < parts.size(); ++p) {
+      progress("compile", static_cast<double>(p) / parts.size());
+      const LoweredPart& part = parts[p];
+      const bool onHost = part.target == devices_.size();
+      const std::shared_ptr<runtime::Device> device = onHost ? nullptr : devices_[part.target];
+      CDL_ASSIGN(runtime::BundlePartition partition, makePartition(bundle, part.program, device.get()));
+      bundle.partitions.push_back(std::move(partition));
+      runtime::BundlePartition& made = bundle.partitions.back();
+      runtime::BundleStep step{onHost ? runtime::StepKind::soft : runtime::StepKind::run, static_cast<uint32_t>(p), {}, {}};
+      for (const graph::Value* value : part.graph.inputs()) step.inputs.push_back(table.of(*value));
+      for (const graph::Value* value : part.graph.outputs()) step.outputs.push_back(table.of(*value));
+      bundle.steps.push_back(std::move(step));
+      bundle.arenaBytes = std::max(bundle.arenaBytes, part.arenaBytes);
+      bundle.maxLiveBytes = std::max(bundle.maxLiveBytes, part.maxLiveBytes);
+      if (onHost) {
+        attempt.runners.push_back(runtime::makeSoftRunner(bundle, made));
+        continue;
+      }
+      runtime::Refusal refused;
+      auto runner = runtime::makeDeviceRunner(bundle, made, device, &refused);
+      if (!runner) {
+        if (runner.status().code() != Code::refused) return runner.status();
+        refusal = LateRefusal{p, refused, {}};
+        const cdl_image_t* image = asImage(made.image);
+        if (refused.instr > 0 && refused.instr < image->instrs.count) refusal->origins = originsOf(image, refused.instr);
+        return attempt;
+      }
+      CDL_ASSIGN(made.executable, (*runner)->save());
+      attempt.runners.push_back(std::move(runner).value());
+    }
+    (void)partitioning;
+    CDL_TRY(bindOutputs(bundle, table, graph_));
+    return attempt;
+  }
+
+  /// The nodes behind the refused instruction, or the whole part when it names none, go elsewhere.
+  static void bar(target::Barred& barred, const target::Part& part, const LateRefusal& refusal) {
+    bool any = false;
+    for (const graph::Node* node : part.nodes)
+      if (comesFrom(*node, refusal.origins)) {
+        barred.insert({part.target, node->result()->name});
+        any = true;
+      }
+    if (any) return;
+    for (const graph::Node* node : part.nodes) barred.insert({part.target, node->result()->name});
+  }
+
+  /// Where every node went: by what the runners will really do with the instructions that came from it.
+  void place(Attempt& attempt, const target::Partitioning& partitioning, const std::vector<LoweredPart>& parts) {
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const target::Part& part = partitioning.parts[p];
+      const bool onHost = part.target == devices_.size();
+      const cdl_image_t* image = asImage(attempt.bundle.partitions[p].image);
+      std::set<std::string> emulated;
+      for (uint32_t i = 1; i < image->instrs.count; ++i)
+        if (attempt.runners[p]->support()[i] == target::Support::emulated) emulated.merge(originsOf(image, i));
+      for (const graph::Node* node : part.nodes) {
+        if (node->kind == graph::OpKind::Constant) continue;
+        NodePlacement placement;
+        placement.node = node->userName();
+        placement.op = fmt::format("{} {}", graph::opName(node->kind), elemName(node->result()->type.elem));
+        placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
+        placement.cls = onHost                      ? NodePlacement::Class::host
+                        : comesFrom(*node, emulated) ? NodePlacement::Class::emulated
+                                                     : NodePlacement::Class::native;
+        placement.why = why(partitioning, *node, part.target, placement.cls);
+        placement.macs = macs(*node);
+        attempt.bundle.placement.push_back(std::move(placement));
+      }
+    }
+  }
+
+  std::string why(const target::Partitioning& partitioning, const graph::Node& node, size_t target,
+                  NodePlacement::Class cls) const {
+    const auto found = partitioning.assessments.find(&node);
+    const std::vector<target::Assessment> none;
+    const std::vector<target::Assessment>& assessments = found == partitioning.assessments.end() ? none : found->second;
+    if (cls == NodePlacement::Class::host) {
+      std::string text;
+      for (size_t t = 0; t < devices_.size() && t < assessments.size(); ++t)
+        text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", devices_[t]->plugin().name(), assessments[t].detail);
+      return text.empty() ? "host executor" : text;
+    }
+    const bool lowers = target < assessments.size() && assessments[target].verdict != target::Verdict::claimed;
+    if (cls == NodePlacement::Class::native) return lowers ? "native, as primitives" : "native";
+    const std::string detail = target < assessments.size() ? assessments[target].detail : "";
+    return detail.empty() ? "emulated" : "emulated: " + detail;
+  }
+
+  graph::Graph graph_;
+  std::string name_;
+  std::vector<std::shared_ptr<runtime::Device>> devices_;
+  CompileOptions options_;
+  std::vector<target::Target> nativeOnly_;
+  std::vector<const target::Target*> targets_;
+  uint64_t modelNodes_ = 0, parameters_ = 0;
+};
+
+} // namespace
+
+Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std::string& modelName,
+                                                  std::span<const std::shared_ptr<runtime::Device>> devices,
+                                                  const CompileOptions& options) {
+  return Compiler(std::move(graph), modelName, devices, options).compile();
+}
+
+namespace {
+
+/// The type of a bound buffer, from its views: the first dense one of the whole buffer, else a flat one.
+runtime::BundleValue boundValue(const program::Program& program, uint32_t buffer) {
+  runtime::BundleValue value{program.buffers[buffer].name, Elem::u8_, {}};
+  bool typed = false;
+  for (const program::Instr& instr : program.instrs)
+    for (const auto* views : {&instr.inputs, &instr.outputs})
+      for (const program::View& view : *views) {
+        if (view.buffer != buffer) continue;
+        const uint64_t bytes = elemBytes(view.elem, view.count());
+        if (view.isDense() && view.offset == 0 && bytes == program.buffers[buffer].bytes) {
+          value.elem = view.elem;
+          value.dims.assign(view.dims.begin(), view.dims.end());
+          return value;
+        }
+        if (!typed) value.elem = view.elem;
+        typed = true;
+      }
+  value.dims = {static_cast<int64_t>(program.buffers[buffer].bytes * 8 / elemBits(value.elem))};
+  return value;
+}
+
+} // namespace
+
+Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
+                                                         std::shared_ptr<runtime::Device> device) {
+  CDL_TRY(program::verify(program));
+  bool placed = true;
+  for (const program::Buffer& buffer : program.buffers)
+    placed &= buffer.role != program::Role::temp || buffer.offset != CDL_UNPLACED;
+  Bundle bundle;
+  if (!placed) {
+    CDL_ASSIGN(const plan::PlacementReport report, plan::place(program));
+    bundle.maxLiveBytes = report.maxLiveBytes;
+  }
+  bundle.arenaBytes = program.arenaBytes();
+  bundle.model = modelName;
+  bundle.modelNodes = program.instrs.size();
+  CDL_ASSIGN(runtime::BundlePartition partition, makePartition(bundle, program, device.get()));
+  runtime::BundleStep step{device ? runtime::StepKind::run : runtime::StepKind::soft, 0, {}, {}};
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    const program::Role role = program.buffers[b].role;
+    const bool reads = role == program::Role::input || role == program::Role::inout;
+    const bool writes = role == program::Role::output || role == program::Role::inout;
+    for (const auto& [bound, list, ports] :
+         {std::tuple(reads, &step.inputs, &bundle.inputs), std::tuple(writes, &step.outputs, &bundle.outputs)}) {
+      if (!bound) continue;
+      list->push_back(static_cast<uint32_t>(bundle.values.size()));
+      ports->push_back(list->back());
+      bundle.values.push_back(boundValue(program, b));
+    }
+  }
+  bundle.steps.push_back(std::move(step));
+  bundle.partitions.push_back(std::move(partition));
+  std::vector<std::unique_ptr<runtime::Runner>> runners;
+  if (device) {
+    CDL_ASSIGN(std::unique_ptr<runtime::Runner> runner,
+               runtime::makeDeviceRunner(bundle, bundle.partitions[0], device, nullptr));
+    CDL_ASSIGN(bundle.partitions[0].executable, runner->save());
+    runners.push_back(std::move(runner));
+  } else {
+    runners.push_back(runtime::makeSoftRunner(bundle, bundle.partitions[0]));
+  }
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    const program::Instr& instr = program.instrs[i];
+    const target::Support support = runners[0]->support()[i + 1];
+    NodePlacement placement;
+    placement.node = instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node;
+    placement.op = program::kindName(instr.kind);
+    placement.on = device ? device->plugin().name() : "host";
+    placement.cls = !device                               ? NodePlacement::Class::host
+                    : support == target::Support::native ? NodePlacement::Class::native
+                                                         : NodePlacement::Class::emulated;
+    bundle.placement.push_back(std::move(placement));
+  }
+  CDL_TRY(runtime::verifyBundle(bundle));
+  return runtime::Session::adopt(std::move(bundle), std::move(runners));
+}
+
+} // namespace candela::pipeline

@@ -1,0 +1,44 @@
+#include "core/pipeline/pipeline.h"
+#include "core/plan/schedule/schedule.h"
+#include "core/program/emit/emit.h"
+#include "core/soft/soft.h"
+#include "core/target/fuse/fuse.h"
+#include "core/target/layout/layout.h"
+
+namespace candela::pipeline {
+
+const target::Target& hostTarget() {
+  static const target::Target target = [] {
+    auto made = target::Target::fromCapabilities("soft", soft::capabilities(), true);
+    CDL_CHECK(made.isOk(), "{}", made.status().message());
+    return std::move(made).value();
+  }();
+  return target;
+}
+
+Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
+                                            std::span<const target::Target* const> targets,
+                                            const CompileOptions& options) {
+  std::vector<LoweredPart> parts;
+  for (size_t p = 0; p < partitioning.parts.size(); ++p) {
+    if (options.progress) options.progress("lower", static_cast<double>(p) / partitioning.parts.size());
+    const target::Part& part = partitioning.parts[p];
+    const target::Target& target = *targets[part.target];
+    LoweredPart lowered;
+    lowered.target = part.target;
+    CDL_ASSIGN(lowered.graph, target::extract(graph, part));
+    CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives}));
+    CDL_TRY(target::chooseLayouts(lowered.graph, target).status());
+    if (!options.toPrimitives) CDL_TRY(target::fuse(lowered.graph, target).status());
+    CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
+    CDL_TRY(plan::schedule(lowered.program));
+    CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
+    lowered.arenaBytes = report.arenaBytes;
+    lowered.maxLiveBytes = report.maxLiveBytes;
+    parts.push_back(std::move(lowered));
+  }
+  if (options.progress) options.progress("lower", 1);
+  return parts;
+}
+
+} // namespace candela::pipeline

@@ -1,0 +1,60 @@
+#ifndef CANDELA_CORE_PIPELINE_PIPELINE_H
+#define CANDELA_CORE_PIPELINE_PIPELINE_H
+
+#include <functional>
+#include <memory>
+
+#include "core/graph/graph.h"
+#include "core/program/program.h"
+#include "core/runtime/session.h"
+#include "core/target/partition/partition.h"
+
+/// The order in which a model goes through the house, and nothing else.
+namespace candela::pipeline {
+
+struct CompileOptions {
+  bool toPrimitives = false; ///< lower every op to the 13 primitives
+  bool keepValues = false;   ///< every value becomes an output before anything is fused
+  /// Stage and 0..1 of it; null is allowed.
+  std::function<void(const char* stage, double fraction)> progress;
+};
+
+/// soft's own target: the last one of every partitioning.
+const target::Target& hostTarget();
+
+/// One partition on its way down: the lowered graph and its planned Program.
+struct LoweredPart {
+  size_t target = 0; ///< index into the targets
+  graph::Graph graph;
+  program::Program program;
+  uint64_t arenaBytes = 0, maxLiveBytes = 0;
+};
+
+/// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every part.
+Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
+                                            std::span<const target::Target* const> targets, const CompileOptions& options);
+
+/// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals), bundle, session.
+/// Devices come in order of preference; what none of them takes runs on the host.
+Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std::string& modelName,
+                                                  std::span<const std::shared_ptr<runtime::Device>> devices,
+                                                  const CompileOptions& options = {});
+
+/// A Program as it stands, planned when it is not: on the device, or on the host without one.
+Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
+                                                         std::shared_ptr<runtime::Device> device);
+
+/// A model file by content: .onnx, or .cdl with one graph or one program. dims and shapes apply to .onnx.
+struct LoadedModel {
+  std::optional<graph::Graph> graph;
+  std::optional<program::Program> program;
+};
+Result<LoadedModel> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
+                              const std::map<std::string, Shape>& shapes);
+
+/// Multiply-accumulates of one node; 0 for what does none.
+uint64_t macs(const graph::Node& node);
+
+} // namespace candela::pipeline
+
+#endif

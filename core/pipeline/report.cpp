@@ -1,0 +1,148 @@
+#include "core/pipeline/report.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/pipeline/pipeline.h"
+
+namespace candela::pipeline {
+namespace {
+
+// Ordered, so that equal reports are equal bytes and a reader finds the answer first.
+using Json = nlohmann::ordered_json;
+
+const char* className(runtime::NodePlacement::Class cls) {
+  switch (cls) {
+  case runtime::NodePlacement::Class::native: return "native";
+  case runtime::NodePlacement::Class::emulated: return "emulated";
+  case runtime::NodePlacement::Class::host: break;
+  }
+  return "host";
+}
+
+/// Bytes that cross from one partition to another, and how many values that are.
+Json transfers(const runtime::Bundle& bundle) {
+  std::map<uint32_t, uint32_t> producer;
+  std::set<std::pair<uint32_t, uint32_t>> seen;
+  uint64_t count = 0, bytes = 0;
+  for (const runtime::BundleStep& step : bundle.steps) {
+    if (step.kind == runtime::StepKind::copy) continue;
+    for (uint32_t v : step.inputs)
+      if (producer.count(v) && seen.insert({v, step.partition}).second) {
+        ++count;
+        bytes += elemBytes(bundle.values[v].elem, elementCount(bundle.values[v].dims).value_or(0));
+      }
+    for (uint32_t v : step.outputs) producer[v] = step.partition;
+  }
+  return {{"count", count}, {"bytes", bytes}};
+}
+
+} // namespace
+
+std::string placementJson(const runtime::Bundle& bundle) {
+  Json nodes = {{"native", 0}, {"emulated", 0}, {"host", 0}}, macsBy = nodes, detail = Json::array();
+  std::set<std::string> backends;
+  for (const runtime::NodePlacement& node : bundle.placement) {
+    const char* cls = className(node.cls);
+    nodes[cls] = nodes[cls].get<uint64_t>() + 1;
+    macsBy[cls] = macsBy[cls].get<uint64_t>() + node.macs;
+    detail.push_back({{"node", node.node}, {"op", node.op}, {"on", node.on}, {"class", cls}, {"why", node.why}, {"macs", node.macs}});
+  }
+  Json partitions = Json::array();
+  for (const runtime::BundlePartition& partition : bundle.partitions) {
+    backends.insert(partition.backend.empty() ? "soft" : partition.backend);
+    const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
+    partitions.push_back({{"backend", partition.backend.empty() ? "soft" : partition.backend},
+                          {"instructions", image->instrs.count - 1},
+                          {"image_bytes", partition.image.size()},
+                          {"executable_bytes", partition.executable.size()}});
+  }
+  const Json report = {{"schema", "candela.placement/1"}, {"model", bundle.model}, {"backends", backends},
+                       {"nodes", bundle.modelNodes}, {"parameters", bundle.parameters},
+                       {"arena_bytes", bundle.arenaBytes}, {"max_live_bytes", bundle.maxLiveBytes},
+                       {"placement", nodes}, {"macs", macsBy}, {"transfers", transfers(bundle)},
+                       {"partitions", partitions}, {"nodes_detail", detail}};
+  return report.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string traceJson(const std::vector<runtime::TraceEvent>& events) {
+  std::map<std::string, int> tracks;
+  Json list = Json::array();
+  for (const runtime::TraceEvent& event : events) {
+    const auto [at, isNew] = tracks.try_emplace(event.on, static_cast<int>(tracks.size()));
+    if (isNew)
+      list.push_back({{"ph", "M"}, {"name", "thread_name"}, {"pid", 0}, {"tid", at->second}, {"args", {{"name", event.on}}}});
+    list.push_back({{"ph", "X"}, {"name", event.name}, {"pid", 0}, {"tid", at->second}, {"ts", event.startNs / 1e3},
+                    {"dur", (event.endNs - event.startNs) / 1e3}});
+  }
+  return Json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump(1);
+}
+
+namespace {
+
+Json describeTarget(const target::Target& target) {
+  Json profiles = Json::array(), spaces = Json::array();
+#define CANDELA_PROFILE(name, id, mask)                                                                                \
+  if (target.claims(id)) profiles.push_back(#name);
+  CDL_PROFILES(CANDELA_PROFILE)
+#undef CANDELA_PROFILE
+  uint64_t native = 0, emulated = 0;
+  for (const target::Target::Row& row : target.rows()) {
+    native += row.row.support == CDL_SUPPORT_NATIVE;
+    emulated += row.row.support == CDL_SUPPORT_EMULATED;
+  }
+  for (const target::Target::SpaceInfo& space : target.spaces())
+    spaces.push_back({{"name", space.name}, {"capacity_bytes", space.space.capacity_bytes}, {"alignment", space.space.alignment},
+                      {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
+  return {{"profiles", profiles}, {"rows", {{"native", native}, {"emulated", emulated}}}, {"spaces", spaces}};
+}
+
+Json describePlugin(const std::string& nameOrPath) {
+  Json entry = {{"name", nameOrPath}};
+  const auto plugin = runtime::findPlugin(nameOrPath);
+  if (!plugin) {
+    entry["error"] = plugin.status().message();
+    return entry;
+  }
+  entry["name"] = (*plugin)->name();
+  entry["version"] = (*plugin)->version();
+  entry["origin"] = (*plugin)->origin();
+  entry["description"] = (*plugin)->description();
+  const cdl_header_t& header = (*plugin)->table().header;
+  entry["abi"] = fmt::format("{}.{}", header.major, header.minor);
+  entry["door"] = (*plugin)->table().compile ? "compile" : "run";
+  entry["options"] = Json::array();
+  for (const cdl_option_schema_t& option : (*plugin)->options())
+    entry["options"].push_back({{"name", option.name}, {"summary", option.summary ? option.summary : ""},
+                                {"values", option.values ? option.values : "string"},
+                                {"default", option.default_value ? option.default_value : ""}});
+  entry["devices"] = Json::array();
+  for (uint32_t d = 0; d < (*plugin)->deviceCount(); ++d) {
+    const auto device = (*plugin)->open(d, {});
+    if (!device) {
+      entry["devices"].push_back({{"error", device.status().message()}});
+      continue;
+    }
+    Json description = {{"name", (*device)->name()}};
+    description.update(describeTarget((*device)->target()));
+    entry["devices"].push_back(description);
+  }
+  return entry;
+}
+
+} // namespace
+
+std::string backendsJson(const std::vector<std::string>& paths) {
+  Json list = Json::array();
+  list.push_back({{"name", "reference"}, {"description", "the oracle: f64 and 128-bit integers, slow"}, {"devices", Json::array()}});
+  Json soft = {{"name", "soft"}, {"description", "the portable host executor"}, {"devices", Json::array()}};
+  Json device = {{"name", "host"}};
+  device.update(describeTarget(hostTarget()));
+  soft["devices"].push_back(device);
+  list.push_back(soft);
+  for (const std::string& name : runtime::listPlugins()) list.push_back(describePlugin(name));
+  for (const std::string& path : paths) list.push_back(describePlugin(path));
+  return Json{{"schema", "candela.backends/1"}, {"backends", list}}.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace candela::pipeline

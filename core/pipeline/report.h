@@ -1,0 +1,21 @@
+#ifndef CANDELA_CORE_PIPELINE_REPORT_H
+#define CANDELA_CORE_PIPELINE_REPORT_H
+
+#include <string>
+
+#include "core/runtime/session.h"
+
+namespace candela::pipeline {
+
+/// candela.placement/1: what was compiled and where it goes; fields as candela_report_json says.
+std::string placementJson(const runtime::Bundle& bundle);
+
+/// Chrome trace of one run: one track per backend.
+std::string traceJson(const std::vector<runtime::TraceEvent>& events);
+
+/// candela.backends/1: every backend that can be found, and those at `paths`.
+std::string backendsJson(const std::vector<std::string>& paths);
+
+} // namespace candela::pipeline
+
+#endif

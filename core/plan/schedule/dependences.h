@@ -1,0 +1,34 @@
+#ifndef CANDELA_CORE_PLAN_SCHEDULE_DEPENDENCES_H
+#define CANDELA_CORE_PLAN_SCHEDULE_DEPENDENCES_H
+
+#include "core/program/program.h"
+
+namespace candela::plan {
+
+/// Bytes that an instruction touches, over all iterations of its loops; strided views count with
+/// the gaps between their elements. Two accesses can meet only in the same region: a buffer, or the
+/// arena of a space for placed TEMP buffers.
+struct Access {
+  uint64_t region = 0;
+  uint64_t begin = 0, end = 0;
+  bool write = false;
+  bool overlaps(const Access& other) const {
+    return region == other.region && begin < other.end && other.begin < end;
+  }
+};
+
+/// Reads first, then writes. Views without elements touch nothing.
+std::vector<Access> accessesOf(const program::Program& program, const program::Instr& instr);
+Access accessOf(const program::Program& program, const program::Instr& instr,
+                const program::View& view, bool write);
+
+/// For each instruction the earlier ones that it must stay behind, ascending, but for those that
+/// follow by way of others.
+std::vector<std::vector<uint32_t>> directDependences(const program::Program& program);
+
+/// Waits become the direct dependences within each block.
+void rebuildWaits(program::Program& program);
+
+} // namespace candela::plan
+
+#endif

@@ -1,0 +1,138 @@
+#include "core/plan/schedule/lifetimes.h"
+
+#include <algorithm>
+
+namespace candela::plan {
+
+using program::Buffer;
+using program::Instr;
+using program::kNone;
+using program::Program;
+using program::Role;
+using program::View;
+
+namespace {
+
+struct Life {
+  uint32_t first = kNone, last = 0;
+};
+
+/// The instructions of the outermost loop around one, or the instruction itself.
+Life blockAround(const Program& program, uint32_t index) {
+  uint32_t loop = program.instrs[index].loop;
+  if (loop == kNone)
+    return {index, index};
+  while (program.loops[loop].parent != kNone)
+    loop = program.loops[loop].parent;
+  return {program.loops[loop].first, program.loops[loop].first + program.loops[loop].count - 1};
+}
+
+std::vector<Life> livesOf(const Program& program) {
+  std::vector<Life> lives(program.buffers.size());
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    const Life around = blockAround(program, i);
+    const Instr& instr = program.instrs[i];
+    for (const auto* views : {&instr.inputs, &instr.outputs}) {
+      for (const View& view : *views) {
+        Life& life = lives[view.buffer];
+        life.first = std::min(life.first, around.first);
+        life.last = std::max(life.last, around.last);
+      }
+    }
+  }
+  return lives;
+}
+
+bool isElementwise(uint16_t kind) {
+  switch (kind) {
+  case CDL_KIND_BINARY:
+  case CDL_KIND_UNARY:
+  case CDL_KIND_SELECT:
+  case CDL_KIND_CONVERT:
+  case CDL_KIND_ELEMENTWISE:
+  case CDL_KIND_RESCALE:
+  case CDL_KIND_TABLE:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Every element of the result is written where the operand's element of the same index was read.
+bool walksAlike(const View& in, const View& out) {
+  return in.isDense() && out.isDense() && in.dims == out.dims && in.offset == out.offset &&
+         elemBits(in.elem) == elemBits(out.elem);
+}
+
+/// The operand whose place the result of instruction i may take, or kNone.
+uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, uint32_t i) {
+  const Instr& instr = program.instrs[i];
+  if (!isElementwise(instr.kind) || instr.loop != kNone || instr.inout || instr.outputs.size() != 1)
+    return kNone;
+  const View& out = instr.outputs[0];
+  const Buffer& result = program.buffers[out.buffer];
+  if (result.role != Role::temp || result.halo || lives[out.buffer].first != i)
+    return kNone;
+  for (const View& in : instr.inputs) {
+    const Buffer& operand = program.buffers[in.buffer];
+    const bool fits = operand.role == Role::temp && !operand.halo &&
+                      operand.space == result.space && operand.bytes == result.bytes &&
+                      lives[in.buffer].last == i;
+    const auto alike = [&](const View& view) {
+      return view.buffer != in.buffer || walksAlike(view, out);
+    };
+    if (fits && std::ranges::all_of(instr.inputs, alike))
+      return in.buffer;
+  }
+  return kNone;
+}
+
+} // namespace
+
+std::vector<Share> sharesOf(const Program& program, bool inPlace) {
+  const std::vector<Life> lives = livesOf(program);
+  std::vector<Share> shares;
+  std::vector<uint32_t> shareOf(program.buffers.size(), kNone);
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    const Buffer& buffer = program.buffers[b];
+    if (buffer.role != Role::temp || lives[b].first == kNone)
+      continue;
+    shareOf[b] = static_cast<uint32_t>(shares.size());
+    shares.push_back(
+        {{b}, buffer.space, lives[b].first, lives[b].last, buffer.bytes, buffer.alignment});
+  }
+  for (uint32_t i = 0; inPlace && i < program.instrs.size(); ++i) {
+    const uint32_t operand = dyingOperand(program, lives, i);
+    if (operand == kNone)
+      continue;
+    const uint32_t from = shareOf[program.instrs[i].outputs[0].buffer], to = shareOf[operand];
+    shares[to].last = std::max(shares[to].last, shares[from].last);
+    shares[to].alignment = std::max(shares[to].alignment, shares[from].alignment);
+    for (const uint32_t buffer : shares[from].buffers)
+      shareOf[buffer] = to;
+    shares[to].buffers.insert(shares[to].buffers.end(), shares[from].buffers.begin(),
+                              shares[from].buffers.end());
+    shares[from].buffers.clear();
+  }
+  std::erase_if(shares, [](const Share& share) { return share.buffers.empty(); });
+  return shares;
+}
+
+std::vector<uint64_t> peakBytes(const Program& program, const std::vector<Share>& shares) {
+  std::vector<uint64_t> peaks(program.spaces.size(), 0);
+  for (uint32_t space = 0; space < program.spaces.size(); ++space) {
+    std::vector<int64_t> change(program.instrs.size() + 1, 0);
+    for (const Share& share : shares) {
+      if (share.space != space)
+        continue;
+      change[share.first] += static_cast<int64_t>(share.bytes);
+      change[share.last + 1] -= static_cast<int64_t>(share.bytes);
+    }
+    int64_t live = 0;
+    for (const int64_t step : change)
+      peaks[space] = std::max(peaks[space], static_cast<uint64_t>(live += step));
+  }
+  return peaks;
+}
+
+} // namespace candela::plan

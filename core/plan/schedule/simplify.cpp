@@ -1,0 +1,229 @@
+#include "core/plan/schedule/simplify.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/plan/schedule/dependences.h"
+
+namespace candela::plan {
+
+using program::Buffer;
+using program::Instr;
+using program::kNone;
+using program::Program;
+using program::Role;
+using program::View;
+
+namespace {
+
+// ---- Removing instructions
+// -------------------------------------------------------------------------------------------
+
+/// Moves ranges to where their instructions went, drops the empty ones; returns the new index of
+/// each.
+template <typename Range>
+std::vector<uint32_t> moveRanges(std::vector<Range>& ranges,
+                                 const std::vector<uint32_t>& newIndex) {
+  std::vector<uint32_t> moved(ranges.size(), kNone);
+  std::vector<Range> kept;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    Range range = ranges[i];
+    const uint32_t end = newIndex[range.first + range.count];
+    range.first = newIndex[range.first];
+    range.count = end - range.first;
+    if (range.count == 0)
+      continue;
+    moved[i] = static_cast<uint32_t>(kept.size());
+    kept.push_back(range);
+  }
+  ranges = std::move(kept);
+  return moved;
+}
+
+void removeInstrs(Program& program, const std::vector<bool>& dead) {
+  std::vector<uint32_t> newIndex;
+  std::vector<Instr> kept;
+  for (size_t i = 0; i < program.instrs.size(); ++i) {
+    newIndex.push_back(static_cast<uint32_t>(kept.size()));
+    if (!dead[i])
+      kept.push_back(std::move(program.instrs[i]));
+  }
+  newIndex.push_back(static_cast<uint32_t>(kept.size()));
+  program.instrs = std::move(kept);
+  const auto loops = moveRanges(program.loops, newIndex);
+  const auto groups = moveRanges(program.groups, newIndex);
+  for (program::Loop& loop : program.loops)
+    if (loop.parent != kNone)
+      loop.parent = loops[loop.parent];
+  for (Instr& instr : program.instrs) {
+    instr.waits.clear();
+    if (instr.loop != kNone)
+      instr.loop = loops[instr.loop];
+    if (instr.group != kNone)
+      instr.group = groups[instr.group];
+  }
+}
+
+// ---- Dead stores
+// -----------------------------------------------------------------------------------------------------
+
+/// What the instructions behind some point read, by region.
+class Reads {
+public:
+  void add(const Program& program, const Instr& instr) {
+    for (const Access& access : accessesOf(program, instr))
+      if (!access.write)
+        byRegion_[access.region].push_back(access);
+  }
+  bool meet(const Access& access) const {
+    const auto found = byRegion_.find(access.region);
+    return found != byRegion_.end() && std::ranges::any_of(found->second, [&](const Access& read) {
+             return read.overlaps(access);
+           });
+  }
+
+private:
+  std::map<uint64_t, std::vector<Access>> byRegion_;
+};
+
+/// Stores to TEMP buffers that nothing reads afterwards. Inside of a loop the next iteration is
+/// afterwards too.
+void removeDeadStores(Program& program) {
+  std::vector<bool> dead(program.instrs.size(), false);
+  Reads reads;
+  for (size_t i = program.instrs.size(); i-- > 0;) {
+    const Instr& instr = program.instrs[i];
+    for (const program::Loop& loop : program.loops)
+      if (loop.parent == kNone && i + 1 == loop.first + loop.count)
+        for (size_t j = loop.first; j <= i; ++j)
+          reads.add(program, program.instrs[j]);
+    const auto isDead = [&](const View& view) {
+      return program.buffers[view.buffer].role == Role::temp &&
+             !reads.meet(accessOf(program, instr, view, true));
+    };
+    dead[i] = !instr.outputs.empty() && std::ranges::all_of(instr.outputs, isDead);
+    if (!dead[i])
+      reads.add(program, instr);
+  }
+  removeInstrs(program, dead);
+}
+
+// ---- Copies
+// ----------------------------------------------------------------------------------------------------------
+
+/// Who touches a buffer, as instruction indices.
+struct Uses {
+  uint32_t firstTouch = kNone, lastWrite = kNone; ///< kNone: never
+  uint32_t writers = 0, readers = 0;
+};
+
+std::vector<Uses> usesOf(const Program& program) {
+  std::vector<Uses> uses(program.buffers.size());
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    const Instr& instr = program.instrs[i];
+    for (const View& view : instr.inputs) {
+      uses[view.buffer].firstTouch = std::min(uses[view.buffer].firstTouch, i);
+      ++uses[view.buffer].readers;
+    }
+    for (const View& view : instr.outputs) {
+      Uses& use = uses[view.buffer];
+      use.firstTouch = std::min(use.firstTouch, i);
+      use.lastWrite = i;
+      ++use.writers;
+      use.readers += instr.inout;
+    }
+  }
+  return uses;
+}
+
+bool isWhole(const Program& program, const View& view) {
+  const Buffer& buffer = program.buffers[view.buffer];
+  return view.isDense() && view.offset == 0 && !buffer.halo && view.ivStrides[0] == 0 &&
+         view.ivStrides[1] == 0 &&
+         elemBytes(view.elem, static_cast<uint64_t>(view.count())) == buffer.bytes;
+}
+
+void renameBuffer(Program& program, uint32_t from, uint32_t to) {
+  for (Instr& instr : program.instrs)
+    for (auto* views : {&instr.inputs, &instr.outputs})
+      for (View& view : *views)
+        if (view.buffer == from)
+          view.buffer = to;
+}
+
+/// Lets the buffers of a whole copy become one; false when the meaning would change.
+bool elide(Program& program, uint32_t index, const std::vector<Uses>& uses) {
+  const Instr& copy = program.instrs[index];
+  const uint32_t source = copy.inputs[0].buffer, target = copy.outputs[0].buffer;
+  Buffer &from = program.buffers[source], &to = program.buffers[target];
+  if (from.space != to.space || source == target)
+    return false;
+  // Whatever else reads either of them later must find the same bytes in the one that stays.
+  const bool sourceStays = uses[source].lastWrite == kNone || uses[source].lastWrite < index;
+  if (!sourceStays || uses[target].writers != 1 || uses[target].firstTouch != index)
+    return false;
+  if (to.role == Role::temp) {
+    if (from.role == Role::temp)
+      from.alignment = std::max(from.alignment, to.alignment);
+    else if (from.alignment < to.alignment)
+      return false;
+    renameBuffer(program, target, source);
+    return true;
+  }
+  if (to.role != Role::output || from.role != Role::temp || to.alignment < from.alignment)
+    return false;
+  renameBuffer(program, source, target);
+  return true;
+}
+
+void elideCopies(Program& program) {
+  std::vector<bool> dead(program.instrs.size(), false);
+  std::vector<Uses> uses = usesOf(program);
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    const Instr& instr = program.instrs[i];
+    if (instr.kind != CDL_KIND_COPY || instr.loop != kNone || instr.group != kNone)
+      continue;
+    if (instr.inputs[0].elem != instr.outputs[0].elem)
+      continue;
+    if (!isWhole(program, instr.inputs[0]) || !isWhole(program, instr.outputs[0]))
+      continue;
+    if (!elide(program, i, uses))
+      continue;
+    // The copy is now from a buffer to itself: it must not count as a use.
+    dead[i] = true;
+    program.instrs[i].inputs.clear();
+    program.instrs[i].outputs.clear();
+    uses = usesOf(program);
+  }
+  removeInstrs(program, dead);
+}
+
+// ---- Buffers
+// ---------------------------------------------------------------------------------------------------------
+
+void removeUntouchedTemps(Program& program) {
+  const std::vector<Uses> uses = usesOf(program);
+  std::vector<uint32_t> newIndex(program.buffers.size(), kNone);
+  std::vector<Buffer> kept;
+  for (size_t b = 0; b < program.buffers.size(); ++b) {
+    if (program.buffers[b].role == Role::temp && uses[b].firstTouch == kNone)
+      continue;
+    newIndex[b] = static_cast<uint32_t>(kept.size());
+    kept.push_back(std::move(program.buffers[b]));
+  }
+  program.buffers = std::move(kept);
+  for (Instr& instr : program.instrs)
+    for (auto* views : {&instr.inputs, &instr.outputs})
+      for (View& view : *views)
+        view.buffer = newIndex[view.buffer];
+}
+
+} // namespace
+
+void simplify(Program& program) {
+  removeDeadStores(program);
+  elideCopies(program);
+  removeUntouchedTemps(program);
+}
+
+} // namespace candela::plan

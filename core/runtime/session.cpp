@@ -1,0 +1,102 @@
+#include "core/runtime/session.h"
+
+namespace candela::runtime {
+namespace {
+
+Status checkInput(const BundleValue& want, const Tensor& got) {
+  if (got.elem == want.elem && got.dims == want.dims) return Status::ok();
+  return badArgument("input '{}' is {}[{}] but {} was given", want.name, elemName(want.elem), fmt::join(want.dims, ","),
+                     got.typeText());
+}
+
+} // namespace
+
+Result<std::unique_ptr<Session>> Session::create(Bundle bundle, std::span<const std::shared_ptr<Device>> devices) {
+  CDL_TRY(verifyBundle(bundle));
+  std::vector<std::shared_ptr<Device>> open(devices.begin(), devices.end());
+  std::vector<std::unique_ptr<Runner>> runners;
+  for (const BundlePartition& partition : bundle.partitions) {
+    if (partition.backend.empty()) {
+      runners.push_back(makeSoftRunner(bundle, partition));
+      continue;
+    }
+    std::shared_ptr<Device> device;
+    for (const std::shared_ptr<Device>& candidate : open)
+      if (candidate->plugin().name() == partition.backend) device = candidate;
+    if (!device) {
+      CDL_ASSIGN(std::shared_ptr<Plugin> plugin, findPlugin(partition.backend));
+      CDL_ASSIGN(device, plugin->open(0, partition.options));
+      open.push_back(device);
+    }
+    CDL_ASSIGN(std::unique_ptr<Runner> runner, makeDeviceRunner(bundle, partition, device, nullptr));
+    runners.push_back(std::move(runner));
+  }
+  return adopt(std::move(bundle), std::move(runners));
+}
+
+std::unique_ptr<Session> Session::adopt(Bundle bundle, std::vector<std::unique_ptr<Runner>> runners) {
+  CDL_CHECK(bundle.partitions.size() == runners.size());
+  auto session = std::make_unique<Session>();
+  session->bundle_ = std::move(bundle);
+  session->runners_ = std::move(runners);
+  return session;
+}
+
+Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStats* stats) {
+  if (inputs.size() != bundle_.inputs.size())
+    return badArgument("{} inputs were given, the model has {}", inputs.size(), bundle_.inputs.size());
+  std::vector<Tensor> values(bundle_.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    CDL_TRY(checkInput(bundle_.values[bundle_.inputs[i]], inputs[i]));
+    values[bundle_.inputs[i]] = inputs[i];
+  }
+  for (size_t v = 0; v < values.size(); ++v) {
+    const BundleValue& value = bundle_.values[v];
+    if (value.constant != kNoConstant) values[v] = {value.elem, value.dims, bundle_.constants[value.constant].bytes};
+  }
+
+  RunStats counted;
+  std::vector<TraceEvent> events;
+  const auto start = std::chrono::steady_clock::now();
+  const auto now = [&] {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+  };
+  for (size_t s = 0; s < bundle_.steps.size(); ++s) {
+    const BundleStep& step = bundle_.steps[s];
+    TraceEvent event{fmt::format("step {}", s), "host", now(), 0};
+    if (step.kind == StepKind::copy) {
+      values[step.outputs[0]] = values[step.inputs[0]];
+    } else {
+      std::vector<Tensor> in, out;
+      for (uint32_t v : step.inputs) in.push_back(values[v]);
+      for (uint32_t v : step.outputs) {
+        CDL_ASSIGN(Tensor tensor, Tensor::zeros(bundle_.values[v].elem, bundle_.values[v].dims));
+        out.push_back(std::move(tensor));
+      }
+      const std::string& backend = bundle_.partitions[step.partition].backend;
+      event.on = backend.empty() ? "soft" : backend;
+      event.name = fmt::format("partition {}", step.partition);
+      if (Status status = runners_[step.partition]->run(in, out, counted); !status)
+        return status.context(fmt::format("partition {} on {}", step.partition, event.on));
+      for (size_t i = 0; i < step.outputs.size(); ++i) values[step.outputs[i]] = std::move(out[i]);
+    }
+    event.endNs = now();
+    events.push_back(std::move(event));
+  }
+  {
+    const std::lock_guard lock(traceMutex_);
+    trace_ = std::move(events);
+  }
+  if (stats) *stats = counted;
+  std::vector<Tensor> outputs;
+  for (uint32_t v : bundle_.outputs) outputs.push_back(values[v]);
+  return outputs;
+}
+
+std::vector<TraceEvent> Session::trace() const {
+  const std::lock_guard lock(traceMutex_);
+  return trace_;
+}
+
+} // namespace candela::runtime

@@ -1,0 +1,76 @@
+#ifndef CANDELA_CORE_RUNTIME_SESSION_H
+#define CANDELA_CORE_RUNTIME_SESSION_H
+
+#include <chrono>
+#include <span>
+
+#include "core/runtime/bundle/bundle.h"
+#include "core/runtime/plugin/plugin.h"
+
+/// Loading, binding and running a bundle. Carries no compiler.
+namespace candela::runtime {
+
+/// What one run did; the SDK counts, so that a report cannot flatter.
+struct RunStats {
+  uint64_t nativeInstrs = 0, emulatedInstrs = 0, hostInstrs = 0; ///< executed, loop iterations counted
+  uint64_t stagedBytes = 0; ///< copied to and from the host for emulated instructions on memory that cannot be mapped
+};
+
+/// One step on the timeline of a run, in nanoseconds from its start.
+struct TraceEvent {
+  std::string name, on;
+  uint64_t startNs = 0, endNs = 0;
+};
+
+/// A partition that is ready to run. Implementations: soft_runner.cpp, device_runner.cpp.
+class Runner {
+public:
+  virtual ~Runner() = default;
+  /// inputs and outputs in the order of the image's bound buffers, dense; outputs are allocated. Any thread.
+  virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs, RunStats& stats) = 0;
+  /// Support per instruction, [0] unused.
+  virtual const std::vector<target::Support>& support() const = 0;
+  /// The backend's blob for the bundle; empty when it has none.
+  virtual Result<Bytes> save() { return Bytes(); }
+};
+
+/// A late refusal by a backend: which instruction, and why.
+struct Refusal {
+  uint32_t instr = 0;
+  uint16_t reason = CDL_REASON_NONE;
+  std::string text;
+};
+
+std::unique_ptr<Runner> makeSoftRunner(const Bundle& bundle, const BundlePartition& partition);
+/// Compiles (door 2) or checks (door 1). On Code::refused, *refusal says which instruction.
+Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle, const BundlePartition& partition,
+                                                 std::shared_ptr<Device> device, Refusal* refusal);
+
+/// A bundle with its devices open. run() may be called by many threads at once.
+class Session {
+public:
+  /// `devices`: what to use for partitions of these backends; others are found by name and opened with the bundle's
+  /// options.
+  static Result<std::unique_ptr<Session>> create(Bundle bundle, std::span<const std::shared_ptr<Device>> devices = {});
+  /// The same with runners that were made already, one per partition.
+  static std::unique_ptr<Session> adopt(Bundle bundle, std::vector<std::unique_ptr<Runner>> runners);
+
+  const Bundle& bundle() const { return bundle_; }
+  Bundle& mutableBundle() { return bundle_; }
+  Runner& runner(size_t partition) { return *runners_[partition]; }
+
+  /// inputs in the bundle's order; checked against its types. Returns the outputs.
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
+  /// Of the newest run.
+  std::vector<TraceEvent> trace() const;
+
+private:
+  Bundle bundle_;
+  std::vector<std::unique_ptr<Runner>> runners_;
+  mutable std::mutex traceMutex_;
+  std::vector<TraceEvent> trace_;
+};
+
+} // namespace candela::runtime
+
+#endif

@@ -1,0 +1,30 @@
+// Block functions: one element-wise operation on dense blocks. Instructions and expression steps
+// share them.
+#pragma once
+
+#include <cstdint>
+
+namespace candela::soft {
+
+/// One of CONVERT, BINARY, COMPARE, SELECT, UNARY for fixed element types. `run` reads n elements
+/// of each input and writes n of the result; the result may be the same memory as an input, not
+/// overlap it otherwise. 4-bit inputs come as bytes. Plain data, usable from any thread.
+struct BlockOp {
+  using Function = void (*)(const BlockOp&, const void* const* in, void* out, int64_t n);
+  Function run = nullptr;
+  uint8_t from = 0, to = 0; // of CONVERT
+  uint8_t fn = 0;
+  bool saturate = false;
+};
+
+/// Finds the block function of (kind, fn) for these element types; false when there is none.
+bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, int inputs, uint8_t outElem,
+                 bool saturate, BlockOp& op);
+
+BlockOp::Function findBinary(uint16_t fn, uint8_t elem);
+BlockOp::Function findCompare(uint16_t fn, uint8_t elem);
+BlockOp::Function findSelect(uint8_t elem);
+BlockOp::Function findUnary(uint16_t fn, uint8_t elem);
+BlockOp::Function findConvert(uint16_t fn, uint8_t from, uint8_t to, bool saturate);
+
+} // namespace candela::soft

@@ -1,0 +1,66 @@
+// Expressions: the value of ELEMENTWISE and the epilogue of MATMUL and REDUCE, evaluated block by
+// block.
+#pragma once
+
+#include "core/soft/block.h"
+#include "core/soft/call.h"
+
+namespace candela::soft {
+
+/// An expression bound to its instruction. Not for several threads at once: it holds the values of
+/// its steps.
+class Expr {
+public:
+  /// Binds the instruction's expr, whose views have to fit the dims of `like`. accElem: the type of
+  /// the accumulator, 0 when there is none. On an error the code of Call::fail.
+  cdl_code_t bind(const Call& call, const Operand& like, uint8_t accElem);
+
+  /// The views that the steps read, each once, broadcast to `like`; evaluate takes their blocks in
+  /// this order.
+  const std::vector<Operand>& views() const { return views_; }
+
+  /// n <= kBlock elements: `views` and `acc` are dense blocks, `out` is one.
+  void evaluate(const void* const* views, const void* acc, void* out, int64_t n);
+
+private:
+  struct Source {
+    uint8_t from;   // CDL_FROM_*
+    uint32_t index; // of the view or the step; of the constant's block
+  };
+  struct Step {
+    BlockOp op;
+    int operands;
+    Source in[3];
+    std::vector<uint64_t> value;
+  };
+  cdl_code_t bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand,
+                         uint32_t stepIndex, const Operand& like, uint8_t accElem, Source& source);
+
+  std::vector<Operand> views_;
+  std::vector<uint16_t> viewInputs_; // input index of views_[k]
+  std::vector<Step> steps_;
+  std::vector<uint8_t> elems_; // of the steps
+  std::vector<std::vector<uint64_t>> constants_;
+};
+
+/// Takes rows of accumulators from MATMUL and REDUCE: through the epilogue, if there is one, into
+/// the result.
+class Finisher {
+public:
+  /// accElem: the element type of the rows.
+  cdl_code_t bind(const Call& call, const Operand& result, uint8_t accElem);
+
+  /// n results of the dense block `acc` (of accElem), n <= kBlock, along the result's last dim from
+  /// `first` on, at `index` in the outer dims.
+  void finish(const int64_t* index, int64_t first, const void* acc, int64_t n);
+
+private:
+  Operand result_;
+  bool hasExpr_ = false;
+  Expr expr_;
+  std::vector<BlockReader> readers_;
+  std::vector<const void*> pointers_;
+  std::vector<uint64_t> scratch_;
+};
+
+} // namespace candela::soft

@@ -1,0 +1,178 @@
+// REDUCE and ARG_REDUCE along the middle dim of x[O,R,I].
+#include <algorithm>
+#include <limits>
+
+#include "core/soft/expr.h"
+
+namespace candela::soft {
+namespace {
+
+// Accumulators: f32 sums and products in f64, which costs little and keeps long rows accurate; f16
+// and bf16 in f32.
+template <class T, class Op> struct AccumulatorOf { using Type = Compute<T>; };
+template <> struct AccumulatorOf<float, Add> { using Type = double; };
+template <> struct AccumulatorOf<float, Mul> { using Type = double; };
+
+template <class Acc, class Op> Acc identity() {
+  using Limits = std::numeric_limits<Acc>;
+  if constexpr (std::is_same_v<Op, Add>)
+    return Acc(0);
+  else if constexpr (std::is_same_v<Op, Mul>)
+    return Acc(1);
+  else if constexpr (std::is_same_v<Op, Max>)
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  else
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+}
+
+// Rows of I: one accumulator per i, r in order.
+template <class T, class Op, class Acc>
+void reduceColumns(const Operand& x, int64_t start, int64_t n, Acc* acc) {
+  const int64_t stride = x.strides[2];
+  std::fill_n(acc, n, identity<Acc, Op>());
+  for (int64_t r = 0; r < x.dims[1]; ++r) {
+    const T* row = x.at<T>(start + r * x.strides[1]);
+    if (stride == 1) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i)
+        acc[i] = Op::template apply<Acc>(acc[i], load(row[i]));
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i)
+        acc[i] = Op::template apply<Acc>(acc[i], load(row[i * stride]));
+    }
+  }
+}
+
+// One long row: eight accumulators, r mod 8 each, joined in order at the end.
+template <class T, class Op, class Acc> Acc reduceLine(const Operand& x, int64_t start) {
+  constexpr int lanes = 8;
+  Acc acc[lanes];
+  std::fill_n(acc, lanes, identity<Acc, Op>());
+  const int64_t stride = x.strides[1], count = x.dims[1];
+  if (count == 0)
+    return acc[0];
+  const T* row = x.at<T>(start);
+  int64_t r = 0;
+  for (; r + lanes <= count; r += lanes)
+    for (int lane = 0; lane < lanes; ++lane)
+      acc[lane] = Op::template apply<Acc>(acc[lane], load(row[(r + lane) * stride]));
+  for (int lane = 0; r < count; ++r, ++lane)
+    acc[lane] = Op::template apply<Acc>(acc[lane], load(row[r * stride]));
+  for (int lane = 1; lane < lanes; ++lane)
+    acc[0] = Op::template apply<Acc>(acc[0], acc[lane]);
+  return acc[0];
+}
+
+template <class T, class Op> void reduce(const Operand& x, const Operand& y, Finisher& finisher) {
+  using Acc = typename AccumulatorOf<T, Op>::Type;
+  std::array<Acc, kBlock> acc;
+  std::array<T, kBlock> result;
+  const auto finish = [&](int64_t o, int64_t first, int64_t n) {
+    for (int64_t i = 0; i < n; ++i)
+      result[i] = store<T>(static_cast<Compute<T>>(acc[i]));
+    finisher.finish(&o, first, result.data(), n);
+  };
+  const int64_t columns = y.dims[1];
+  for (int64_t o = 0; o < y.dims[0]; ++o) {
+    const int64_t start = x.start + o * x.strides[0];
+    for (int64_t i = 0; i < columns; i += kBlock) {
+      const int64_t n = std::min(kBlock, columns - i);
+      if (columns == 1)
+        acc[0] = reduceLine<T, Op, Acc>(x, start);
+      else
+        reduceColumns<T, Op, Acc>(x, start + i * x.strides[2], n, acc.data());
+      finish(o, i, n);
+    }
+  }
+}
+
+template <class T>
+void reduceBy(uint16_t fn, const Operand& x, const Operand& y, Finisher& finisher) {
+  switch (fn) {
+  case CDL_REDUCE_SUM:
+    return reduce<T, Add>(x, y, finisher);
+  case CDL_REDUCE_MAX:
+    return reduce<T, Max>(x, y, finisher);
+  case CDL_REDUCE_MIN:
+    return reduce<T, Min>(x, y, finisher);
+  default:
+    return reduce<T, Mul>(x, y, finisher);
+  }
+}
+
+// A NaN is the extreme, as in REDUCE; of equals the first or the last.
+template <class T, class Index, bool Max>
+void argReduce(const Operand& x, const Operand& y, bool last) {
+  using C = Compute<T>;
+  for (int64_t o = 0; o < y.dims[0]; ++o)
+    for (int64_t i = 0; i < y.dims[1]; ++i) {
+      const T* line = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
+      C best = load(line[0]);
+      int64_t at = 0;
+      for (int64_t r = 1; r < x.dims[1]; ++r) {
+        const C value = load(line[r * x.strides[1]]);
+        const bool nan = value != value, bestNan = best != best;
+        const bool better = nan || bestNan ? nan && !bestNan : Max ? value > best : value < best;
+        if (better || (last && ((nan && bestNan) || value == best))) {
+          best = value;
+          at = r;
+        }
+      }
+      *y.at<Index>(y.start + o * y.strides[0] + i * y.strides[1]) = static_cast<Index>(at);
+    }
+}
+
+cdl_code_t checkShapes(const Call& call, const Operand& x, const Operand& y) {
+  if (x.rank != 3 || y.rank != 2)
+    return call.fail(CDL_BAD_MODEL, "x and y have ranks %d and %d, not 3 and 2", x.rank, y.rank);
+  if (x.dims[0] != y.dims[0] || x.dims[2] != y.dims[1])
+    return call.fail(CDL_BAD_MODEL, "x has dims %s but y has %s", dimsText(x), dimsText(y));
+  return CDL_OK;
+}
+
+} // namespace
+
+cdl_code_t runReduce(const Call& call) {
+  const Operand x = call.input(0), y = call.output();
+  if (!isArithmetic(x.elem) || call.instr->fn > CDL_REDUCE_PROD ||
+      (x.elem != y.elem && call.instr->expr == 0))
+    return call.failElems();
+  cdl_code_t code = checkShapes(call, x, y);
+  if (code != CDL_OK)
+    return code;
+  Finisher finisher;
+  code = finisher.bind(call, y, x.elem);
+  if (code != CDL_OK || call.checkOnly())
+    return code;
+  return withAny<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
+    reduceBy<typename decltype(tag)::Type>(call.instr->fn, x, y, finisher);
+    return cdl_code_t{CDL_OK};
+  });
+}
+
+cdl_code_t runArgReduce(const Call& call) {
+  const Operand x = call.input(0), y = call.output();
+  if (!isArithmetic(x.elem) || (y.elem != CDL_I32 && y.elem != CDL_I64) ||
+      call.instr->fn > CDL_ARG_REDUCE_MIN)
+    return call.failElems();
+  const cdl_code_t code = checkShapes(call, x, y);
+  if (code != CDL_OK)
+    return code;
+  if (x.dims[1] == 0 && y.elements() != 0)
+    return call.fail(CDL_BAD_MODEL, "there is no extreme along x of dims %s", dimsText(x));
+  if (call.checkOnly())
+    return CDL_OK;
+  const bool last = call.attr(CDL_ATTR_SELECT_LAST, 0) != 0,
+             max = call.instr->fn == CDL_ARG_REDUCE_MAX;
+  return withAny<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    if (y.elem == CDL_I32)
+      max ? argReduce<T, int32_t, true>(x, y, last) : argReduce<T, int32_t, false>(x, y, last);
+    else
+      max ? argReduce<T, int64_t, true>(x, y, last) : argReduce<T, int64_t, false>(x, y, last);
+    return cdl_code_t{CDL_OK};
+  });
+}
+
+} // namespace candela::soft

@@ -1,0 +1,48 @@
+#include "core/target/lower/shared.h"
+
+namespace candela::target {
+
+using graph::Node;
+using graph::OpKind;
+using Value = Lowering::Value;
+
+Result<Values> lowerSoftmax(Lowering& l, const Node& node) {
+  const Elem elem = node.operand(0)->type.elem;
+  const int axis = axisOf(node.intAttr("axis"), node.operand(0)->type.rank());
+  Value x = l.cast(node.operand(0), l.wide(elem));
+  Value e = l.unary(OpKind::Exp, l.sub(x, l.reduceAxis(x, axis, "max")));
+  return Values{l.cast(l.div(e, l.reduceAxis(e, axis, "sum")), elem)};
+}
+
+// Computed in x's type, or f32 for halves where the target can.
+Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
+  const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);
+  const Shape dims = node.operand(0)->type.shape();
+  Shape perChannel(dims.size() - 1, 1);
+  perChannel[0] = dims[1];
+  const auto channel = [&](size_t i) { return l.reshape(l.cast(node.operand(i), inner), perChannel); };
+  Value x = l.cast(node.operand(0), inner), mean = channel(3), var = channel(4);
+  const bool training = node.intAttr("training_mode") != 0;
+  Value centred;
+  if (training) {
+    std::vector<bool> reduced(dims.size(), true);
+    reduced[1] = false;
+    mean = l.reshape(meanDims(l, x, reduced), perChannel);
+    centred = l.sub(x, mean);
+    var = l.reshape(meanDims(l, l.mul(centred, centred), reduced), perChannel);
+  } else {
+    centred = l.sub(x, mean);
+  }
+  Value factor = l.div(channel(1), l.unary(OpKind::Sqrt, l.add(var, l.scalar(inner, node.floatAttr("epsilon")))));
+  Values values{l.cast(l.add(l.mul(centred, factor), channel(2)), elem)};
+  const double momentum = node.floatAttr("momentum");
+  for (size_t i = 1; i < node.results().size(); ++i) {
+    // running = running * momentum + batch's own * (1 - momentum)
+    Value running = channel(i + 2);
+    if (training) running = l.add(l.mul(running, l.scalar(inner, momentum)), l.mul(i == 1 ? mean : var, l.scalar(inner, 1 - momentum)));
+    values.push_back(l.cast(l.reshape(running, {dims[1]}), node.result(i)->type.elem));
+  }
+  return values;
+}
+
+} // namespace candela::target

@@ -1,0 +1,46 @@
+#ifndef CANDELA_CORE_TARGET_ROWS_H
+#define CANDELA_CORE_TARGET_ROWS_H
+
+#include <span>
+#include <string>
+
+#include "core/support/elem.h"
+#include "core/support/status.h"
+
+/// What spec/primitives.toml says, as tables: names for messages, defaults, required rows.
+namespace candela::target {
+
+/// "matmul", or "kind 99".
+std::string kindText(uint16_t kind);
+/// "binary.add", or just the kind where it has no functions.
+std::string instrText(uint16_t kind, uint16_t fn);
+bool isKnownKind(uint16_t kind);
+/// A kind without functions has function 0 only.
+bool isKnownFn(uint16_t kind, uint16_t fn);
+bool isKnownAttr(uint16_t attr);
+/// "strides", or "attribute 99".
+std::string attrText(uint16_t attr);
+/// True when the kind is one of the 13 primitives and the function is not an optional one.
+bool isRequiredFn(uint16_t kind, uint16_t fn);
+/// Default values of an integer attribute; empty when it has none.
+std::span<const int64_t> attrDefault(uint16_t attr);
+
+/// One line of CDL_REQUIRED_ROWS.
+struct RequiredRow {
+  unsigned profile;
+  uint16_t kind, fn;
+  uint8_t elemCount;
+  uint8_t elems[5];
+  uint8_t operandClass;
+  /// "binary.add f32,f32,f32"
+  std::string text() const;
+};
+std::span<const RequiredRow> requiredRows();
+const char* profileText(unsigned profile);
+inline constexpr unsigned kProfileCount = 6;
+/// True when the element type belongs to one of the profiles in the mask.
+bool profilesCover(uint32_t profiles, Elem elem);
+
+} // namespace candela::target
+
+#endif

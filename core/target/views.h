@@ -1,0 +1,32 @@
+#ifndef CANDELA_CORE_TARGET_VIEWS_H
+#define CANDELA_CORE_TARGET_VIEWS_H
+
+#include <span>
+#include <vector>
+
+#include "core/support/tensor.h"
+
+/// How several operands walk one index space: what a question to a target and the instruction that
+/// is emitted later must agree on.
+namespace candela::target {
+
+/// Common dims, and each operand's strides in elements.
+struct Walk {
+  Shape dims;
+  std::vector<std::vector<int64_t>> strides;
+};
+
+/// The same walk in the fewest dims, at least one: dims of extent 1 go, neighbours that every
+/// operand walks as one merge. The order of visits stays. An empty walk becomes dims {0}.
+Walk coalesce(const Walk& walk);
+
+/// Strides of a dense operand of `shape` when it is broadcast, NumPy-style, to `dims`; 0 where it
+/// repeats.
+std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
+
+/// The coalesced walk of an elementwise op: the operands broadcast to `result`, then the result.
+Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result);
+
+} // namespace candela::target
+
+#endif

@@ -1,0 +1,220 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/program/image.h"
+#include "core/runtime/image_walk.h"
+#include "core/runtime/session.h"
+#include "core/support/file.h"
+
+namespace candela::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+using program::Instr;
+using program::Role;
+
+constexpr int64_t kCount = 8;
+
+/// y = (x + c) + splat, eight floats.
+program::Program addProgram() {
+  program::Program p;
+  program::Buffer buffer;
+  buffer.bytes = kCount * 4;
+  buffer.name = "x";
+  buffer.role = Role::input;
+  buffer.offset = 0;
+  const uint32_t x = p.addBuffer(buffer);
+  const uint32_t c = p.addConstant("c", Payload::data(Tensor::of<float>(Elem::f32_, {kCount}, {0, 1, 2, 3, 4, 5, 6, 7})));
+  const uint32_t s = p.addConstant("s", Payload::splat(Elem::f32_, kCount, 0x3f000000)); // 0.5
+  buffer.name = "t";
+  buffer.role = Role::temp;
+  buffer.offset = 64;
+  const uint32_t t = p.addBuffer(buffer);
+  buffer.name = "y";
+  buffer.role = Role::output;
+  buffer.offset = 0;
+  const uint32_t y = p.addBuffer(buffer);
+  const auto add = [&](uint32_t a, uint32_t b, uint32_t out, std::vector<uint32_t> waits) {
+    Instr instr;
+    instr.kind = CDL_KIND_BINARY;
+    instr.fn = CDL_BINARY_ADD;
+    for (uint32_t in : {a, b}) instr.inputs.push_back(program::denseView(in, Elem::f32_, {kCount}));
+    instr.outputs.push_back(program::denseView(out, Elem::f32_, {kCount}));
+    instr.waits = std::move(waits);
+    p.instrs.push_back(instr);
+  };
+  add(x, c, t, {});
+  add(t, s, y, {0});
+  return p;
+}
+
+Bundle addBundle() {
+  const program::Program program = addProgram();
+  Bundle bundle;
+  bundle.model = "add";
+  bundle.values = {{"x", Elem::f32_, {kCount}}, {"y", Elem::f32_, {kCount}}};
+  bundle.inputs = {0};
+  bundle.outputs = {1};
+  BundlePartition partition;
+  partition.image = program::toImage(program);
+  const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
+  for (uint32_t c = 1; c < image->constants.count; ++c) {
+    if (cdl_get_constant(image, c)->form == 1) {
+      partition.constants.push_back(kNoConstant);
+    } else {
+      const Payload& payload = program.constants[0].payload;
+      partition.constants.push_back(bundle.addConstant(payload.hash(), payload.bytes()));
+    }
+  }
+  bundle.partitions.push_back(std::move(partition));
+  bundle.steps.push_back({StepKind::soft, 0, {0}, {1}});
+  bundle.placement.push_back({"Add_0", "add f32", "host", "host executor", NodePlacement::Class::host, 0});
+  return bundle;
+}
+
+std::vector<float> runOnce(Session& session, float first) {
+  std::vector<float> x(kCount, first);
+  const auto out = session.run(std::vector<Tensor>{Tensor::of<float>(Elem::f32_, {kCount}, x)});
+  EXPECT_TRUE(out) << out.status().message();
+  if (!out) return {};
+  const float* y = (*out)[0].as<float>();
+  return {y, y + kCount};
+}
+
+class BundleFile : public testing::Test {
+protected:
+  void SetUp() override {
+    path_ = (fs::temp_directory_path() / fmt::format("candela_{}_{}.cdb", getpid(),
+                                                     testing::UnitTest::GetInstance()->current_test_info()->name()))
+                .string();
+  }
+  void TearDown() override { fs::remove(path_); }
+  std::string good() {
+    EXPECT_TRUE(saveBundle(addBundle(), path_));
+    std::ifstream in(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  Result<Bundle> loadBytes(const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+    return loadBundle(path_);
+  }
+  std::string path_;
+};
+
+TEST(Session, RunsOnTheHost) {
+  auto session = Session::create(addBundle());
+  ASSERT_TRUE(session) << session.status().message();
+  EXPECT_EQ(runOnce(**session, 1), (std::vector<float>{1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5}));
+  EXPECT_EQ((*session)->trace().size(), 1u);
+}
+
+TEST(Session, RunsOnManyThreadsAtOnce) {
+  auto session = Session::create(addBundle());
+  ASSERT_TRUE(session);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const std::vector<float> y = runOnce(**session, static_cast<float>(t * 1000 + i));
+        ASSERT_EQ(y.size(), size_t(kCount));
+        EXPECT_EQ(y[3], static_cast<float>(t * 1000 + i) + 3.5f);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Session, RefusesInputsOfAnotherType) {
+  auto session = Session::create(addBundle());
+  ASSERT_TRUE(session);
+  EXPECT_EQ((*session)->run({}).status().message(), "0 inputs were given, the model has 1");
+  const auto wrong = (*session)->run(std::vector<Tensor>{Tensor::of<int32_t>(Elem::i32_, {2}, {1, 2})});
+  EXPECT_EQ(wrong.status().message(), "input 'x' is f32[8] but i32[2] was given");
+}
+
+TEST(Bundle, IncompleteOnesAreRefused) {
+  const auto broken = [](auto&& change) {
+    Bundle bundle = addBundle();
+    change(bundle);
+    return verifyBundle(bundle);
+  };
+  EXPECT_FALSE(broken([](Bundle& b) { b.outputs = {7}; }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.steps.clear(); }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.steps[0].partition = 1; }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.steps[0].kind = StepKind::run; }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.steps[0].inputs.clear(); }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.steps.push_back(b.steps[0]); }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.values[0].dims = {9}; }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].constants.clear(); }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].constants[0] ^= 1; }));
+  EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].image = b.partitions[0].image.slice(0, 400); }));
+  EXPECT_TRUE(broken([](Bundle&) {}));
+}
+
+TEST_F(BundleFile, RoundTrips) {
+  good();
+  EXPECT_TRUE(isBundle(path_));
+  auto bundle = loadBundle(path_);
+  ASSERT_TRUE(bundle) << bundle.status().message();
+  EXPECT_EQ(bundle->placement[0].node, "Add_0");
+  auto session = Session::create(std::move(bundle).value());
+  ASSERT_TRUE(session) << session.status().message();
+  EXPECT_EQ(runOnce(**session, 2)[7], 9.5f);
+}
+
+TEST_F(BundleFile, TruncatedFilesAreRefusedByName) {
+  const std::string bytes = good();
+  for (size_t length = 0; length + 64 < bytes.size(); length += 7) {
+    const auto bundle = loadBytes(bytes.substr(0, length));
+    ASSERT_FALSE(bundle) << "at length " << length;
+    EXPECT_NE(bundle.status().message().find(path_), std::string::npos);
+  }
+}
+
+TEST_F(BundleFile, DamagedFilesAreNeverRun) {
+  const std::string bytes = good();
+  size_t accepted = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string bad = bytes;
+    bad[at] = static_cast<char>(bad[at] ^ (1 << (at % 8)));
+    auto bundle = loadBytes(bad);
+    accepted += bundle.isOk();
+  }
+  // Only the padding between payloads is covered by no hash: at most 63 bytes behind each of four.
+  EXPECT_LE(accepted, 4u * 63);
+}
+
+TEST_F(BundleFile, AnotherVersionIsNamed) {
+  std::string bytes = good();
+  bytes[6] = 9; // minor
+  EXPECT_NE(loadBytes(bytes).status().message().find("bundle version 0.9, this program reads 0.1"), std::string::npos);
+}
+
+TEST(ImageWalk, FollowsNestedLoops) {
+  program::Program p = addProgram();
+  p.instrs.push_back(p.instrs[1]);
+  p.instrs[0].loop = 0;
+  p.instrs[1].loop = 1;
+  p.instrs[1].waits.clear();
+  p.instrs[2].waits.clear();
+  p.loops = {{0, 2, program::kNone, 2}, {1, 1, 0, 3}};
+  const Bytes image = program::toImage(p);
+  const auto* record = reinterpret_cast<const cdl_image_t*>(image.data());
+  char text[256] = "";
+  cdl_error_t error{text, sizeof(text), 0};
+  ASSERT_EQ(cdl_image_check(image.data(), image.size(), &error), CDL_OK) << text;
+  std::string order;
+  ASSERT_TRUE(walkImage(
+      record, [](uint32_t) { return false; },
+      [&](uint32_t first, uint32_t count, const LoopValues& loops) {
+        order += fmt::format("{}x{}@{},{} ", first, count, loops.values[0], loops.values[1]);
+        return Status::ok();
+      }));
+  EXPECT_EQ(order, "1x1@0,0 2x1@0,0 2x1@0,1 2x1@0,2 1x1@1,0 2x1@1,0 2x1@1,1 2x1@1,2 3x1@0,0 ");
+}
+
+} // namespace
+} // namespace candela::runtime
