@@ -85,7 +85,7 @@ Result<std::string> readText(const std::string& path) {
 }
 
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags) {
-  if (endsWith(path, ".onnx")) {
+  if (!endsWith(path, ".cdl")) {
     Result<graph::Graph> graph = import::importOnnx(path, importOptions(flags));
     if (!graph) throw inFile(path, graph.status());
     return std::move(graph).value();

@@ -67,6 +67,16 @@ sdk::Model compileModel(const ModelOptions& options) {
   }
 }
 
+std::vector<std::string> splitList(const std::string& text) {
+  std::vector<std::string> list;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t comma = std::min(text.find(',', from), text.size());
+    list.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return list;
+}
+
 Binding parseBinding(const std::string& option, const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())

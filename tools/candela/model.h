@@ -31,6 +31,9 @@ int exitCodeOf(candela_status_t status);
 /// Compiles. Failures name the file.
 sdk::Model compileModel(const ModelOptions& options);
 
+/// The names between commas.
+std::vector<std::string> splitList(const std::string& text);
+
 /// NAME=FILE, NAME=1x3 and the like.
 struct Binding {
   std::string name, value;

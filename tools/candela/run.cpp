@@ -31,13 +31,8 @@ struct Arguments {
 
 /// --threads goes to every backend that has such an option.
 void passThreads(Arguments& arguments, Console& console) {
-  std::vector<std::string> wanted, paths;
-  std::string_view rest = arguments.run.model.backends;
-  while (!rest.empty()) {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    wanted.emplace_back(rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
+  const std::vector<std::string> wanted = splitList(arguments.run.model.backends);
+  std::vector<std::string> paths;
   for (const std::string& name : wanted)
     if (name.find('/') != std::string::npos || endsWith(name, ".so")) paths.push_back(name);
   const Json known = Json::parse(sdk::Model::backendsJson(paths), nullptr, false);
