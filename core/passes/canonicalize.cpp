@@ -197,8 +197,7 @@ Result<bool> mergeClips(Graph& graph, Node* node) {
   CDL_ASSIGN(const Node* merged,
              graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {}, both,
                            node));
-  graph.replaceAllUses(node->result(), merged->result());
-  graph.erase(node);
+  replaceWithNew(graph, node, merged->result());
   return true;
 }
 
@@ -252,8 +251,7 @@ Result<bool> transposeToReshape(Graph& graph, Node* node) {
   CDL_ASSIGN(const Node* reshape,
              graph.addNode(OpKind::Reshape, {node->operand(0)},
                            {{"shape", node->result()->type.shape()}}, node->provenance, node));
-  graph.replaceAllUses(node->result(), reshape->result());
-  graph.erase(node);
+  replaceWithNew(graph, node, reshape->result());
   return true;
 }
 

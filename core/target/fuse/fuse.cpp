@@ -196,10 +196,10 @@ Result<int> fuse(Graph& graph, const Target& target) {
     order.push_back(node.get());
 
   int count = 0;
-  std::set<const Node*> swallowed;
+  std::set<const Node*> gone; // only their addresses
   for (size_t i = order.size(); i-- > 0;) {
     Node* root = order[i];
-    if (swallowed.count(root) || root->results().size() != 1 || !isPlain(root->result()) ||
+    if (gone.count(root) || root->results().size() != 1 || !isPlain(root->result()) ||
         !stepOf(*root))
       continue;
     std::set<const Node*> inside, refused;
@@ -223,15 +223,17 @@ Result<int> fuse(Graph& graph, const Target& target) {
     graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(best->steps)}};
     CDL_ASSIGN(const Node* expr, graph.addNode(OpKind::Expr, std::move(best->operands),
                                                std::move(attrs), provenance, root));
+    const std::string name = root->result()->name;
     graph.replaceAllUses(root->result(), expr->result());
-    count += static_cast<int>(inside.size());
-    swallowed.insert(inside.begin(), inside.end());
-    swallowed.insert(root);
+    // Users stand behind what they use, so that erasing from the end meets no used result.
+    inside.insert(root);
+    for (size_t j = i + 1; j-- > 0;)
+      if (inside.count(order[j]))
+        graph.erase(order[j]);
+    graph.rename(expr->result(), name);
+    count += static_cast<int>(inside.size()) - 1;
+    gone.insert(inside.begin(), inside.end());
   }
-  // Users stand behind what they use, so that erasing from the end meets no used result.
-  for (size_t i = order.size(); i-- > 0;)
-    if (swallowed.count(order[i]))
-      graph.erase(order[i]);
   return count;
 }
 

@@ -56,7 +56,7 @@ graph @pack(%x: f32[3,4], %m: i8[4,6]) -> (%y: f32[3,4], %z: i8[4,6]) {
   EXPECT_THAT(text, Not(HasSubstr("affine")));
   EXPECT_THAT(text, Not(HasSubstr("reshape")));
   EXPECT_THAT(text, Not(HasSubstr("place")));
-  EXPECT_THAT(text, HasSubstr(R"(loc("Transpose_0"))"));
+  EXPECT_THAT(text, HasSubstr(R"t(loc("Transpose_0"))t"));
   const auto got = reference::run(graph, inputs);
   ASSERT_TRUE(got.isOk()) << got.status().message();
   testing::expectSame(*expected, *got, 0);
