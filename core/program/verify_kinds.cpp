@@ -190,7 +190,7 @@ Status verifyZeroPoint(const Instr& instr, size_t index, Extent channels) {
   if (view.dims.size() > 1 || !view.layout.isRowMajor())
     return badModel("zero point of rank {}, expected at most 1", view.dims.size());
   const int64_t count = view.count();
-  if (count == 1 || agree(channels, {count, count}))
+  if (count == 1 || (count > 1 && agree(channels, {count, count})))
     return Status::ok();
   return badModel("zero point has {} elements, expected 1 or {}", count, extentText(channels));
 }
