@@ -17,9 +17,11 @@ void multiplyTile(const float* a, int64_t aStride, const float* panel, int64_t k
                   float acc[][kCols]) {
   float sum[ROWS][kCols] = {};
   for (int64_t r = 0; r < k; ++r, panel += kCols)
-    for (int i = 0; i < ROWS; ++i)
+    for (int i = 0; i < ROWS; ++i) {
+      const float value = a[i * aStride + r];
       for (int j = 0; j < kCols; ++j)
-        sum[i][j] += a[i * aStride + r] * panel[j];
+        sum[i][j] += value * panel[j];
+    }
   std::memcpy(acc, sum, sizeof sum);
 }
 
