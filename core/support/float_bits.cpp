@@ -76,7 +76,8 @@ uint64_t fromReal(Elem elem, double value) {
         whole >> (kDoubleMantissa - format.mantissaBits) & format.mantissaMask();
     return sign | infinity | (payload ? payload : uint64_t(1) << (format.mantissaBits - 1));
   }
-  uint64_t magnitude = infinity;
+  const uint64_t overflow = format.infinity ? infinity : infinity | format.mantissaMask();
+  uint64_t magnitude = overflow;
   if (!std::isinf(value) && value != 0) {
     int exponent = 0;
     std::frexp(value, &exponent); // |value| is in [2^(exponent-1), 2^exponent)
@@ -93,9 +94,7 @@ uint64_t fromReal(Elem elem, double value) {
   } else if (value == 0) {
     magnitude = 0;
   }
-  if (format.infinity)
-    return sign | std::min(magnitude, infinity);
-  return sign | std::min(magnitude, infinity | format.mantissaMask());
+  return sign | std::min(magnitude, overflow);
 }
 
 } // namespace candela

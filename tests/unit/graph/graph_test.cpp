@@ -101,7 +101,8 @@ TEST(Graph, VerifyFindsUseBeforeDefinitionAndWrongTypes) {
 
 TEST(Graph, MovesWithItsValues) {
   Graph graph;
-  graph.addOutput(add(graph, graph.addInput("x", f32({2})), graph.find("x")), "y");
+  Value* x = graph.addInput("x", f32({2}));
+  graph.addOutput(add(graph, x, x), "y");
   Graph moved = std::move(graph);
   EXPECT_TRUE(verify(moved));
   EXPECT_EQ(moved.eraseDead(), 0);

@@ -155,8 +155,8 @@ TEST(Expr, RefusesMalformedText) {
   EXPECT_EQ(roundTrip("exp(v0) v1"), "unexpected 'v1' at character 9");
   EXPECT_EQ(roundTrip("acc = exp(v0); exp(acc)"), "'acc' is already something else at character 1");
   EXPECT_EQ(roundTrip("convert_f33(v0)"), "unknown function 'convert_f33' at character 1");
-  std::string deep = "v0", wide = "v0";
-  for (int i = 0; i < 100000; ++i) deep = "exp(" + deep;
+  std::string deep, wide = "v0";
+  for (int i = 0; i < 100000; ++i) deep += "exp(";
   EXPECT_THAT(roundTrip(deep), HasSubstr("more than 32 steps"));
   for (int i = 0; i < 33; ++i) wide = "add(" + wide + ", v0)";
   EXPECT_THAT(roundTrip(wide), HasSubstr("more than 32 steps"));
