@@ -1,5 +1,6 @@
-// Damaged images and texts are refused, or are Programs like any other: never a crash, never a read out of bounds.
-// Images lie in heap blocks of exactly their size, so that the address sanitizer sees the first byte too far.
+// Damaged images and texts are refused, or are Programs like any other: never a crash, never a read
+// out of bounds. Images lie in heap blocks of exactly their size, so that the address sanitizer
+// sees the first byte too far.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,21 +15,45 @@ namespace {
 
 using namespace program;
 
-constexpr uint64_t kExtremes[] = {0,          1,          2,          7,           8,           0x7f,
-                                  0xff,       0x7fff,     0xffff,     0x7fffffff,  0x80000000u, 0xffffffffu,
-                                  0xfffffffe, UINT64_MAX, INT64_MAX,  1ull << 63,  1ull << 40,  (1ull << 40) + 1,
-                                  1ull << 62, UINT64_MAX - 7, 0xaaaaaaaaaaaaaaaa};
+constexpr uint64_t kExtremes[] = {0,
+                                  1,
+                                  2,
+                                  7,
+                                  8,
+                                  0x7f,
+                                  0xff,
+                                  0x7fff,
+                                  0xffff,
+                                  0x7fffffff,
+                                  0x80000000u,
+                                  0xffffffffu,
+                                  0xfffffffe,
+                                  UINT64_MAX,
+                                  INT64_MAX,
+                                  1ull << 63,
+                                  1ull << 40,
+                                  (1ull << 40) + 1,
+                                  1ull << 62,
+                                  UINT64_MAX - 7,
+                                  0xaaaaaaaaaaaaaaaa};
 
-std::vector<std::byte> copyOf(const Bytes& bytes) { return {bytes.data(), bytes.data() + bytes.size()}; }
+std::vector<std::byte> copyOf(const Bytes& bytes) {
+  return {bytes.data(), bytes.data() + bytes.size()};
+}
 
 /// Changes one thing. What is left of the size field and the hash may agree or not: see the caller.
 void mutate(std::vector<std::byte>& image, Random& rng) {
   const auto place = [&](size_t size) {
-    return static_cast<size_t>(rng.in(0, static_cast<int64_t>((image.size() - size) / size))) * size;
+    return static_cast<size_t>(rng.in(0, static_cast<int64_t>((image.size() - size) / size))) *
+           size;
   };
   switch (rng.in(0, 4)) {
-  case 0: image[place(1)] ^= std::byte(1 << rng.in(0, 7)); break;
-  case 1: image.resize(static_cast<size_t>(rng.in(0, static_cast<int64_t>(image.size()) - 1))); break;
+  case 0:
+    image[place(1)] ^= std::byte(1 << rng.in(0, 7));
+    break;
+  case 1:
+    image.resize(static_cast<size_t>(rng.in(0, static_cast<int64_t>(image.size()) - 1)));
+    break;
   case 2: {
     const auto value = static_cast<uint32_t>(rng.of(kExtremes));
     std::memcpy(image.data() + place(4), &value, 4);
@@ -64,7 +89,8 @@ Bytes exactBlock(const std::vector<std::byte>& image) {
   void* block = std::malloc(image.size());
   if (!image.empty())
     std::memcpy(block, image.data(), image.size());
-  return Bytes::wrap(block, image.size(), {block, [](const void* p) { std::free(const_cast<void*>(p)); }});
+  return Bytes::wrap(block, image.size(),
+                     {block, [](const void* p) { std::free(const_cast<void*>(p)); }});
 }
 
 /// What was accepted can be written, read, printed and parsed.
@@ -150,15 +176,45 @@ TEST(ProgramMutation, SharedViewsAreRefused) {
 }
 
 std::string mutateText(std::string text, Random& rng) {
-  const auto place = [&] { return static_cast<size_t>(rng.in(0, static_cast<int64_t>(text.size()) - 1)); };
-  static constexpr std::string_view kPieces[] = {"{",  "}",   "[",   "]",  "(",   ")",    "\"",  "%",  "@",
-                                                 ",",  "//",  "0x",  "-1", "1e9", "-inf", "nan", "for 3 {", "\n",
-                                                 "i0", "expr{", "9223372036854775807", "99999999999999999999",
-                                                 "4294967295", "group dim 1 bands 2 {", "%x[1]:f32", " = "};
+  const auto place = [&] {
+    return static_cast<size_t>(rng.in(0, static_cast<int64_t>(text.size()) - 1));
+  };
+  static constexpr std::string_view kPieces[] = {"{",
+                                                 "}",
+                                                 "[",
+                                                 "]",
+                                                 "(",
+                                                 ")",
+                                                 "\"",
+                                                 "%",
+                                                 "@",
+                                                 ",",
+                                                 "//",
+                                                 "0x",
+                                                 "-1",
+                                                 "1e9",
+                                                 "-inf",
+                                                 "nan",
+                                                 "for 3 {",
+                                                 "\n",
+                                                 "i0",
+                                                 "expr{",
+                                                 "9223372036854775807",
+                                                 "99999999999999999999",
+                                                 "4294967295",
+                                                 "group dim 1 bands 2 {",
+                                                 "%x[1]:f32",
+                                                 " = "};
   switch (rng.in(0, 4)) {
-  case 0: text[place()] = static_cast<char>(rng.next()); break;
-  case 1: text.erase(place(), static_cast<size_t>(rng.in(1, 20))); break;
-  case 2: text.insert(place(), rng.of(kPieces)); break;
+  case 0:
+    text[place()] = static_cast<char>(rng.next());
+    break;
+  case 1:
+    text.erase(place(), static_cast<size_t>(rng.in(1, 20)));
+    break;
+  case 2:
+    text.insert(place(), rng.of(kPieces));
+    break;
   case 3: { // a piece of it elsewhere
     const std::string piece = text.substr(place(), static_cast<size_t>(rng.in(1, 30)));
     text.insert(place(), piece);
@@ -167,7 +223,9 @@ std::string mutateText(std::string text, Random& rng) {
   default: { // another number
     const size_t digit = text.find_first_of("0123456789", place());
     if (digit != std::string::npos)
-      text.replace(digit, 1, fmt::format("{}", rng.chance(50) ? rng.of(kExtremes) : static_cast<uint64_t>(rng.in(0, 9))));
+      text.replace(digit, 1,
+                   fmt::format("{}", rng.chance(50) ? rng.of(kExtremes)
+                                                    : static_cast<uint64_t>(rng.in(0, 9))));
   }
   }
   return text;

@@ -32,11 +32,14 @@ using namespace program;
 PayloadSource payloadsOf(const Program& program) {
   auto byHash = std::make_shared<std::map<std::string, Payload>>();
   for (const Constant& constant : program.constants)
-    byHash->emplace(std::string(elemName(constant.payload.elem())) + hashText(constant.payload.hash()), constant.payload);
+    byHash->emplace(std::string(elemName(constant.payload.elem())) +
+                        hashText(constant.payload.hash()),
+                    constant.payload);
   return [byHash](const cdl_constant_t& constant) -> Result<Payload> {
     Hash hash;
     std::memcpy(hash.data(), constant.hash, hash.size());
-    const auto found = byHash->find(std::string(elemName(static_cast<Elem>(constant.elem))) + hashText(hash));
+    const auto found =
+        byHash->find(std::string(elemName(static_cast<Elem>(constant.elem))) + hashText(hash));
     if (found == byHash->end())
       return failure(Code::not_found, "no payload with hash {}", hashText(hash));
     return found->second;
@@ -46,7 +49,8 @@ PayloadSource payloadsOf(const Program& program) {
 class RoundTrip : public ::testing::Test {
 protected:
   void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) / fmt::format("candela_round_trip_{}", getpid());
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 fmt::format("candela_round_trip_{}", getpid());
     std::filesystem::create_directories(directory_);
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }

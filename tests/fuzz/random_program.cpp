@@ -12,17 +12,20 @@ namespace {
 constexpr Elem kFloats[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_};
 constexpr Elem kInts[] = {Elem::i8_,  Elem::u8_,  Elem::i16_, Elem::u16_,
                           Elem::i32_, Elem::u32_, Elem::i64_, Elem::u64_};
+constexpr Elem kRescaled[] = {Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i32_};
 constexpr Elem kSigned[] = {Elem::i8_, Elem::i16_, Elem::i32_, Elem::i64_};
-constexpr Elem kNumbers[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,
-                             Elem::i16_, Elem::u16_, Elem::i32_,  Elem::u32_, Elem::i64_, Elem::u64_};
-constexpr Elem kAny[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
-                         Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
+constexpr Elem kNumbers[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_,
+                             Elem::i8_,  Elem::u8_,  Elem::i16_,  Elem::u16_,
+                             Elem::i32_, Elem::u32_, Elem::i64_,  Elem::u64_};
+constexpr Elem kAny[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,
+                         Elem::u8_,  Elem::i16_, Elem::u16_,  Elem::i32_, Elem::u32_,
+                         Elem::i64_, Elem::u64_, Elem::bool_};
 constexpr Elem kStored[] = {Elem::f8e4m3_, Elem::f8e5m2_, Elem::i4_, Elem::u4_};
 
-constexpr std::string_view kNames[] = {"x",       "conv1.out", "/model.0/conv/Conv_output_0",
-                                       "a b",     "quo\"te",   "back\\slash",
-                                       "new\nline", "\xc3\xbc", "\xff\x01",
-                                       "9lives",  "@at",       "in"};
+constexpr std::string_view kNames[] = {"x",         "conv1.out", "/model.0/conv/Conv_output_0",
+                                       "a b",       "quo\"te",   "back\\slash",
+                                       "new\nline", "\xc3\xbc",  "\xff\x01",
+                                       "9lives",    "@at",       "in"};
 
 using Dims = std::vector<int64_t>;
 
@@ -52,7 +55,8 @@ public:
 private:
   std::string name() { return std::string(rng_.of(kNames)); }
 
-  // ---- Regions -----------------------------------------------------------------------------------
+  // ---- Regions
+  // -----------------------------------------------------------------------------------
 
   void block(int depth) {
     do {
@@ -81,14 +85,16 @@ private:
   template <typename Body> void inGroup(const Body& body) {
     const auto index = static_cast<uint32_t>(p_.groups.size());
     const auto first = static_cast<uint32_t>(p_.instrs.size());
-    p_.groups.push_back({first, 0, static_cast<uint32_t>(rng_.in(0, 7)), static_cast<uint32_t>(rng_.in(1, 9))});
+    p_.groups.push_back(
+        {first, 0, static_cast<uint32_t>(rng_.in(0, 7)), static_cast<uint32_t>(rng_.in(1, 9))});
     group_ = index;
     body();
     group_ = kNone;
     p_.groups[index].count = static_cast<uint32_t>(p_.instrs.size()) - first;
   }
 
-  // ---- Buffers and views -----------------------------------------------------------------------------
+  // ---- Buffers and views
+  // -----------------------------------------------------------------------------
 
   Payload payload(Elem elem, int64_t count) {
     if (rng_.chance(40))
@@ -146,7 +152,8 @@ private:
   }
 
   /// A view of these dims in a buffer that holds all that it reaches.
-  View view(Elem elem, Dims dims, bool written, const Layout& layout = {}, bool mayBeConstant = true) {
+  View view(Elem elem, Dims dims, bool written, const Layout& layout = {},
+            bool mayBeConstant = true) {
     View v = denseView(0, elem, std::move(dims));
     v.layout = layout;
     const bool nibble = elemBits(elem) == 4;
@@ -167,7 +174,9 @@ private:
     }
     const auto trip = trips();
     int64_t low = 0, high = 0;
-    const auto reach = [&](int64_t last, int64_t stride) { (stride < 0 ? low : high) += last * stride; };
+    const auto reach = [&](int64_t last, int64_t stride) {
+      (stride < 0 ? low : high) += last * stride;
+    };
     const bool empty = std::find(v.dims.begin(), v.dims.end(), 0) != v.dims.end();
     for (size_t d = 0; d < v.dims.size() && !empty; ++d)
       reach(v.dims[d] - 1, v.strides[d]);
@@ -183,8 +192,12 @@ private:
     return v;
   }
 
-  View in(Elem elem, Dims dims, const Layout& layout = {}) { return view(elem, std::move(dims), false, layout); }
-  View out(Elem elem, Dims dims, const Layout& layout = {}) { return view(elem, std::move(dims), true, layout); }
+  View in(Elem elem, Dims dims, const Layout& layout = {}) {
+    return view(elem, std::move(dims), false, layout);
+  }
+  View out(Elem elem, Dims dims, const Layout& layout = {}) {
+    return view(elem, std::move(dims), true, layout);
+  }
 
   int64_t extent() { return rng_.chance(5) ? 0 : rng_.in(1, 5); }
   Dims dims(int64_t lowest = 0, int64_t highest = 4) {
@@ -204,7 +217,8 @@ private:
     l.logicalRank = logical;
     std::vector<bool> seen(logical, false);
     for (size_t i = 0; i < rank; ++i) {
-      uint8_t d = static_cast<uint8_t>(i < logical ? i : static_cast<size_t>(rng_.in(0, logical - 1)));
+      uint8_t d =
+          static_cast<uint8_t>(i < logical ? i : static_cast<size_t>(rng_.in(0, logical - 1)));
       const bool open = !seen[d] && rng_.chance(70);
       seen[d] = true;
       l.steps.push_back({d, open ? 0 : static_cast<uint32_t>(rng_.in(1, 16))});
@@ -224,7 +238,8 @@ private:
     return elemBits(elem) == 64 ? random : random & ((uint64_t(1) << elemBits(elem)) - 1);
   }
 
-  // ---- Expressions -----------------------------------------------------------------------------------
+  // ---- Expressions
+  // -----------------------------------------------------------------------------------
 
   Operand operandOf(const Instr& instr, Elem acc, size_t firstView) {
     std::vector<Operand> from;
@@ -258,7 +273,8 @@ private:
     if (elem == Elem::bool_)
       return rng_.of(kBits);
     const uint16_t f = fn(CDL_KIND_BINARY);
-    return isFloat(elem) && f >= CDL_BINARY_AND && f <= CDL_BINARY_SHR ? uint16_t(CDL_BINARY_ADD) : f;
+    return isFloat(elem) && f >= CDL_BINARY_AND && f <= CDL_BINARY_SHR ? uint16_t(CDL_BINARY_ADD)
+                                                                       : f;
   }
 
   void convertStep(Instr& instr, const Operand& from, Elem to) {
@@ -266,7 +282,8 @@ private:
     instr.expr.push_back(std::move(step));
   }
 
-  /// Steps over the accumulator (none: there is none) and the views from firstView on; the value has type `result`.
+  /// Steps over the accumulator (none: there is none) and the views from firstView on; the value
+  /// has type `result`.
   void expr(Instr& instr, Elem acc, size_t firstView, Elem result) {
     const int64_t count = rng_.in(1, rng_.chance(10) ? 30 : 6);
     while (static_cast<int64_t>(instr.expr.size()) < count) {
@@ -291,7 +308,10 @@ private:
             cond = {Operand::Source::step, Elem::bool_, static_cast<uint16_t>(i)};
         if (cond.source == Operand::Source::constant)
           step.imm = static_cast<uint64_t>(rng_.in(0, 1));
-        step.in = {cond, a, cond.source == Operand::Source::constant ? a : mate(instr, acc, firstView, a.elem, step)};
+        step.in = {cond, a,
+                   cond.source == Operand::Source::constant
+                       ? a
+                       : mate(instr, acc, firstView, a.elem, step)};
       } else if (choice == 3) {
         convertStep(instr, a, rng_.of(kAny));
         continue;
@@ -304,7 +324,9 @@ private:
       instr.expr.push_back(std::move(step));
     }
     if (const Elem last = instr.expr.back().elem; last != result)
-      convertStep(instr, {Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)}, result);
+      convertStep(instr,
+                  {Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)},
+                  result);
   }
 
   /// Perhaps an epilogue: the result then has any type, with the accumulator's own one inside.
@@ -336,10 +358,16 @@ private:
         if (operand.source == Operand::Source::step)
           ++operand.index;
     const Elem elem = instr.inputs[view].elem;
-    return {CDL_KIND_CONVERT, 0, elem, false, {{Operand::Source::view, elem, static_cast<uint16_t>(view)}}, 0};
+    return {CDL_KIND_CONVERT,
+            0,
+            elem,
+            false,
+            {{Operand::Source::view, elem, static_cast<uint16_t>(view)}},
+            0};
   }
 
-  // ---- Instructions ----------------------------------------------------------------------------------
+  // ---- Instructions
+  // ----------------------------------------------------------------------------------
 
   void instr() {
     --budget_;
@@ -367,18 +395,26 @@ private:
   void fill(Instr& i) {
     switch (i.kind) {
     case CDL_KIND_GATHER:
-    case CDL_KIND_SCATTER: return gather(i);
+    case CDL_KIND_SCATTER:
+      return gather(i);
     case CDL_KIND_REDUCE:
-    case CDL_KIND_ARG_REDUCE: return reduce(i);
+    case CDL_KIND_ARG_REDUCE:
+      return reduce(i);
     case CDL_KIND_MATMUL:
-    case CDL_KIND_CONV2D: return contraction(i);
-    case CDL_KIND_POOL2D: return pool(i);
-    case CDL_KIND_TABLE: return table(i);
+    case CDL_KIND_CONV2D:
+      return contraction(i);
+    case CDL_KIND_POOL2D:
+      return pool(i);
+    case CDL_KIND_TABLE:
+      return table(i);
     case CDL_KIND_SOFTMAX:
     case CDL_KIND_NORM:
-    case CDL_KIND_ATTENTION: return composite(i);
-    case CDL_KIND_CUSTOM: return custom(i);
-    default: return elementwise(i);
+    case CDL_KIND_ATTENTION:
+      return composite(i);
+    case CDL_KIND_CUSTOM:
+      return custom(i);
+    default:
+      return elementwise(i);
     }
   }
 
@@ -389,7 +425,8 @@ private:
     switch (i.kind) {
     case CDL_KIND_COPY: {
       const bool stored = !d.empty() && d.back() % 2 == 0 && l.isRowMajor() && rng_.chance(10);
-      const bool evenRows = stored && std::all_of(d.begin(), d.end(), [](int64_t x) { return x % 2 == 0; });
+      const bool evenRows =
+          stored && std::all_of(d.begin(), d.end(), [](int64_t x) { return x % 2 == 0; });
       if (evenRows)
         e = rng_.of(kStored);
       i.inputs = {in(e, d, l)};
@@ -414,7 +451,9 @@ private:
       i.inputs = {in(e, d, l), in(e, d, l)};
       e = Elem::bool_;
       break;
-    case CDL_KIND_SELECT: i.inputs = {in(Elem::bool_, d, l), in(e, d, l), in(e, d, l)}; break;
+    case CDL_KIND_SELECT:
+      i.inputs = {in(Elem::bool_, d, l), in(e, d, l), in(e, d, l)};
+      break;
     case CDL_KIND_UNARY:
       e = rng_.chance(80) ? rng_.of(kFloats) : rng_.of(kSigned);
       if (!isFloat(e))
@@ -422,15 +461,18 @@ private:
       i.inputs = {in(e, d, l)};
       break;
     case CDL_KIND_RESCALE:
-      i.inputs = {in(rng_.of(kInts), d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l)};
+      i.inputs = {in(rng_.of(kRescaled), d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l),
+                  in(Elem::i32_, d, l)};
       if (rng_.chance(40)) {
-        i.inputs.push_back(in(rng_.of(kInts), d, l));
+        i.inputs.push_back(in(rng_.of(kRescaled), d, l));
         i.inputs.push_back(in(Elem::i32_, d, l));
-        i.attrs.push_back(Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, rng_.in(0, 63)));
+        i.attrs.push_back(Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, rng_.in(0, 7)));
       }
       if (rng_.chance(50))
-        i.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, rng_.in(-200, 0)));
+        i.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, rng_.in(0, 100)));
       e = rng_.of(kInts);
+      if (e == Elem::u64_)
+        e = Elem::i64_;
       break;
     default: // ELEMENTWISE
       for (int64_t k = rng_.in(1, 4); k > 0; --k)
@@ -441,7 +483,9 @@ private:
   }
 
   void gather(Instr& i) {
-    const int64_t o = extent(), n = extent(), k = extent(), inner = extent();
+    const int64_t o = extent(), k = extent(), inner = extent();
+    const int64_t n =
+        i.kind == CDL_KIND_GATHER && i.fn == CDL_GATHER_CLAMP ? rng_.in(1, 5) : extent();
     const Elem e = rng_.of(kAny);
     const Elem index = rng_.chance(50) ? Elem::i32_ : Elem::i64_;
     if (i.kind == CDL_KIND_GATHER) {
@@ -455,8 +499,10 @@ private:
   }
 
   void reduce(Instr& i) {
-    const Dims d = dims(3, 3);
+    Dims d = dims(3, 3);
     const bool arg = i.kind == CDL_KIND_ARG_REDUCE;
+    if (arg)
+      d[1] = std::max<int64_t>(d[1], 1);
     const Elem e = arg ? rng_.of(kNumbers) : rng_.of(kAny);
     i.inputs = {in(e, d)};
     if (!arg)
@@ -471,8 +517,9 @@ private:
       Elem a, b, y;
     };
     static constexpr Types kTypes[] = {
-        {Elem::f32_, Elem::f32_, Elem::f32_}, {Elem::f16_, Elem::f16_, Elem::f32_}, {Elem::bf16_, Elem::bf16_, Elem::bf16_},
-        {Elem::i8_, Elem::i8_, Elem::i32_},   {Elem::u8_, Elem::i8_, Elem::i32_},   {Elem::i16_, Elem::i8_, Elem::i64_}};
+        {Elem::f32_, Elem::f32_, Elem::f32_},    {Elem::f16_, Elem::f16_, Elem::f32_},
+        {Elem::bf16_, Elem::bf16_, Elem::bf16_}, {Elem::i8_, Elem::i8_, Elem::i32_},
+        {Elem::u8_, Elem::i8_, Elem::i32_},      {Elem::i16_, Elem::i8_, Elem::i64_}};
     const Types t = rng_.of(kTypes);
     const bool matmul = i.kind == CDL_KIND_MATMUL;
     Dims y;
@@ -501,7 +548,8 @@ private:
   }
 
   Dims convolution(Instr& i, Elem a, Elem b) {
-    const int64_t group = rng_.in(1, 2), n = rng_.in(1, 2), c = group * rng_.in(1, 3), o = group * rng_.in(1, 3);
+    const int64_t group = rng_.in(1, 2), n = rng_.in(1, 2), c = group * rng_.in(1, 3),
+                  o = group * rng_.in(1, 3);
     const bool transposed = rng_.chance(20);
     Dims x{n, c, 0, 0}, w{transposed ? c : o, (transposed ? o : c) / group, 0, 0}, y{n, o, 0, 0};
     Dims strides(2), dilations(2), pads(4);
@@ -514,8 +562,10 @@ private:
       const int64_t reach = (kernel - 1) * dilations[d] + 1;
       x[2 + d] = rng_.in(reach, reach + 4);
       w[2 + d] = kernel;
-      y[2 + d] = transposed ? std::max<int64_t>(0, (x[2 + d] - 1) * strides[d] + reach - pads[d] - pads[d + 2])
-                            : (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
+      y[2 + d] =
+          transposed
+              ? std::max<int64_t>(0, (x[2 + d] - 1) * strides[d] + reach - pads[d] - pads[d + 2])
+              : (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
     i.inputs = {in(a, x), in(b, w)};
     i.attrs = {Attr::ofInts(CDL_ATTR_STRIDES, strides), Attr::ofInts(CDL_ATTR_PADS, pads),
@@ -526,8 +576,9 @@ private:
   }
 
   void pool(Instr& i) {
-    const Elem e = rng_.of(kNumbers);
-    const int64_t kernel = rng_.in(1, 3), stride = rng_.in(1, 2), h = rng_.in(3, 6), w = rng_.in(3, 6);
+    const Elem e = i.fn == CDL_POOL2D_AVERAGE ? rng_.of(kFloats) : rng_.of(kNumbers);
+    const int64_t kernel = rng_.in(1, 3), stride = rng_.in(1, 2), h = rng_.in(3, 6),
+                  w = rng_.in(3, 6);
     // Half of them on a blocked layout: channels in blocks of 4 behind the spatial dims.
     const int64_t n = rng_.in(1, 2), blocks = rng_.in(1, 2);
     Layout blocked;
@@ -540,7 +591,8 @@ private:
     };
     i.inputs = {in(e, shape(h, w), blocked)};
     i.outputs = {out(e, shape((h - kernel) / stride + 1, (w - kernel) / stride + 1), blocked)};
-    i.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}), Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
+    i.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}),
+               Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
   }
 
   void table(Instr& i) {
@@ -560,7 +612,8 @@ private:
     } else if (i.kind == CDL_KIND_NORM) {
       i.inputs = {in(e, {b, s}), in(e, {s})};
       i.outputs = {out(e, {b, s})};
-      i.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON, rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
+      i.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON,
+                               rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
     } else {
       i.inputs = {in(e, {b, s, d}), in(e, {b, t, d}), in(e, {b, t, v})};
       if (rng_.chance(50))
@@ -570,7 +623,8 @@ private:
     }
   }
 
-  /// What only CUSTOM may have: any function, attributes that nobody knows, opaque layouts, many results.
+  /// What only CUSTOM may have: any function, attributes that nobody knows, opaque layouts, many
+  /// results.
   void custom(Instr& i) {
     i.fn = static_cast<uint16_t>(rng_.in(0, 65535));
     for (int64_t k = rng_.in(0, 3); k > 0; --k)
@@ -587,10 +641,11 @@ private:
     for (int64_t k = rng_.in(1, 3); k > 0; --k)
       i.outputs.push_back(out(rng_.of(kAny), dims()));
     i.inout = rng_.chance(50);
-    i.attrs = {{static_cast<uint16_t>(rng_.in(100, 65535)), 1, {std::numeric_limits<int64_t>::min()}},
-               {CDL_ATTR_AXIS, 3, {1, -2, 3, 4, 5, 6, 7, 8}},
-               {CDL_ATTR_SCALE, 2, {static_cast<int64_t>(rng_.next())}},
-               {CDL_ATTR_VALUE, 4, {static_cast<int64_t>(rng_.next())}}};
+    i.attrs = {
+        {static_cast<uint16_t>(rng_.in(100, 65535)), 1, {std::numeric_limits<int64_t>::min()}},
+        {CDL_ATTR_AXIS, 3, {1, -2, 3, 4, 5, 6, 7, 8}},
+        {CDL_ATTR_SCALE, 2, {static_cast<int64_t>(rng_.next())}},
+        {CDL_ATTR_VALUE, 4, {static_cast<int64_t>(rng_.next())}}};
   }
 
   Random rng_;
@@ -602,6 +657,8 @@ private:
 
 } // namespace
 
-Program randomProgram(uint64_t seed, const RandomOptions& options) { return Generator(seed, options).generate(); }
+Program randomProgram(uint64_t seed, const RandomOptions& options) {
+  return Generator(seed, options).generate();
+}
 
 } // namespace candela::test

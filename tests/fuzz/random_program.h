@@ -24,13 +24,14 @@ private:
 };
 
 struct RandomOptions {
-  int instrs = 12;           ///< at most
+  int instrs = 12;             ///< at most
   bool largeConstants = false; ///< some have more elements than the text holds in line
 };
 
-/// A Program that verify() accepts, the same for the same seed: every kind, function and element type comes up, with
-/// expressions, loops, groups, halos, layouts, waits, several spaces and engines, and names that need quotes. It is for
-/// looking at, not for running: what it reads was mostly never written.
+/// A Program that verify() accepts, the same for the same seed: every kind, function and element
+/// type comes up, with expressions, loops, groups, halos, layouts, waits, several spaces and
+/// engines, and names that need quotes. It is for looking at, not for running: what it reads was
+/// mostly never written.
 program::Program randomProgram(uint64_t seed, const RandomOptions& options = {});
 
 } // namespace candela::test

@@ -9,24 +9,27 @@
 
 #include "core/support/tensor.h"
 
-/// An ONNX file as plain structs: the only room that sees ONNX's protobuf. Tensors share the mapped file's or the external
-/// file's bytes where alignment allows.
+/// An ONNX file as plain structs: the only room that sees ONNX's protobuf. Tensors share the mapped
+/// file's or the external file's bytes where alignment allows.
 namespace candela::onnx_io {
 
 struct Graph;
 
-/// The value of an attribute, by AttributeProto.type. Sequences, optionals and sparse tensors come as Unsupported.
+/// The value of an attribute, by AttributeProto.type. Sequences, optionals and sparse tensors come
+/// as Unsupported.
 struct UnsupportedAttribute {
   std::string what;
 };
-using Attribute = std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>,
-                               std::vector<float>, std::vector<std::string>, UnsupportedAttribute>;
+using Attribute =
+    std::variant<int64_t, float, std::string, Tensor, std::shared_ptr<Graph>, std::vector<int64_t>,
+                 std::vector<float>, std::vector<std::string>, UnsupportedAttribute>;
 
 struct Node {
   std::string name, opType, domain, overload; ///< domain "" is ai.onnx
   std::vector<std::string> inputs, outputs;   ///< "" is absent
   std::map<std::string, Attribute> attributes;
-  std::map<std::string, std::string> attributeRefs; ///< in function bodies: attribute -> the function's attribute
+  std::map<std::string, std::string>
+      attributeRefs; ///< in function bodies: attribute -> the function's attribute
 };
 
 /// dims: a value, or a name, or neither (unknown).
@@ -71,11 +74,13 @@ struct Model {
   std::vector<Function> functions;
 };
 
-/// Failures name the file and the tensor or node: malformed protobuf, external data that is absent, absolute, with "..",
-/// behind a symlink that leaves the folder, or shorter than its tensor; strings and other types that we do not have.
+/// Failures name the file and the tensor or node: malformed protobuf, external data that is absent,
+/// absolute, with "..", behind a symlink that leaves the folder, or shorter than its tensor;
+/// strings and other types that we do not have.
 Result<Model> readModel(const std::string& path);
 
-/// A TensorProto file (.pb), as the node tests hold them. Failure: `unsupported` for sequences, optionals and strings.
+/// A TensorProto file (.pb), as the node tests hold them. Failure: `unsupported` for sequences,
+/// optionals and strings.
 Result<Tensor> readTensor(const std::string& path);
 
 } // namespace candela::onnx_io

@@ -1,0 +1,152 @@
+#include <algorithm>
+
+#include "core/import/step.h"
+
+namespace candela::import {
+namespace {
+
+/// What Conv and the pools say about their windows, with auto_pad resolved: one value per spatial
+/// dim, pads two.
+struct Window {
+  std::vector<int64_t> kernel, strides, dilations, pads;
+  bool fixed = false; ///< auto_pad decided: the result has the size that it asks for
+
+  Attrs attrs() const { return {{"strides", strides}, {"dilations", dilations}, {"pads", pads}}; }
+};
+
+Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback,
+                                    int64_t least) {
+  CDL_ASSIGN(const auto given, step.maybeInts(name));
+  const std::vector<int64_t> values = given.value_or(std::vector<int64_t>(count, fallback));
+  if (values.size() != count)
+    return badModel("attribute '{}' has {} values, expected {}", name, values.size(), count);
+  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  for (int64_t value : values)
+    if (value < least || value > kMost)
+      return badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost);
+  return values;
+}
+
+/// Pads that give ceil(extent / stride) windows; an odd one goes to the end (SAME_UPPER) or the
+/// beginning.
+void padSame(Window& window, const Shape& input, bool upper) {
+  const size_t count = window.kernel.size();
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t extent = input[i + 2], stride = window.strides[i];
+    const int64_t windows = (extent + stride - 1) / stride;
+    const int64_t covered =
+        (windows - 1) * stride + (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const int64_t total = std::max<int64_t>(0, covered - extent);
+    window.pads[i] = upper ? total / 2 : total - total / 2;
+    window.pads[i + count] = total - window.pads[i];
+  }
+}
+
+Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool dilated) {
+  const graph::TensorType& type = step.input(0)->type;
+  const size_t count = kernel.size();
+  if (type.rank() != static_cast<int>(count) + 2)
+    return badModel("input {} has rank {}, but a kernel of {} dims needs {}", type.text(),
+                    type.rank(), count, count + 2);
+  if (!type.isExact())
+    return failure(Code::unsupported, "its input has a shape that depends on data");
+  Window window;
+  window.kernel = kernel;
+  CDL_ASSIGN(window.strides, perDim(step, "strides", count, 1, 1));
+  window.dilations.assign(count, 1);
+  if (dilated) {
+    CDL_ASSIGN(window.dilations, perDim(step, "dilations", count, 1, 1));
+  }
+  CDL_ASSIGN(window.pads, perDim(step, "pads", 2 * count, 0, 0));
+  CDL_ASSIGN(const std::string mode, step.stringAttr("auto_pad", "NOTSET"));
+  if (mode == "NOTSET")
+    return window;
+  window.fixed = true;
+  std::fill(window.pads.begin(), window.pads.end(), 0);
+  if (mode == "SAME_UPPER" || mode == "SAME_LOWER")
+    padSame(window, type.shape(), mode == "SAME_UPPER");
+  else if (mode != "VALID")
+    return badModel("auto_pad '{}' is not NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
+  return window;
+}
+
+Status importConv(Step& step) {
+  const graph::TensorType& weight = step.input(1)->type;
+  if (weight.rank() < 3)
+    return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
+  const Shape shape = weight.shape();
+  const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
+  CDL_ASSIGN(const auto declared, step.maybeInts("kernel_shape"));
+  if (declared && *declared != kernel)
+    return badModel("kernel_shape [{}] but weight {}", fmt::join(*declared, ","), weight.text());
+  CDL_ASSIGN(const Window window, readWindow(step, kernel, true));
+  CDL_ASSIGN(const int64_t group, step.intAttr("group", 1));
+  Attrs attrs = window.attrs();
+  attrs["group"] = group;
+  return step.set(step.build.add(OpKind::Conv, {step.input(0), step.input(1), step.input(2)},
+                                 std::move(attrs)));
+}
+
+Result<std::vector<int64_t>> poolKernel(Step& step) {
+  CDL_ASSIGN(const auto kernel, step.maybeInts("kernel_shape"));
+  if (!kernel)
+    return badModel("attribute 'kernel_shape' is missing");
+  return perDim(step, "kernel_shape", kernel->size(), 1, 1);
+}
+
+/// With auto_pad the number of windows is exact, and rounding up would change nothing.
+Result<int64_t> ceilMode(Step& step, const Window& window) {
+  if (step.opset < 10)
+    return 0;
+  CDL_ASSIGN(const bool ceil, step.flagAttr("ceil_mode", false));
+  return ceil && !window.fixed;
+}
+
+Status importMaxPool(Step& step) {
+  CDL_ASSIGN(const auto kernel, poolKernel(step));
+  CDL_ASSIGN(const Window window, readWindow(step, kernel, step.opset >= 10));
+  Attrs attrs = window.attrs();
+  attrs["kernel_shape"] = kernel;
+  CDL_ASSIGN(attrs["ceil_mode"], ceilMode(step, window));
+  CDL_ASSIGN(const bool columnMajor, step.flagAttr("storage_order", false));
+  attrs["storage_order"] = int64_t(columnMajor);
+  const int results = step.wants(1) ? 2 : 1;
+  CDL_ASSIGN(const auto values,
+             step.build.addAll(OpKind::MaxPool, {step.input(0)}, std::move(attrs), results));
+  for (int i = 0; i < results; ++i)
+    step.set(i, values[i]);
+  return Status::ok();
+}
+
+Status importAveragePool(Step& step) {
+  CDL_ASSIGN(const auto kernel, poolKernel(step));
+  CDL_ASSIGN(const Window window, readWindow(step, kernel, step.opset >= 19));
+  Attrs attrs = window.attrs();
+  attrs["kernel_shape"] = kernel;
+  CDL_ASSIGN(attrs["ceil_mode"], ceilMode(step, window));
+  CDL_ASSIGN(const bool counted, step.flagAttr("count_include_pad", false));
+  attrs["count_include_pad"] = int64_t(counted);
+  return step.set(step.build.add(OpKind::AveragePool, {step.input(0)}, std::move(attrs)));
+}
+
+Status importGlobalMaxPool(Step& step) {
+  const graph::TensorType& type = step.input(0)->type;
+  if (type.rank() < 3)
+    return badModel("input {} has rank {}, expected at least 3", type.text(), type.rank());
+  const Shape shape = type.shape();
+  const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
+  return step.set(step.build.add(OpKind::MaxPool, {step.input(0)}, {{"kernel_shape", kernel}}));
+}
+
+constexpr Operator kOperators[] = {
+    {"AveragePool", 1, 1, 1, importAveragePool},
+    {"Conv", 2, 3, 1, importConv},
+    {"GlobalMaxPool", 1, 1, 1, importGlobalMaxPool},
+    {"MaxPool", 1, 1, 2, importMaxPool},
+};
+
+} // namespace
+
+std::span<const Operator> windowOperators() { return kOperators; }
+
+} // namespace candela::import

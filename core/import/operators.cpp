@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <map>
+
+#include "core/import/import.h"
+#include "core/import/step.h"
+
+namespace candela::import {
+namespace {
+
+const std::map<std::string_view, Importer>& importers() {
+  static const std::map<std::string_view, Importer> table = [] {
+    std::map<std::string_view, Importer> made;
+    for (const graph::OpInfo& record : graph::allOps())
+      if (!record.onnx.empty())
+        made[record.onnx].record = &record;
+    for (auto family : {elementwiseOperators(), movementOperators(), shapeOperators(),
+                        windowOperators(), reductionOperators(), normalizationOperators()})
+      for (const Operator& op : family)
+        made[op.name].adapter = &op;
+    return made;
+  }();
+  return table;
+}
+
+Status checkCount(size_t have, size_t least, size_t most, const char* what) {
+  if (have >= least && have <= most)
+    return Status::ok();
+  if (least == most)
+    return badModel("has {} {}, expected {}", have, what, least);
+  if (most == SIZE_MAX)
+    return badModel("has {} {}, expected at least {}", have, what, least);
+  return badModel("has {} {}, expected {} to {}", have, what, least, most);
+}
+
+/// Operands and attributes have the record's names and meaning in every opset that is imported.
+Status importByRecord(Step& step, const graph::OpInfo& record) {
+  Attrs attrs;
+  for (const graph::AttrInfo& info : record.attrs) {
+    const std::string name(info.name);
+    if (!step.has(name))
+      continue;
+    switch (info.type) {
+    case graph::AttrType::Int: {
+      CDL_ASSIGN(attrs[name], step.intAttr(name, 0));
+      break;
+    }
+    case graph::AttrType::Float: {
+      CDL_ASSIGN(attrs[name], step.floatAttr(name, 0));
+      break;
+    }
+    case graph::AttrType::Ints: {
+      CDL_ASSIGN(const auto ints, step.maybeInts(name));
+      attrs[name] = *ints;
+      break;
+    }
+    case graph::AttrType::String: {
+      CDL_ASSIGN(attrs[name], step.stringAttr(name, ""));
+      break;
+    }
+    default:
+      CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
+    }
+  }
+  return step.set(step.build.add(record.kind, step.inputs(), std::move(attrs)));
+}
+
+} // namespace
+
+Importer findImporter(std::string_view opType) {
+  const auto found = importers().find(opType);
+  return found == importers().end() ? Importer() : found->second;
+}
+
+Status Importer::checkArity(const onnx_io::Node& node) const {
+  size_t least = 0, most = 0, outputs = 1;
+  if (adapter) {
+    least = adapter->minInputs;
+    most = adapter->maxInputs < 0 ? SIZE_MAX : adapter->maxInputs;
+    outputs = adapter->maxOutputs;
+  } else {
+    for (const graph::OperandInfo& operand : record->operands) {
+      if (!operand.optional)
+        ++least;
+      most = operand.variadic ? SIZE_MAX : most + 1;
+    }
+  }
+  // Trailing inputs may be left out by an empty name.
+  size_t inputs = node.inputs.size();
+  while (inputs > 0 && node.inputs[inputs - 1].empty())
+    --inputs;
+  CDL_TRY(checkCount(inputs, least, most, "inputs"));
+  for (size_t i = 0; i < least; ++i)
+    if (node.inputs[i].empty())
+      return badModel("input {} is missing", i);
+  return checkCount(node.outputs.size(), 1, outputs, "outputs");
+}
+
+Status Importer::import(Step& step) const {
+  CDL_TRY(adapter ? adapter->import(step) : importByRecord(step, *record));
+  if (const std::string* unused = step.unusedAttribute())
+    return badModel("attribute '{}' is unknown to {} in opset {}", *unused, step.node.opType,
+                    step.opset);
+  for (size_t i = 0; i < step.outputs().size(); ++i)
+    if (step.wants(i) && !step.outputs()[i])
+      return failure(Code::unsupported, "output {} ('{}') is not supported", i,
+                     step.node.outputs[i]);
+  return Status::ok();
+}
+
+std::vector<std::pair<std::string, std::string>> supportedOperators() {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const auto& [name, importer] : importers())
+    names.emplace_back("", name);
+  return names;
+}
+
+} // namespace candela::import

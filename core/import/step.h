@@ -1,0 +1,108 @@
+#ifndef CANDELA_CORE_IMPORT_STEP_H
+#define CANDELA_CORE_IMPORT_STEP_H
+
+#include <optional>
+#include <set>
+#include <span>
+
+#include "core/import/builder.h"
+#include "core/import/onnx_io/model.h"
+
+namespace candela::import {
+
+/// One ONNX node on its way into the Graph: what an adapter reads from and writes to. Failures say
+/// the reason only; the walk adds file, node and operator.
+class Step {
+public:
+  Step(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs)
+      : build(build), node(node), opset(opset), inputs_(std::move(inputs)),
+        outputs_(node.outputs.size()) {}
+
+  Builder& build;
+  const onnx_io::Node& node;
+  const int opset; ///< of the node's domain
+
+  /// Null when absent.
+  Value* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
+  const std::vector<Value*>& inputs() const { return inputs_; }
+  /// Whether the model gives the output a name.
+  bool wants(size_t output) const {
+    return output < node.outputs.size() && !node.outputs[output].empty();
+  }
+  void set(size_t output, Value* value) {
+    if (output < outputs_.size())
+      outputs_[output] = value;
+  }
+  Status set(Result<Value*> value) {
+    if (!value)
+      return value.status();
+    set(0, *value);
+    return Status::ok();
+  }
+  const std::vector<Value*>& outputs() const { return outputs_; }
+
+  // Attributes. Whatever an adapter does not ask for is a complaint (unusedAttribute).
+  bool has(const std::string& name) const { return node.attributes.count(name) > 0; }
+  Result<std::optional<int64_t>> maybeInt(const std::string& name);
+  Result<std::optional<double>> maybeFloat(const std::string& name);
+  Result<std::optional<std::string>> maybeString(const std::string& name);
+  Result<std::optional<std::vector<int64_t>>> maybeInts(const std::string& name);
+  Result<std::optional<std::vector<float>>> maybeFloats(const std::string& name);
+  Result<std::optional<Tensor>> maybeTensor(const std::string& name);
+  Result<int64_t> intAttr(const std::string& name, int64_t fallback);
+  /// 0 or 1.
+  Result<bool> flagAttr(const std::string& name, bool fallback);
+  Result<double> floatAttr(const std::string& name, double fallback);
+  Result<std::string> stringAttr(const std::string& name, const std::string& fallback);
+  /// An attribute that was given and that nobody asked for; null when there is none.
+  const std::string* unusedAttribute() const;
+
+  /// The integers of a constant operand; nullopt when it is absent. Failure `unsupported`: not
+  /// known at import.
+  Result<std::optional<std::vector<int64_t>>> knownInts(size_t input, const char* what) const;
+  /// What was an attribute and became input `input` at opset `since`.
+  Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input,
+                                                              int since);
+  /// The same, required.
+  Result<std::vector<int64_t>> neededInts(const std::string& name, size_t input, int since);
+
+private:
+  template <typename T> Result<std::optional<T>> get(const std::string& name, const char* type);
+  std::vector<Value*> inputs_, outputs_;
+  std::set<std::string, std::less<>> used_;
+};
+
+/// The dim that `axis` in -rank..rank-1 means.
+Result<int64_t> resolveAxis(int64_t axis, int64_t rank);
+/// Each once, in the order given.
+Result<std::vector<int64_t>> resolveAxes(const std::vector<int64_t>& axes, int64_t rank);
+
+/// An operator of the default domain that a function of ours imports.
+struct Operator {
+  std::string_view name;
+  int minInputs, maxInputs, maxOutputs; ///< maxInputs < 0: any number
+  Status (*import)(Step&);
+};
+
+std::span<const Operator> elementwiseOperators();
+std::span<const Operator> movementOperators();
+std::span<const Operator> shapeOperators();
+std::span<const Operator> windowOperators();
+std::span<const Operator> reductionOperators();
+std::span<const Operator> normalizationOperators();
+
+/// What imports an operator of the default domain: a function above, or the op record that it maps
+/// onto one to one.
+struct Importer {
+  const Operator* adapter = nullptr;
+  const graph::OpInfo* record = nullptr;
+  explicit operator bool() const { return adapter || record; }
+  /// Counts of inputs and outputs against what the operator has.
+  Status checkArity(const onnx_io::Node& node) const;
+  Status import(Step& step) const;
+};
+Importer findImporter(std::string_view opType);
+
+} // namespace candela::import
+
+#endif
