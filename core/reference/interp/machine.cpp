@@ -189,8 +189,10 @@ Values Call::epilogue(const Values& values) {
 }
 
 bool Call::sameElements(const View& a, const View& b) const {
-  if (a.buffer != b.buffer || elemBits(a.elem) != elemBits(b.elem) || a.offset != b.offset ||
-      a.dims != b.dims || !std::equal(std::begin(a.ivStrides), std::end(a.ivStrides), b.ivStrides))
+  // Two buffers may lie at one place: that is what in-place sharing is.
+  if (memory_.place(a.buffer, a.elem, 0) != memory_.place(b.buffer, b.elem, 0) ||
+      elemBits(a.elem) != elemBits(b.elem) || a.offset != b.offset || a.dims != b.dims ||
+      !std::equal(std::begin(a.ivStrides), std::end(a.ivStrides), b.ivStrides))
     return false;
   for (size_t d = 0; d < a.dims.size(); ++d)
     if (a.dims[d] > 1 && a.strides[d] != b.strides[d])
@@ -200,11 +202,11 @@ bool Call::sameElements(const View& a, const View& b) const {
 
 void Call::checkOverlaps() {
   const program::KindInfo& info = *program::kindInfo(instr.kind);
-  const bool elementwise = // each element alone, in any order: in place is fine instr.kind ==
-                           // CDL_KIND_CONVERT || instr.kind == CDL_KIND_BINARY ||
-      instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||
-      instr.kind == CDL_KIND_UNARY || instr.kind == CDL_KIND_RESCALE ||
-      instr.kind == CDL_KIND_ELEMENTWISE || instr.kind == CDL_KIND_TABLE;
+  // Each element alone, in any order: in place is fine.
+  const bool elementwise = instr.kind == CDL_KIND_CONVERT || instr.kind == CDL_KIND_BINARY ||
+                           instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||
+                           instr.kind == CDL_KIND_UNARY || instr.kind == CDL_KIND_RESCALE ||
+                           instr.kind == CDL_KIND_ELEMENTWISE || instr.kind == CDL_KIND_TABLE;
   const View& y = instr.outputs[0];
   std::set<Memory::Place> written;
   const auto writtenBytes = [&] {
