@@ -3,49 +3,56 @@
 
 include_guard(GLOBAL)
 
-# candela_add_backend(<name> SOURCES <file>... [LIBRARIES <library>...] [EXPORTS <symbol>...] [NO_INSTALL])
+# candela_add_backend(<name> SOURCES <file>... [LIBRARIES <library>...] [DEFINES <definition>...]
+#                     [EXPORTS <symbol>...] [NO_INSTALL])
 #
-# Makes two targets from one compilation:
-#   <name>_objects  an object library: link it into a program for static registration (gdb, sanitizers, coverage)
-#   <name>          the plugin lib<name>.so. It exports cdl_backend_query and the symbols in EXPORTS, nothing else:
-#                   symbols of static libraries that it links stay inside
+# Makes two targets:
+#   candela_backend_<name>         the plugin lib/candela/libcandela_<name>.so of the build folder. It exports
+#                                  cdl_backend_query and the symbols in EXPORTS, nothing else: symbols of static
+#                                  libraries that it links stay inside
+#   candela_backend_<name>_static  an object library: link it into a program for static registration (gdb, sanitizers,
+#                                  coverage, embedding). Its entry is <name>_backend_query. Built when something needs it
 # LIBRARIES are the backend's own third parties. The plugin is installed to <libdir>/candela.
 function(candela_add_backend name)
-  cmake_parse_arguments(BACKEND "NO_INSTALL" "" "SOURCES;LIBRARIES;EXPORTS" ${ARGN})
+  cmake_parse_arguments(BACKEND "NO_INSTALL" "" "SOURCES;LIBRARIES;DEFINES;EXPORTS" ${ARGN})
   if(NOT BACKEND_SOURCES)
     message(FATAL_ERROR "candela_add_backend(${name}): SOURCES is empty")
   endif()
   if(BACKEND_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "candela_add_backend(${name}): unknown arguments: ${BACKEND_UNPARSED_ARGUMENTS}")
   endif()
+  set(plugin candela_backend_${name})
 
-  add_library(${name}_objects OBJECT ${BACKEND_SOURCES})
-  set_target_properties(${name}_objects PROPERTIES
-    POSITION_INDEPENDENT_CODE ON
-    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_link_libraries(${name}_objects PUBLIC Candela::backend_api ${BACKEND_LIBRARIES})
-  if(TARGET candela_build_flags)
-    target_link_libraries(${name}_objects PRIVATE candela_build_flags)
-  endif()
+  add_library(${plugin} MODULE ${BACKEND_SOURCES})
+  add_library(${plugin}_static OBJECT EXCLUDE_FROM_ALL ${BACKEND_SOURCES})
+  target_compile_definitions(${plugin}_static PRIVATE CDL_BACKEND_STATIC=${name})
+  foreach(target IN ITEMS ${plugin} ${plugin}_static)
+    set_target_properties(${target} PROPERTIES
+      POSITION_INDEPENDENT_CODE ON
+      C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    target_compile_definitions(${target} PRIVATE ${BACKEND_DEFINES})
+    target_link_libraries(${target} PUBLIC Candela::backend_api ${BACKEND_LIBRARIES})
+    if(TARGET candela_build_flags)
+      target_link_libraries(${target} PRIVATE candela_build_flags)
+    endif()
+  endforeach()
 
-  set(exports "cdl_backend_query;${BACKEND_EXPORTS}")
-  list(REMOVE_ITEM exports "")
+  set(exports cdl_backend_query ${BACKEND_EXPORTS})
   list(JOIN exports ";\n    " export_lines)
-  set(map ${CMAKE_CURRENT_BINARY_DIR}/${name}.map)
+  set(map ${CMAKE_CURRENT_BINARY_DIR}/${plugin}.map)
   file(CONFIGURE OUTPUT ${map} CONTENT "{\n  global:\n    ${export_lines};\n  local: *;\n};\n" @ONLY)
-
-  add_library(${name} MODULE)
-  target_link_libraries(${name} PRIVATE ${name}_objects)
-  set_target_properties(${name} PROPERTIES PREFIX lib LINKER_LANGUAGE CXX LINK_DEPENDS ${map})
-  target_link_options(${name} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL)
+  set_target_properties(${plugin} PROPERTIES
+    PREFIX lib OUTPUT_NAME candela_${name} LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/candela)
+  target_link_options(${plugin} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL)
   if(CANDELA_SANITIZE)
-    target_link_options(${name} PRIVATE -fsanitize=${CANDELA_SANITIZE})
+    target_link_options(${plugin} PRIVATE -fsanitize=${CANDELA_SANITIZE})
   else()
-    target_link_options(${name} PRIVATE -Wl,-z,defs)
+    target_link_options(${plugin} PRIVATE -Wl,-z,defs)
   endif()
-  set_property(GLOBAL APPEND PROPERTY CANDELA_PLUGINS ${name})
+  set_property(GLOBAL APPEND PROPERTY CANDELA_PLUGINS ${plugin})
   if(NOT BACKEND_NO_INSTALL)
     include(GNUInstallDirs)
-    install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/candela COMPONENT plugins)
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/candela COMPONENT plugins)
   endif()
 endfunction()

@@ -377,7 +377,8 @@ private:
     const auto kind = parseOp(op);
     if (kind == OpKind::Constant && !text::parsePayload(in_, out.payload))
       return false;
-    while (in_.at(TokenKind::value) || in_.at("_")) {
+    // A value before '=' is the next node's result, not an operand that was left out here.
+    while ((in_.at(TokenKind::value) && !in_.peek(1).is(TokenKind::punct, "=")) || in_.at("_")) {
       out.operands.push_back(in_.take());
       if (!in_.accept(","))
         break;

@@ -197,8 +197,7 @@ Result<bool> mergeClips(Graph& graph, Node* node) {
   CDL_ASSIGN(const Node* merged,
              graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {}, both,
                            node));
-  graph.replaceAllUses(node->result(), merged->result());
-  graph.erase(node);
+  replaceWithNew(graph, node, merged->result());
   return true;
 }
 
@@ -252,8 +251,7 @@ Result<bool> transposeToReshape(Graph& graph, Node* node) {
   CDL_ASSIGN(const Node* reshape,
              graph.addNode(OpKind::Reshape, {node->operand(0)},
                            {{"shape", node->result()->type.shape()}}, node->provenance, node));
-  graph.replaceAllUses(node->result(), reshape->result());
-  graph.erase(node);
+  replaceWithNew(graph, node, reshape->result());
   return true;
 }
 
@@ -274,7 +272,7 @@ bool constantToTheRight(Node* node) {
 bool broadcastsTo(const Node& node, size_t changed, const Shape& with, const Shape& result) {
   std::optional<Shape> shape = Shape{};
   for (size_t i = 0; shape && i < node.operands().size(); ++i)
-    shape = broadcastShapes(*shape, i == changed ? with : node.operand(i)->type.shape());
+    shape = graph::broadcastShapes(*shape, i == changed ? with : node.operand(i)->type.shape());
   return shape == result;
 }
 

@@ -136,8 +136,7 @@ Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
                                graph.addConstant(folded->bias, weights, node)};
   CDL_ASSIGN(Node * replacement,
              graph.addNode(producer->kind, std::move(operands), std::move(attrs), both, node));
-  graph.replaceAllUses(node->result(), replacement->result());
-  graph.erase(node);
+  replaceWithNew(graph, node, replacement->result());
   return true;
 }
 
@@ -157,8 +156,7 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
              graph.addNode(OpKind::Add,
                            {mul->result(), graph.addConstant(shift, by.provenance, node)}, {},
                            provenance, node));
-  graph.replaceAllUses(node->result(), add->result());
-  graph.erase(node);
+  replaceWithNew(graph, node, add->result());
   return Status::ok();
 }
 

@@ -136,10 +136,16 @@ Result<int> foldConstants(Graph& graph) {
       if (operand)
         graph::mergeProvenance(provenance, operand->producer->provenance);
     graph::mergeProvenance(provenance, node->provenance);
-    for (size_t i = 0; i < payloads.size(); ++i)
-      graph.replaceAllUses(node->result(i),
-                           graph.addConstant(payloads[i], node->result(i)->type, provenance, node));
+    std::vector<std::pair<Value*, std::string>> names;
+    for (size_t i = 0; i < payloads.size(); ++i) {
+      Value* result = node->result(i);
+      Value* constant = graph.addConstant(payloads[i], result->type, provenance, node);
+      graph.replaceAllUses(result, constant);
+      names.emplace_back(constant, result->name);
+    }
     graph.erase(node);
+    for (const auto& [constant, name] : names)
+      graph.rename(constant, name);
     ++count;
   }
   graph.eraseDead();

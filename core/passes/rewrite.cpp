@@ -102,4 +102,11 @@ void replaceWith(Graph& graph, Node* node, Value* with) {
   graph.erase(node);
 }
 
+void replaceWithNew(Graph& graph, Node* node, Value* fresh) {
+  const std::string name = node->result()->name;
+  graph.replaceAllUses(node->result(), fresh);
+  graph.erase(node);
+  graph.rename(fresh, name);
+}
+
 } // namespace candela::passes

@@ -39,6 +39,9 @@ bool canReplace(const graph::Graph& graph, const graph::Value* value, const grap
 /// Replaces the only result of `node` and erases it. What computes `with` takes over the node's
 /// provenance, constants do not.
 void replaceWith(graph::Graph& graph, graph::Node* node, graph::Value* with);
+/// Replaces the only result of `node` by a value that was made for it, which takes over the name
+/// too, and erases the node.
+void replaceWithNew(graph::Graph& graph, graph::Node* node, graph::Value* fresh);
 
 } // namespace candela::passes
 

@@ -65,6 +65,10 @@ private:
       if (!found)
         return found.status().context(fmt::format("constant '{}'", name));
       payload = std::move(found).value();
+      if (payload.form() != Payload::Form::data) { // an image says data where it names a hash
+        CDL_ASSIGN(Tensor tensor, payload.materialize({payload.count()}));
+        payload = Payload::data(std::move(tensor));
+      }
       const Hash hash = payload.hash();
       if (payload.elem() != elem || payload.sizeBytes() != record.bytes ||
           std::memcmp(hash.data(), record.hash, hash.size()) != 0)

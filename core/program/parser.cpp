@@ -163,14 +163,21 @@ private:
       return;
     auto payload = text::resolvePayload(syntax, type, count, directory_, constant.name);
     if (payload && payload->form() != Payload::Form::splat &&
-        payload->form() != Payload::Form::data) {
-      auto tensor = payload->materialize({count});
-      payload = tensor ? Result<Payload>(Payload::data(std::move(*tensor))) : tensor.status();
-    }
+        payload->form() != Payload::Form::data)
+      payload = materialized(*payload);
     if (!payload)
       return in_.fail(token, payload.status().message());
     constant.payload = std::move(*payload);
     program.constants.push_back(std::move(constant));
+  }
+
+  /// iota and random are for writing by hand: a Program holds the elements.
+  static Result<Payload> materialized(const Payload& payload) {
+    constexpr int64_t kLimit = int64_t(1) << 26;
+    if (payload.count() > kLimit)
+      return badModel("{} elements exceed {}", payload.count(), kLimit);
+    CDL_ASSIGN(Tensor tensor, payload.materialize({payload.count()}));
+    return Payload::data(std::move(tensor));
   }
 
   void parseBuffer(const Token& place) {

@@ -220,6 +220,8 @@ Status verifyOutput(const Program& program, const View& view) {
   if (buffer.role == Role::input || buffer.role == Role::constant)
     return badModel("buffer '{}' is {} and cannot be written", buffer.name,
                     buffer.role == Role::input ? "an input" : "a constant");
+  if (view.count() == 0)
+    return Status::ok();
   for (size_t d = 0; d < view.dims.size(); ++d)
     if (view.dims[d] > 1 && view.strides[d] == 0)
       return badModel("dim {} of extent {} is written with stride 0", d, view.dims[d]);

@@ -155,7 +155,7 @@ bool contracts(Elem a, Elem b, Elem y) {
     return false;
   if (isFloat(a))
     return y == a || (y == Elem::f32_ && (a == Elem::f16_ || a == Elem::bf16_));
-  if (a == b && y == a)
+  if (a == b && y == a && elemBits(a) >= 32)
     return true;
   if (narrow(a) && narrow(b))
     return y == Elem::i32_;
@@ -190,13 +190,47 @@ Status verifyZeroPoint(const Instr& instr, size_t index, Extent channels) {
   if (view.dims.size() > 1 || !view.layout.isRowMajor())
     return badModel("zero point of rank {}, expected at most 1", view.dims.size());
   const int64_t count = view.count();
-  if (count == 1 || agree(channels, {count, count}))
+  if (count == 1 || (count > 1 && agree(channels, {count, count})))
     return Status::ok();
   return badModel("zero point has {} elements, expected 1 or {}", count, extentText(channels));
 }
 
 // ---- Kinds
 // -----------------------------------------------------------------------------------------------------------
+
+/// Bits of magnitude of an operand. Sums of products stay below 2^39 by the integer law.
+int magnitudeBits(Elem elem) {
+  return elem == Elem::i64_ ? 39 : elemBits(elem) - (isSigned(elem) ? 1 : 0);
+}
+
+/// The aligned products and their sum stay within 63 bits; a multiplier has 24.
+Status verifyRescale(const Instr& instr) {
+  const auto& in = instr.inputs;
+  const View& y = instr.outputs[0];
+  const auto rescales = [](Elem e) { return isInteger(e) && isNumber(e) && e != Elem::u64_; };
+  if (in.size() == 5)
+    return badModel("5 inputs, expected 4 or 6");
+  for (size_t i = 0; i < in.size(); ++i)
+    CDL_TRY(takes(i == 0 || i == 4 ? rescales(in[i].elem) : in[i].elem == Elem::i32_,
+                  fmt::format("input {}", i), in[i].elem));
+  CDL_TRY(takes(rescales(y.elem), "y", y.elem));
+  const int sum = in.size() == 6 ? 1 : 0;
+  for (size_t i = 0; i < in.size(); i += 4) {
+    const int64_t shift = instr.intAttr(i ? CDL_ATTR_B_LEFT_SHIFT : CDL_ATTR_A_LEFT_SHIFT, 0);
+    const int64_t bits = magnitudeBits(in[i].elem) + 24 + sum + shift;
+    if (bits > 63)
+      return badModel("{} of type {} with left shift {} needs {} bits, at most 63", i ? "b" : "a",
+                      elemName(in[i].elem), shift, bits);
+  }
+  const IntegerRange range = integerRange(y.elem);
+  const auto lowest = static_cast<int64_t>(range.lowest),
+             highest = static_cast<int64_t>(range.highest);
+  const int64_t low = instr.intAttr(CDL_ATTR_CLAMP_MIN, lowest);
+  const int64_t high = instr.intAttr(CDL_ATTR_CLAMP_MAX, highest);
+  if (low < lowest || high > highest || low > high)
+    return badModel("clamps to {} .. {}, which {} does not hold", low, high, elemName(y.elem));
+  return Status::ok();
+}
 
 Status verifyElementwise(const Instr& instr, Shapes& shapes) {
   const View& y = instr.outputs[0];
@@ -223,17 +257,8 @@ Status verifyElementwise(const Instr& instr, Shapes& shapes) {
   case CDL_KIND_UNARY:
     CDL_TRY(takes(unaryTakes(instr.fn, in[0].elem), "x", in[0].elem));
     return sameElem("x", in[0], "y", y);
-  case CDL_KIND_RESCALE: {
-    if (in.size() == 5)
-      return badModel("5 inputs, expected 4 or 6");
-    for (size_t i = 0; i < in.size(); ++i) {
-      const bool value = i == 0 || i == 4;
-      CDL_TRY(
-          takes(value ? isInteger(in[i].elem) && isNumber(in[i].elem) : in[i].elem == Elem::i32_,
-                fmt::format("input {}", i), in[i].elem));
-    }
-    return takes(isInteger(y.elem) && isNumber(y.elem), "y", y.elem);
-  }
+  case CDL_KIND_RESCALE:
+    return verifyRescale(instr);
   default:
     return Status::ok(); // elementwise: the expr was typed
   }
@@ -259,6 +284,9 @@ Status verifyGather(const Instr& instr, Shapes& shapes) {
   CDL_TRY(shapes.rank(wholeName, whole, 3));
   CDL_TRY(shapes.same("outer dims", whole, 0, part, 0));
   CDL_TRY(shapes.same("inner dims", whole, 2, part, 2));
+  if (instr.kind == CDL_KIND_GATHER && instr.fn == CDL_GATHER_CLAMP && whole.dims[1] == 0 &&
+      part.count() != 0)
+    return badModel("no place to clamp an index to in x of shape {}", shapeText(whole.dims));
   return shapes.same("numbers of indices", index, 0, part, 1);
 }
 
@@ -270,6 +298,8 @@ Status verifyReduce(const Instr& instr, Shapes& shapes) {
   CDL_TRY(shapes.same("inner dims", x, 2, y, 1));
   if (instr.kind == CDL_KIND_ARG_REDUCE) {
     CDL_TRY(takes(isNumber(x.elem), "x", x.elem));
+    if (x.dims[1] == 0 && y.count() != 0)
+      return badModel("no extreme along x of shape {}", shapeText(x.dims));
     return takes(isIndex(y.elem), "y", y.elem);
   }
   CDL_TRY(takes(!isStorageOnly(x.elem), "x", x.elem));
@@ -371,7 +401,8 @@ Status verifyPool(const Instr& instr, Shapes& shapes) {
   if (!kernel)
     return badModel("attribute kernel is missing");
   const Elem own = accumulatorElem(instr);
-  CDL_TRY(takes(isNumber(x.elem), "x", x.elem));
+  CDL_TRY(
+      takes(instr.fn == CDL_POOL2D_AVERAGE ? isRealFloat(x.elem) : isNumber(x.elem), "x", x.elem));
   if (own != Elem::none && own != x.elem)
     return badModel("x has type {} but its pooling {}", elemName(x.elem), elemName(own));
   CDL_TRY(shapes.rank("x", x, 4));

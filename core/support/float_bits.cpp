@@ -44,6 +44,10 @@ constexpr uint64_t kDoubleExponent = uint64_t(0x7ff) << kDoubleMantissa;
 double toReal(Elem elem, uint64_t bits) {
   if (elem == Elem::f64_)
     return std::bit_cast<double>(bits);
+  // The machine widens f32 exactly; of a NaN it would change the payload.
+  if (const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
+      elem == Elem::f32_ && value == value)
+    return value;
   const Format format = formatOf(elem);
   const uint64_t sign = bits >> (format.exponentBits + format.mantissaBits) & 1;
   const uint64_t exponent = bits >> format.mantissaBits & format.exponentMask();
@@ -76,7 +80,8 @@ uint64_t fromReal(Elem elem, double value) {
         whole >> (kDoubleMantissa - format.mantissaBits) & format.mantissaMask();
     return sign | infinity | (payload ? payload : uint64_t(1) << (format.mantissaBits - 1));
   }
-  uint64_t magnitude = infinity;
+  const uint64_t overflow = format.infinity ? infinity : infinity | format.mantissaMask();
+  uint64_t magnitude = overflow;
   if (!std::isinf(value) && value != 0) {
     int exponent = 0;
     std::frexp(value, &exponent); // |value| is in [2^(exponent-1), 2^exponent)
@@ -93,9 +98,7 @@ uint64_t fromReal(Elem elem, double value) {
   } else if (value == 0) {
     magnitude = 0;
   }
-  if (format.infinity)
-    return sign | std::min(magnitude, infinity);
-  return sign | std::min(magnitude, infinity | format.mantissaMask());
+  return sign | std::min(magnitude, overflow);
 }
 
 } // namespace candela

@@ -3,8 +3,8 @@
 //   class Acme : public cdl::PrimitiveBackend { ... };   // or cdl::ProgramBackend
 //   CDL_BACKEND(Acme)                                    // exports cdl_backend_query, nothing else
 //
-// Nothing that a backend throws passes the interface. With -DCDL_BACKEND_STATIC=acme the entry is acme_backend_query
-// instead, so that several backends can be linked into one program.
+// Nothing that a backend throws passes the interface. With -DCDL_BACKEND_STATIC=acme the entry is
+// acme_backend_query instead, so that several backends can be linked into one program.
 #ifndef CANDELA_BACKEND_HPP
 #define CANDELA_BACKEND_HPP
 

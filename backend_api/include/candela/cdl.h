@@ -455,7 +455,7 @@ typedef struct {
  * door is required; a plugin with both is called through door 2. */
 typedef struct {
   cdl_header_t header;
-  uint16_t min_host_major, min_host_minor; /* the oldest host ABI that this plugin works with */
+  uint16_t min_host_major, min_host_minor; /* the oldest host ABI that this plugin works with; the query holds it */
   uint32_t device_count;
   const char* name;        /* required: lower case, [a-z0-9_]+, static */
   const char* version;     /* required: of the backend */
@@ -470,7 +470,8 @@ typedef struct {
   const cdl_capabilities_t* (*device_capabilities)(cdl_device_t* device); /* required; lives as long as the device */
   const char* (*device_name)(cdl_device_t* device); /* (optional, default: name) */
 
-  /* Memory. Required but for map. The host owns every buffer. Threads: any. */
+  /* Memory. Required but for map. The host owns every buffer. `space` is an index into the capabilities' spaces: space i
+   * there is space i + 1 of an image. Threads: any. */
   cdl_code_t (*memory_create)(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
                               cdl_memory_t** memory, cdl_error_t* error);
   void (*memory_destroy)(cdl_device_t* device, cdl_memory_t* memory);

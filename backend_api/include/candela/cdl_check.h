@@ -1,4 +1,5 @@
-/* How cdl_image_check says what is wrong, and the small checks that it is made of. Included by cdl_image.h. */
+/* How cdl_image_check says what is wrong, and the small checks that it is made of. Included by
+ * cdl_image.h. */
 #ifndef CANDELA_CDL_CHECK_H
 #define CANDELA_CDL_CHECK_H
 

@@ -55,12 +55,12 @@ static inline int cdl_check_sections(cdl_check_t* c) {
   if (!cdl_check_section(c, #section, &m->section, (uint32_t)sizeof(cdl_##type##_t)))              \
     return 0;
   CDL_X(space, spaces)
-  CDL_X(buffer, buffers) CDL_X(halo, halos) CDL_X(layout, layouts) CDL_X(view, views)
-      CDL_X(expr, exprs) CDL_X(step, steps) CDL_X(attr, attrs) CDL_X(instr, instrs)
-          CDL_X(wait, waits) CDL_X(loop, loops) CDL_X(group, groups) CDL_X(constant, constants)
-              CDL_X(provenance, provenance)
+  CDL_X(buffer, buffers)
+  CDL_X(halo, halos) CDL_X(layout, layouts) CDL_X(view, views) CDL_X(expr, exprs) CDL_X(step, steps)
+      CDL_X(attr, attrs) CDL_X(instr, instrs) CDL_X(wait, waits) CDL_X(loop, loops)
+          CDL_X(group, groups) CDL_X(constant, constants) CDL_X(provenance, provenance)
 #undef CDL_X
-                  if (!cdl_check_section(c, "strings", &m->strings, 1)) return 0;
+              if (!cdl_check_section(c, "strings", &m->strings, 1)) return 0;
   if (cdl_get_string(m, m->strings.count - 1)[0])
     return cdl_bad(c, "last byte", m->strings.count - 1, "is not NUL", CDL_NO_LIMIT);
   c->section = "header";

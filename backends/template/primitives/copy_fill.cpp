@@ -12,7 +12,8 @@ const cdl::Support fillSupport = cdl::Support::TEMPLATE_FILL;
 
 cdl::Status Template::copy(const cdl::Copy& op) {
   if (op.x().elem != op.y().elem)
-    return cdl::unsupported(std::string("copy from ") + cdl::elemName(op.x().elem) + " to " + cdl::elemName(op.y().elem));
+    return cdl::unsupported(std::string("copy from ") + cdl::elemName(op.x().elem) + " to " +
+                            cdl::elemName(op.y().elem));
   return withElem(op, op.y().elem, [&](auto type) {
     using T = typename decltype(type)::Value;
     map([](T x) { return x; }, op.y<T>(), op.x<const T>());

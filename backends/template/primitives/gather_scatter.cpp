@@ -1,4 +1,5 @@
-// GATHER: y[o,k,i] = x[o,index[k],i]. SCATTER: y[o,index[k],i] = fn(y[o,index[k],i], updates[o,k,i]), k in order.
+// GATHER: y[o,k,i] = x[o,index[k],i]. SCATTER: y[o,index[k],i] = fn(y[o,index[k],i],
+// updates[o,k,i]), k in order.
 #include "../template.hpp"
 
 #ifndef TEMPLATE_GATHER
@@ -22,8 +23,10 @@ cdl::Status Template::gather(const cdl::Gather& op) {
     for (auto o : y.range(0))
       for (auto k : y.range(1)) {
         const int64_t at = indices(k), clamped = at < 0 ? 0 : at > last ? last : at;
-        if (at != clamped && op.fn() == CDL_GATHER_ZERO) map([] { return T(0); }, y[o][k]);
-        else map([](T v) { return v; }, y[o][k], x[o][clamped]);
+        if (at != clamped && op.fn() == CDL_GATHER_ZERO)
+          map([] { return T(0); }, y[o][k]);
+        else
+          map([](T v) { return v; }, y[o][k], x[o][clamped]);
       }
     return cdl::ok();
   });
@@ -38,7 +41,8 @@ template <class T, class F> cdl::Status scatterWith(const cdl::Scatter& op, F f)
   for (auto o : y.range(0))
     for (auto k : updates.range(1)) {
       const int64_t at = indices(k);
-      if (at < 0 || at >= y.dim(1)) continue;
+      if (at < 0 || at >= y.dim(1))
+        continue;
       map(f, y[o][at], y[o][at], updates[o][k]);
     }
   return cdl::ok();
@@ -51,11 +55,16 @@ cdl::Status Template::scatter(const cdl::Scatter& op) {
     using T = typename decltype(type)::Value;
     constexpr bool isBool = decltype(type)::isBool; // sum is or, of which max is the same
     switch (op.fn()) {
-    case CDL_SCATTER_SET: return scatterWith<T>(op, [](T, T update) { return update; });
-    case CDL_SCATTER_ADD: return isBool ? scatterWith<T>(op, Max()) : scatterWith<T>(op, Add());
-    case CDL_SCATTER_MIN: return scatterWith<T>(op, Min());
-    case CDL_SCATTER_MAX: return scatterWith<T>(op, Max());
-    default: return unknownFunction(op, op.y().elem);
+    case CDL_SCATTER_SET:
+      return scatterWith<T>(op, [](T, T update) { return update; });
+    case CDL_SCATTER_ADD:
+      return isBool ? scatterWith<T>(op, Max()) : scatterWith<T>(op, Add());
+    case CDL_SCATTER_MIN:
+      return scatterWith<T>(op, Min());
+    case CDL_SCATTER_MAX:
+      return scatterWith<T>(op, Max());
+    default:
+      return unknownFunction(op, op.y().elem);
     }
   });
 }

@@ -1,6 +1,8 @@
 // REDUCE: y[o,i] = fn over r of x[o,r,i].
 #include "../template.hpp"
 
+#include <algorithm>
+
 #ifndef TEMPLATE_REDUCE
 #define TEMPLATE_REDUCE TEMPLATE_DEFAULT
 #endif
@@ -8,8 +10,10 @@ const cdl::Support reduceSupport = cdl::Support::TEMPLATE_REDUCE;
 
 namespace {
 
-// Acc: where values are collected. Sums and products of f32 are collected in f64, so that the order hardly matters.
-template <class T, class Acc, class F> cdl::Status reduceWith(const cdl::Reduce& op, Acc start, F f) {
+// Acc: where values are collected. Sums and products of f32 are collected in f64, so that the order
+// hardly matters.
+template <class T, class Acc, class F>
+cdl::Status reduceWith(const cdl::Reduce& op, Acc start, F f) {
   const auto x = op.x<const T>();
   const auto y = op.y<T>();
   std::vector<Acc> acc(static_cast<size_t>(x.dim(2)));
@@ -18,9 +22,11 @@ template <class T, class Acc, class F> cdl::Status reduceWith(const cdl::Reduce&
     std::fill(acc.begin(), acc.end(), start);
     for (auto r : x.range(1)) {
       const T* from = x.data() + o * x.stride(0) + r * x.stride(1);
-      for (size_t i = 0; i < acc.size(); ++i) acc[i] = f(acc[i], static_cast<Acc>(from[static_cast<int64_t>(i) * row.stride]));
+      for (size_t i = 0; i < acc.size(); ++i)
+        acc[i] = f(acc[i], static_cast<Acc>(from[static_cast<int64_t>(i) * row.stride]));
     }
-    for (auto i : x.range(2)) y(o, i) = static_cast<T>(acc[static_cast<size_t>(i)]);
+    for (auto i : x.range(2))
+      y(o, i) = static_cast<T>(acc[static_cast<size_t>(i)]);
   }
   return cdl::ok();
 }
@@ -36,11 +42,16 @@ cdl::Status Template::reduce(const cdl::Reduce& op) {
     const T lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     const T highest = Limits::has_infinity ? Limits::infinity() : isBool ? T(1) : Limits::max();
     switch (op.fn()) {
-    case CDL_REDUCE_SUM: return isBool ? reduceWith<T, T>(op, T(0), Max()) : reduceWith<T, Acc>(op, Acc(0), Add());
-    case CDL_REDUCE_PROD: return isBool ? reduceWith<T, T>(op, T(1), Min()) : reduceWith<T, Acc>(op, Acc(1), Mul());
-    case CDL_REDUCE_MAX: return reduceWith<T, T>(op, lowest, Max());
-    case CDL_REDUCE_MIN: return reduceWith<T, T>(op, highest, Min());
-    default: return unknownFunction(op, op.y().elem);
+    case CDL_REDUCE_SUM:
+      return isBool ? reduceWith<T, T>(op, T(0), Max()) : reduceWith<T, Acc>(op, Acc(0), Add());
+    case CDL_REDUCE_PROD:
+      return isBool ? reduceWith<T, T>(op, T(1), Min()) : reduceWith<T, Acc>(op, Acc(1), Mul());
+    case CDL_REDUCE_MAX:
+      return reduceWith<T, T>(op, lowest, Max());
+    case CDL_REDUCE_MIN:
+      return reduceWith<T, T>(op, highest, Min());
+    default:
+      return unknownFunction(op, op.y().elem);
     }
   });
 }

@@ -95,11 +95,11 @@ std::vector<Share> sharesOf(const Program& program, bool inPlace) {
   std::vector<uint32_t> shareOf(program.buffers.size(), kNone);
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
-    if (buffer.role != Role::temp || lives[b].first == kNone)
+    if (buffer.role != Role::temp)
       continue;
+    const Life life = lives[b].first == kNone ? Life{0, 0} : lives[b]; // untouched
     shareOf[b] = static_cast<uint32_t>(shares.size());
-    shares.push_back(
-        {{b}, buffer.space, lives[b].first, lives[b].last, buffer.bytes, buffer.alignment});
+    shares.push_back({{b}, buffer.space, life.first, life.last, buffer.bytes, buffer.alignment});
   }
   for (uint32_t i = 0; inPlace && i < program.instrs.size(); ++i) {
     const uint32_t operand = dyingOperand(program, lives, i);
@@ -121,7 +121,7 @@ std::vector<Share> sharesOf(const Program& program, bool inPlace) {
 std::vector<uint64_t> peakBytes(const Program& program, const std::vector<Share>& shares) {
   std::vector<uint64_t> peaks(program.spaces.size(), 0);
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
-    std::vector<int64_t> change(program.instrs.size() + 1, 0);
+    std::vector<int64_t> change(program.instrs.size() + 2, 0);
     for (const Share& share : shares) {
       if (share.space != space)
         continue;

@@ -13,7 +13,7 @@ struct Share {
   uint64_t bytes = 0, alignment = 1;
 };
 
-/// One share per TEMP buffer that something touches; with `inPlace` an elementwise result joins the
+/// One share per TEMP buffer; with `inPlace` an elementwise result joins the
 /// operand that dies there. A buffer that a loop touches is taken for the whole loop.
 std::vector<Share> sharesOf(const program::Program& program, bool inPlace);
 

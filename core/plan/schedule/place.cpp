@@ -14,6 +14,7 @@ namespace {
 struct SpacePlan {
   std::vector<const Share*> shares;
   MemoryPlan plan;
+  uint64_t maxLive = 0; ///< no plan of these shares is smaller
 };
 
 MemoryProblem problemOf(const Program& program, uint32_t space, const std::vector<Share>& shares,
@@ -35,26 +36,21 @@ MemoryProblem problemOf(const Program& program, uint32_t space, const std::vecto
   return problem;
 }
 
-/// One line about a space that is too small, by the names of what is largest in it.
-Status doesNotFit(const Program& program, uint32_t space, const MemoryProblem& problem,
-                  const std::string& error) {
-  const program::Space& where = program.spaces[space];
-  if (const uint64_t live = maxLive(problem); where.capacityBytes && live > where.capacityBytes)
-    return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once",
-                   where.name, where.capacityBytes, live);
-  return failure(Code::out_of_memory, "space '{}': {}", where.name, error);
-}
-
 Result<SpacePlan> planSpace(const Program& program, uint32_t space,
                             const std::vector<Share>& shares) {
   SpacePlan out;
   const MemoryProblem problem = problemOf(program, space, shares, out.shares);
-  MemoryResult result = planMemory(problem);
-  if (!result.ok())
-    return doesNotFit(program, space, problem, result.error);
-  const auto wrong = validate(problem, *result.plan);
+  const std::string& name = program.spaces[space].name;
+  out.maxLive = maxLive(problem);
+  if (out.maxLive > problem.capacity)
+    return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name,
+                   problem.capacity, out.maxLive);
+  auto plan = planMemory(problem);
+  if (!plan)
+    return plan.status().context(fmt::format("space '{}'", name));
+  const auto wrong = validate(problem, *plan);
   CDL_CHECK(!wrong, "{}", *wrong);
-  out.plan = std::move(*result.plan);
+  out.plan = std::move(*plan);
   return out;
 }
 
@@ -69,11 +65,13 @@ Result<PlacementReport> place(Program& program) {
     if (buffer.role == Role::temp)
       buffer.offset = CDL_UNPLACED;
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
-    // Longer intervals can pack worse than their parts, so both are tried.
+    // Longer intervals can pack worse than their parts, though never below what is live at once.
     auto best = planSpace(program, space, together);
-    auto other = planSpace(program, space, apart);
-    if (other && (!best || other->plan.size < best->plan.size))
-      best = std::move(other);
+    if (!best || best->plan.size > best->maxLive) {
+      auto other = planSpace(program, space, apart);
+      if (other && (!best || other->plan.size < best->plan.size))
+        best = std::move(other);
+    }
     if (!best)
       return best.status();
     for (size_t i = 0; i < best->shares.size(); ++i)

@@ -19,33 +19,44 @@ struct Range {
   uint64_t begin = 0, end = 0;
 };
 
-/// The bytes of one arena and which buffer wrote each of them last.
+/// Part of what a buffer wrote, and who wrote over it since.
+struct Loss {
+  Range range;
+  uint32_t by = 0, instr = 0;
+};
+
+/// The bytes of one arena, which buffer wrote each of them last, and what others lost by that.
 class Arena {
 public:
-  struct Owned {
-    uint64_t end = 0;
-    uint32_t buffer = 0, instr = 0;
-  };
-
-  /// Somebody else's bytes within the range, or null.
-  const Owned* foreign(const Range& range, uint32_t buffer) const {
-    auto it = owned_.upper_bound(range.begin);
-    if (it != owned_.begin())
-      --it;
-    for (; it != owned_.end() && it->first < range.end; ++it)
-      if (it->second.end > range.begin && it->second.buffer != buffer)
-        return &it->second;
-    return nullptr;
-  }
-
   void write(const Range& range, uint32_t buffer, uint32_t instr) {
     cut(range.begin);
     cut(range.end);
-    owned_.erase(owned_.lower_bound(range.begin), owned_.lower_bound(range.end));
-    owned_[range.begin] = {range.end, buffer, instr};
+    const auto first = owned_.lower_bound(range.begin), last = owned_.lower_bound(range.end);
+    for (auto it = first; it != last; ++it)
+      if (it->second.buffer != buffer)
+        lost_[it->second.buffer].push_back({{it->first, it->second.end}, buffer, instr});
+    owned_.erase(first, last);
+    owned_[range.begin] = {range.end, buffer};
+    regain(lost_[buffer], range);
+  }
+
+  /// Something within the range that the buffer wrote and does not have any more, or null.
+  const Loss* lossOf(uint32_t buffer, const Range& range) const {
+    const auto found = lost_.find(buffer);
+    if (found == lost_.end())
+      return nullptr;
+    const auto loss = std::ranges::find_if(found->second, [&](const Loss& l) {
+      return l.range.begin < range.end && range.begin < l.range.end;
+    });
+    return loss == found->second.end() ? nullptr : &*loss;
   }
 
 private:
+  struct Owned {
+    uint64_t end = 0;
+    uint32_t buffer = 0;
+  };
+
   /// Makes `at` a border between two entries.
   void cut(uint64_t at) {
     auto it = owned_.lower_bound(at);
@@ -54,12 +65,27 @@ private:
     --it;
     if (it->second.end <= at)
       return;
-    Owned upper = it->second;
+    const Owned upper = it->second;
     it->second.end = at;
     owned_[at] = upper;
   }
 
+  /// What is written again is lost no more.
+  static void regain(std::vector<Loss>& losses, const Range& range) {
+    std::vector<Loss> left;
+    for (const Loss& loss : losses) {
+      if (loss.range.begin < std::min(range.begin, loss.range.end))
+        left.push_back(
+            {{loss.range.begin, std::min(range.begin, loss.range.end)}, loss.by, loss.instr});
+      if (std::max(range.end, loss.range.begin) < loss.range.end)
+        left.push_back(
+            {{std::max(range.end, loss.range.begin), loss.range.end}, loss.by, loss.instr});
+    }
+    losses = std::move(left);
+  }
+
   std::map<uint64_t, Owned> owned_; ///< by first byte
+  std::map<uint32_t, std::vector<Loss>> lost_;
 };
 
 class Simulation {
@@ -112,13 +138,13 @@ private:
     const Buffer& buffer = program_.buffers[view.buffer];
     if (buffer.offset == CDL_UNPLACED)
       return badModel("buffer '{}' has no place", buffer.name);
-    const auto* other =
-        arenas_[spaceOf(view)].foreign(rangeOf(program_.instrs[index], view), view.buffer);
-    if (!other)
+    const Loss* loss =
+        arenas_[spaceOf(view)].lossOf(view.buffer, rangeOf(program_.instrs[index], view));
+    if (!loss)
       return Status::ok();
     return badModel("buffers '{}' and '{}' overlap while both are live: instruction {} reads what "
                     "instruction {} overwrote",
-                    buffer.name, program_.buffers[other->buffer].name, index + 1, other->instr + 1);
+                    buffer.name, program_.buffers[loss->by].name, index + 1, loss->instr + 1);
   }
 
   /// What an instruction writes may lie on what it reads only element by element.

@@ -5,6 +5,7 @@
 
 #include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
+#include "core/target/views.h"
 
 namespace candela::target {
 
@@ -110,13 +111,33 @@ private:
   Expression out_;
 };
 
-OperandDesc describeOperand(const Value& value, const Shape& result) {
-  OperandDesc desc;
-  desc.elem = value.type.elem;
-  desc.dims = result;
-  desc.cls = value.type.shape() == result ? OperandClass::dense : OperandClass::broadcast;
-  desc.isConstant = value.isConstant();
+/// The question whether the target takes an expression: its operands broadcast to the result.
+InstrDesc describe(const Expression& expression, const Value& result) {
+  InstrDesc desc;
+  desc.kind = CDL_KIND_ELEMENTWISE;
+  std::vector<Shape> shapes;
+  for (const Value* operand : expression.operands)
+    shapes.push_back(operand->type.shape());
+  const Walk walk = elementwiseWalk(shapes, result.type.shape());
+  const auto add = [&](const Value& value) {
+    const auto& strides = walk.strides[desc.operands.size()];
+    desc.operands.push_back(
+        {value.type.elem, walk.dims, classify(walk.dims, strides), value.isConstant(), 0});
+  };
+  for (const Value* operand : expression.operands)
+    add(*operand);
+  add(result);
+  for (const text::ExprStep& step : expression.steps)
+    desc.stepKinds |= uint64_t{1} << step.kind;
   return desc;
+}
+
+bool operandsGiveShape(const Expression& expression, const Value& result) {
+  std::optional<Shape> shape = Shape{};
+  for (const Value* operand : expression.operands)
+    if (shape)
+      shape = graph::broadcastShapes(*shape, operand->type.shape());
+  return shape == result.type.shape();
 }
 
 /// The expression of `root` with `inside` swallowed, if the target takes it.
@@ -126,26 +147,18 @@ std::optional<Expression> tryBuild(const Node& root, const std::set<const Node*>
   if (!builder.append(root))
     return std::nullopt;
   Expression expression = builder.take();
-
-  const Shape result = root.result()->type.shape();
-  InstrDesc desc;
-  desc.kind = CDL_KIND_ELEMENTWISE;
+  const Value& result = *root.result();
+  if (!operandsGiveShape(expression, result))
+    return std::nullopt;
   std::vector<Elem> elems;
-  std::optional<Shape> shape = Shape{};
-  for (const Value* operand : expression.operands) {
-    if (shape)
-      shape = graph::broadcastShapes(*shape, operand->type.shape());
+  for (const Value* operand : expression.operands)
     elems.push_back(operand->type.elem);
-    desc.operands.push_back(describeOperand(*operand, result));
-  }
-  if (shape != result)
-    return std::nullopt;
   const auto types = text::typeExpr(expression.steps, elems);
-  if (!types || types->steps.back() != root.result()->type.elem)
+  if (!types || types->steps.back() != result.type.elem)
     return std::nullopt;
-  desc.operands.push_back(describeOperand(*root.result(), result));
-  for (const text::ExprStep& step : expression.steps)
-    desc.stepKinds |= uint64_t{1} << step.kind;
+  const InstrDesc desc = describe(expression, result);
+  if (desc.operands[0].dims.size() > CDL_MAX_RANK)
+    return std::nullopt;
   const Answer answer = target.query(desc);
   if (answer.support == Support::none || (answer.support == Support::emulated && !target.isHost()))
     return std::nullopt;
@@ -183,10 +196,10 @@ Result<int> fuse(Graph& graph, const Target& target) {
     order.push_back(node.get());
 
   int count = 0;
-  std::set<const Node*> swallowed;
+  std::set<const Node*> gone; // only their addresses
   for (size_t i = order.size(); i-- > 0;) {
     Node* root = order[i];
-    if (swallowed.count(root) || root->results().size() != 1 || !isPlain(root->result()) ||
+    if (gone.count(root) || root->results().size() != 1 || !isPlain(root->result()) ||
         !stepOf(*root))
       continue;
     std::set<const Node*> inside, refused;
@@ -210,15 +223,17 @@ Result<int> fuse(Graph& graph, const Target& target) {
     graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(best->steps)}};
     CDL_ASSIGN(const Node* expr, graph.addNode(OpKind::Expr, std::move(best->operands),
                                                std::move(attrs), provenance, root));
+    const std::string name = root->result()->name;
     graph.replaceAllUses(root->result(), expr->result());
-    count += static_cast<int>(inside.size());
-    swallowed.insert(inside.begin(), inside.end());
-    swallowed.insert(root);
+    // Users stand behind what they use, so that erasing from the end meets no used result.
+    inside.insert(root);
+    for (size_t j = i + 1; j-- > 0;)
+      if (inside.count(order[j]))
+        graph.erase(order[j]);
+    graph.rename(expr->result(), name);
+    count += static_cast<int>(inside.size()) - 1;
+    gone.insert(inside.begin(), inside.end());
   }
-  // Users stand behind what they use, so that erasing from the end meets no used result.
-  for (size_t i = order.size(); i-- > 0;)
-    if (swallowed.count(order[i]))
-      graph.erase(order[i]);
   return count;
 }
 

@@ -73,11 +73,19 @@ std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& 
   return a;
 }
 
+// Instructions pad, they do not crop.
+bool crops(const graph::Window& window) {
+  for (int d = 0; d < window.rank(); ++d)
+    if (window.padsBegin[d] < 0 || window.padsEnd[d] < 0) return true;
+  return false;
+}
+
 // A bias is an epilogue: add(acc, v2).
 std::optional<InstrDesc> conv2d(const Node& node) {
   const Shape w = node.operand(1)->type.shape();
   if (w.size() != 4) return std::nullopt;
   const graph::Window window = graph::windowOf(node, {w[2], w[3]});
+  if (crops(window)) return std::nullopt;
   InstrDesc desc = instr(CDL_KIND_CONV2D, 0, {dense(node.operand(0)), dense(node.operand(1)), dense(node.result())},
                          {{CDL_ATTR_STRIDES, window.strides},
                           {CDL_ATTR_PADS, joined(window.padsBegin, window.padsEnd)},
@@ -89,7 +97,7 @@ std::optional<InstrDesc> conv2d(const Node& node) {
 
 std::optional<InstrDesc> pool2d(const Node& node) {
   const graph::Window window = graph::windowOf(node, node.intsAttr("kernel_shape"));
-  if (window.rank() != 2 || (node.results().size() > 1 && node.result(1))) return std::nullopt;
+  if (window.rank() != 2 || (node.results().size() > 1 && node.result(1)) || crops(window)) return std::nullopt;
   const bool average = node.kind == OpKind::AveragePool;
   const bool countPad = average && node.intAttr("count_include_pad") != 0;
   // Ceil mode is a larger pad at the end, which no mean may count.
@@ -131,7 +139,11 @@ InstrDesc matmul(const Node& node) {
   const int64_t batch = node.result()->type.dim(0);
   InstrDesc desc = instr(CDL_KIND_MATMUL, 0, {});
   for (size_t i = 0; i < node.operands().size(); ++i) {
-    if (!node.operand(i)) continue;
+    if (!node.operand(i)) {
+      // A zero point of b alone stands behind a constant 0 for a.
+      if (i == 2 && node.operand(3)) desc.operands.push_back({node.operand(0)->type.elem, {1}, OperandClass::dense, true, 0});
+      continue;
+    }
     Shape dims = node.operand(i)->type.shape();
     if (i < 2) dims[0] = batch;
     desc.operands.push_back(dense(node.operand(i), std::move(dims)));

@@ -9,20 +9,6 @@ using graph::OpKind;
 
 namespace {
 
-// What stands between the node and the target: the first instruction that it does not take.
-Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
-  const std::vector<InstrDesc> instructions = describeAll(node);
-  if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
-  Answer worst{Support::native, CDL_REASON_NONE, "", -1};
-  for (const InstrDesc& desc : instructions) {
-    if (options.toPrimitives && !isRequiredFn(desc.kind, desc.fn))
-      return {Support::none, CDL_REASON_NO_ROW, instrText(desc.kind, desc.fn) + " is optional", -1};
-    Answer answer = target.query(desc);
-    if (answer.support < worst.support) worst = std::move(answer);
-  }
-  return worst;
-}
-
 Result<Values> decompose(Lowering& l, const Node& node, const Answer& why) {
   switch (node.kind) {
 #define CANDELA_OP(Kind, name)                                                                                         \
@@ -62,6 +48,19 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
 
 } // namespace
 
+Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
+  const std::vector<InstrDesc> instructions = describeAll(node);
+  if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
+  Answer worst{Support::native, CDL_REASON_NONE, "", -1};
+  for (const InstrDesc& desc : instructions) {
+    if (options.toPrimitives && !isRequiredFn(desc.kind, desc.fn))
+      return {Support::none, CDL_REASON_NO_ROW, instrText(desc.kind, desc.fn) + " is optional", -1};
+    Answer answer = target.query(desc);
+    if (answer.support < worst.support) worst = std::move(answer);
+  }
+  return worst;
+}
+
 bool isAlias(const Node& node) { return node.kind == OpKind::Constant || node.info().has(graph::kTraitAlias); }
 
 Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options) {
@@ -92,7 +91,7 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
       CDL_CHECK(values[i] || !graph.isUsed(node->result(i)));
       names.push_back(node->result(i)->name);
       if (!values[i]) continue;
-      CDL_CHECK(values[i]->type == node->result(i)->type, "{} '{}': {} became {}", graph::opName(node->kind),
+      CDL_CHECK(values[i]->type.elem == node->result(i)->type.elem && values[i]->type.shape() == node->result(i)->type.shape(), "{} '{}': {} became {}", graph::opName(node->kind),
                 node->userName(), node->result(i)->type.text(), values[i]->type.text());
       graph.replaceAllUses(node->result(i), values[i]);
     }

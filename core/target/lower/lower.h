@@ -24,6 +24,9 @@ struct LowerOptions {
   bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of the 13 primitives
 };
 
+/// The target's answer to the node as it is: of the instruction that it likes least, native when all are.
+Answer ask(const graph::Node& node, const Target& target, const LowerOptions& options = {});
+
 /// Replaces every node that the target does not take as it is by its decomposition, recursively, until each node is an
 /// alias or has an instruction that the target answers native or emulated. Failure: unsupported, naming the node and why.
 Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options = {});

@@ -1,4 +1,5 @@
-// The two ways into a backend: PrimitiveBackend runs instructions one by one, ProgramBackend compiles whole Programs.
+// The two ways into a backend: PrimitiveBackend runs instructions one by one, ProgramBackend
+// compiles whole Programs.
 #ifndef CANDELA_BACKEND_DOORS_HPP
 #define CANDELA_BACKEND_DOORS_HPP
 
@@ -32,8 +33,9 @@ namespace cdl {
   X(ArgReduce, argReduce)                                                                          \
   X(Custom, custom)
 
-/// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each function runs one
-/// instruction to its end; one queue calls one at a time, several queues at the same time.
+/// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each
+/// function runs one instruction to its end; one queue calls one at a time, several queues at the
+/// same time.
 class PrimitiveBackend : public Backend {
 public:
   using Backend::Backend;
@@ -47,7 +49,8 @@ public:
   Status dispatch(const Op& op) {
     switch (op.kind()) {
 #define CDL_X(Struct, function)                                                                    \
-  case Kind::Struct: return function(Struct{op});
+  case Kind::Struct:                                                                               \
+    return function(Struct{op});
       CDL_OPS(CDL_X)
 #undef CDL_X
     }
@@ -60,20 +63,22 @@ private:
   }
 };
 
-/// Calls body(index, loop values) for every execution of every instruction of a checked image in order, until one
-/// returns an error.
+/// Calls body(index, loop values) for every execution of every instruction of a checked image in
+/// order, until one returns an error.
 template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
   const auto outermost = [image](uint32_t loop) {
     const uint32_t parent = cdl_get_loop(image, loop)->parent;
     return loop && parent ? parent : loop;
   };
-  const auto range = [&](auto& self, uint32_t first, uint32_t end, uint32_t inside, int64_t* values) -> Status {
+  const auto range = [&](auto& self, uint32_t first, uint32_t end, uint32_t inside,
+                         int64_t* values) -> Status {
     for (uint32_t i = first; i < end;) {
       const uint32_t own = cdl_get_instr(image, i)->loop;
       const uint32_t next = own == inside ? 0 : inside ? own : outermost(own);
       if (next == 0) {
         Status status = body(i, static_cast<const int64_t*>(values));
-        if (!status.isOk()) return status;
+        if (!status.isOk())
+          return status;
         ++i;
         continue;
       }
@@ -82,7 +87,8 @@ template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
       for (uint64_t trip = 0; trip < loop->trip; ++trip) {
         values[level] = static_cast<int64_t>(trip);
         Status status = self(self, loop->first, loop->first + loop->count, next, values);
-        if (!status.isOk()) return status;
+        if (!status.isOk())
+          return status;
       }
       values[level] = 0;
       i = loop->first + loop->count;
@@ -97,7 +103,8 @@ template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
 class Executable {
 public:
   virtual ~Executable() = default;
-  /// buffers.address(i, bytes) is where buffer i of the image lies; the scratch comes after the last one.
+  /// buffers.address(i, bytes) is where buffer i of the image lies; the scratch comes after the
+  /// last one.
   virtual Status execute(const Addresses& buffers) = 0;
   /// Bytes of scratch that each execution gets.
   virtual uint64_t scratchBytes() const { return 0; }
@@ -108,13 +115,15 @@ public:
   }
 };
 
-/// Door 2. compile sees a checked image; what it cannot do it refuses with refused(instr, reason, text).
+/// Door 2. compile sees a checked image; what it cannot do it refuses with refused(instr, reason,
+/// text).
 class ProgramBackend : public Backend {
 public:
   using Backend::Backend;
-  /// `image` lives as long as the executable; constants[i] is the payload of constant i (null: a splat), during the
-  /// call only.
-  virtual Status compile(const cdl_image_t* image, const void* const* constants, std::unique_ptr<Executable>& executable) = 0;
+  /// `image` lives as long as the executable; constants[i] is the payload of constant i (null: a
+  /// splat), during the call only.
+  virtual Status compile(const cdl_image_t* image, const void* const* constants,
+                         std::unique_ptr<Executable>& executable) = 0;
 };
 
 } // namespace cdl

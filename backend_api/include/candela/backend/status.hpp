@@ -1,4 +1,5 @@
-// Status: what every function of a backend returns; and the guard that keeps exceptions inside of the plugin.
+// Status: what every function of a backend returns; and the guard that keeps exceptions inside of
+// the plugin.
 #ifndef CANDELA_BACKEND_STATUS_HPP
 #define CANDELA_BACKEND_STATUS_HPP
 
@@ -45,8 +46,8 @@ inline Status error(cdl_code_t code, std::string text, int32_t vendorCode = 0) {
 }
 inline Status unsupported(std::string text) { return Status(CDL_UNSUPPORTED, std::move(text)); }
 
-/// What compile returns for an instruction that the rows allow but the device cannot do: the core bars it and partitions
-/// again.
+/// What compile returns for an instruction that the rows allow but the device cannot do: the core
+/// bars it and partitions again.
 inline Status refused(uint32_t instr, cdl_reason_t reason, std::string text) {
   Status status(CDL_REFUSED, std::move(text));
   status.instr_ = instr;
@@ -54,7 +55,8 @@ inline Status refused(uint32_t instr, cdl_reason_t reason, std::string text) {
   return status;
 }
 
-/// Thrown by the accessors below for a view or type that the instruction does not have; caught by guard().
+/// Thrown by the accessors below for a view or type that the instruction does not have; caught by
+/// guard().
 class BadAccess : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
@@ -62,7 +64,8 @@ public:
 
 inline const char* elemName(uint8_t elem) {
 #define CDL_X(name, id, bits, cls, onnx, storageOnly)                                              \
-  if (elem == (id)) return #name;
+  if (elem == (id))                                                                                \
+    return #name;
   CDL_ELEMS(CDL_X)
 #undef CDL_X
   return "none";
@@ -76,7 +79,8 @@ inline std::string kindName(uint16_t kind) {
 namespace detail {
 
 inline cdl_code_t report(cdl_error_t* error, const Status& status) {
-  if (error) error->vendor_code = status.vendorCode();
+  if (error)
+    error->vendor_code = status.vendorCode();
   return cdl_set_error(error, status.code(), status.text().c_str());
 }
 

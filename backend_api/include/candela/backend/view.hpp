@@ -30,7 +30,8 @@ private:
   int64_t count_;
 };
 
-/// Dims and strides, in elements. Every index below the dims was checked to lie inside of the buffer.
+/// Dims and strides, in elements. Every index below the dims was checked to lie inside of the
+/// buffer.
 struct Shape {
   int rank = 0;
   std::array<int64_t, CDL_MAX_RANK> dims{};
@@ -38,40 +39,54 @@ struct Shape {
 
   int64_t elements() const {
     int64_t n = 1;
-    for (int d = 0; d < rank; ++d) n *= dims[d];
+    for (int d = 0; d < rank; ++d)
+      n *= dims[d];
     return n;
   }
   /// Row-major and contiguous.
   bool isDense() const {
     int64_t expected = 1;
     for (int d = rank - 1; d >= 0; --d) {
-      if (dims[d] != 1 && strides[d] != expected) return false;
+      if (dims[d] != 1 && strides[d] != expected)
+        return false;
       expected *= dims[d];
     }
     return true;
   }
 };
 
-/// Does the C++ type T hold elements of this type? bool is held by uint8_t (0 or 1), f16 and bf16 by uint16_t.
+/// Does the C++ type T hold elements of this type? bool is held by uint8_t (0 or 1), f16 and bf16
+/// by uint16_t.
 template <class T> bool holds(uint8_t elem) {
   using U = std::remove_const_t<T>;
   switch (elem) {
-  case CDL_F32: return std::is_same_v<U, float>;
-  case CDL_F64: return std::is_same_v<U, double>;
-  case CDL_I8: return std::is_same_v<U, int8_t>;
+  case CDL_F32:
+    return std::is_same_v<U, float>;
+  case CDL_F64:
+    return std::is_same_v<U, double>;
+  case CDL_I8:
+    return std::is_same_v<U, int8_t>;
   case CDL_U8:
   case CDL_BOOL:
   case CDL_F8E4M3:
-  case CDL_F8E5M2: return std::is_same_v<U, uint8_t>;
-  case CDL_I16: return std::is_same_v<U, int16_t>;
+  case CDL_F8E5M2:
+    return std::is_same_v<U, uint8_t>;
+  case CDL_I16:
+    return std::is_same_v<U, int16_t>;
   case CDL_U16:
   case CDL_F16:
-  case CDL_BF16: return std::is_same_v<U, uint16_t>;
-  case CDL_I32: return std::is_same_v<U, int32_t>;
-  case CDL_U32: return std::is_same_v<U, uint32_t>;
-  case CDL_I64: return std::is_same_v<U, int64_t>;
-  case CDL_U64: return std::is_same_v<U, uint64_t>;
-  default: return false; // 4-bit types have no C++ type: use Operand::data
+  case CDL_BF16:
+    return std::is_same_v<U, uint16_t>;
+  case CDL_I32:
+    return std::is_same_v<U, int32_t>;
+  case CDL_U32:
+    return std::is_same_v<U, uint32_t>;
+  case CDL_I64:
+    return std::is_same_v<U, int64_t>;
+  case CDL_U64:
+    return std::is_same_v<U, uint64_t>;
+  default:
+    return false; // 4-bit types have no C++ type: use Operand::data
   }
 }
 
@@ -103,14 +118,16 @@ public:
   template <class... I> T& operator()(I... index) const {
     const int64_t indices[] = {static_cast<int64_t>(index)..., 0};
     int64_t offset = 0;
-    for (size_t d = 0; d < sizeof...(I); ++d) offset += indices[d] * shape_.strides[d];
+    for (size_t d = 0; d < sizeof...(I); ++d)
+      offset += indices[d] * shape_.strides[d];
     return data_[offset];
   }
 
 private:
   int check(int d) const {
     if (d < 0 || d >= shape_.rank)
-      throw BadAccess("dim " + std::to_string(d) + " of a view of rank " + std::to_string(shape_.rank));
+      throw BadAccess("dim " + std::to_string(d) + " of a view of rank " +
+                      std::to_string(shape_.rank));
     return d;
   }
 
@@ -118,8 +135,8 @@ private:
   Shape shape_;
 };
 
-/// A view whose element type is known at run time only. `data` is what the backend's address() made of the buffer, at
-/// the view's first element (of 4-bit elements: the byte of it).
+/// A view whose element type is known at run time only. `data` is what the backend's address() made
+/// of the buffer, at the view's first element (of 4-bit elements: the byte of it).
 struct Operand : Shape {
   void* data = nullptr;
   uint8_t elem = 0;
@@ -128,7 +145,9 @@ struct Operand : Shape {
   uint32_t buffer = 0;
 
   template <class T> View<T> as() const {
-    if (!holds<T>(elem)) throw BadAccess(std::string("a view of ") + elemName(elem) + " was asked for as another type");
+    if (!holds<T>(elem))
+      throw BadAccess(std::string("a view of ") + elemName(elem) +
+                      " was asked for as another type");
     return View<T>(static_cast<T*>(data), *this);
   }
 };
@@ -148,18 +167,22 @@ template <size_t N> struct Loops {
   std::array<std::array<int64_t, N>, CDL_MAX_RANK> strides{};
 };
 
-/// Joins neighbouring dims that all views step through evenly, and drops dims of 1: a dense tensor becomes one row.
+/// Joins neighbouring dims that all views step through evenly, and drops dims of 1: a dense tensor
+/// becomes one row.
 template <size_t N> Loops<N> coalesce(const std::array<const Shape*, N>& shapes) {
   Loops<N> loops;
   for (int d = 0; d < shapes[0]->rank; ++d) {
     const int64_t dim = shapes[0]->dims[d];
-    if (dim == 1) continue;
+    if (dim == 1)
+      continue;
     bool joins = loops.rank > 0;
     for (size_t v = 0; v < N && joins; ++v)
       joins = loops.strides[loops.rank - 1][v] == shapes[v]->strides[d] * dim;
-    if (!joins) ++loops.rank;
+    if (!joins)
+      ++loops.rank;
     loops.dims[loops.rank - 1] = joins ? loops.dims[loops.rank - 1] * dim : dim;
-    for (size_t v = 0; v < N; ++v) loops.strides[loops.rank - 1][v] = shapes[v]->strides[d];
+    for (size_t v = 0; v < N; ++v)
+      loops.strides[loops.rank - 1][v] = shapes[v]->strides[d];
   }
   if (loops.rank == 0) {
     loops.rank = 1;
@@ -173,7 +196,8 @@ void forEachRow(F& body, std::index_sequence<V...>, const View<T>&... views) {
   const auto loops = coalesce<sizeof...(T)>({&views.shape()...});
   const int inner = loops.rank - 1;
   for (int d = 0; d < loops.rank; ++d)
-    if (loops.dims[d] == 0) return;
+    if (loops.dims[d] == 0)
+      return;
   std::array<int64_t, CDL_MAX_RANK> index{};
   std::array<int64_t, sizeof...(T)> offset{};
   for (;;) {
@@ -181,18 +205,20 @@ void forEachRow(F& body, std::index_sequence<V...>, const View<T>&... views) {
     int d = inner - 1;
     for (; d >= 0; --d) {
       ((offset[V] += loops.strides[d][V]), ...);
-      if (++index[d] < loops.dims[d]) break;
+      if (++index[d] < loops.dims[d])
+        break;
       ((offset[V] -= loops.strides[d][V] * loops.dims[d]), ...);
       index[d] = 0;
     }
-    if (d < 0) return;
+    if (d < 0)
+      return;
   }
 }
 
 } // namespace detail
 
-/// Calls body(count, Row<T>...) for every row of views that have the same dims (broadcasting is a stride of 0). Rows
-/// are as long as the strides allow: dense views of any rank are one row.
+/// Calls body(count, Row<T>...) for every row of views that have the same dims (broadcasting is a
+/// stride of 0). Rows are as long as the strides allow: dense views of any rank are one row.
 template <class F, class... T> void forEachRow(F&& body, const View<T>&... views) {
   detail::forEachRow(body, std::index_sequence_for<T...>(), views...);
 }

@@ -1,0 +1,73 @@
+#include "core/conform/backend_runner.h"
+
+#include <memory>
+
+#include "core/conform/workers.h"
+#include "core/pipeline/pipeline.h"
+#include "core/reference/reference.h"
+
+namespace candela::conform {
+namespace {
+
+Result<RunAnswer> runReference(const graph::Graph& graph, const std::vector<Tensor>& inputs) {
+  RunAnswer answer;
+  for (const auto& node : graph.nodes()) answer.work.nodes += node->kind != graph::OpKind::Constant;
+  CDL_ASSIGN(answer.outputs, reference::run(graph, inputs));
+  return answer;
+}
+
+class PipelineRunner {
+public:
+  PipelineRunner(std::string backend, bool toPrimitives) : backend_(std::move(backend)), toPrimitives_(toPrimitives) {}
+
+  Result<RunAnswer> run(graph::Graph graph, const std::vector<Tensor>& inputs) {
+    if (backend_ != "soft" && devices_.empty()) {
+      CDL_ASSIGN(const auto plugin, runtime::findPlugin(backend_));
+      CDL_ASSIGN(auto device, plugin->open(0, {}));
+      devices_.push_back(std::move(device));
+    }
+    pipeline::CompileOptions options;
+    options.toPrimitives = toPrimitives_;
+    CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "case", devices_, options));
+    RunAnswer answer;
+    for (const runtime::NodePlacement& node : session->bundle().placement) {
+      const bool native = node.cls == runtime::NodePlacement::Class::native;
+      ++answer.work.nodes;
+      answer.work.nativeNodes += native;
+      answer.work.macs += node.macs;
+      answer.work.nativeMacs += native ? node.macs : 0;
+    }
+    CDL_ASSIGN(answer.outputs, session->run(inputs));
+    return answer;
+  }
+
+private:
+  std::string backend_;
+  bool toPrimitives_;
+  std::vector<std::shared_ptr<runtime::Device>> devices_;
+};
+
+} // namespace
+
+RunCase backendRunner(const std::string& backend, bool toPrimitives) {
+  if (backend == "reference") return runReference;
+  auto runner = std::make_shared<PipelineRunner>(backend, toPrimitives);
+  return [runner](graph::Graph graph, const std::vector<Tensor>& inputs) { return runner->run(std::move(graph), inputs); };
+}
+
+Status probeBackend(const std::string& backend) {
+  if (backend == "reference" || backend == "soft") return Status::ok();
+  const auto probe = [&](size_t) {
+    CaseResult result;
+    const auto plugin = runtime::findPlugin(backend);
+    const Status status = plugin ? (*plugin)->open(0, {}).status() : plugin.status();
+    result.outcome = status ? CaseResult::Outcome::passed : CaseResult::Outcome::failed;
+    result.reason = status.message();
+    return result;
+  };
+  CDL_ASSIGN(const std::vector<CaseResult> results, runInWorkers({"backend"}, probe, {}, nullptr));
+  if (results[0].outcome == CaseResult::Outcome::passed) return Status::ok();
+  return badArgument("{}", results[0].reason).context(fmt::format("backend {}", backend));
+}
+
+} // namespace candela::conform

@@ -1,0 +1,44 @@
+#ifndef CANDELA_CORE_CONFORM_CASE_H
+#define CANDELA_CORE_CONFORM_CASE_H
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace candela::conform {
+
+/// Where the work of a case went, by the SDK's own count.
+struct Work {
+  uint64_t nodes = 0, nativeNodes = 0, macs = 0, nativeMacs = 0;
+  Work& operator+=(const Work& other) {
+    nodes += other.nodes;
+    nativeNodes += other.nativeNodes;
+    macs += other.macs;
+    nativeMacs += other.nativeMacs;
+    return *this;
+  }
+};
+
+struct CaseResult {
+  enum class Outcome : uint8_t { passed = 0, failed = 1, unsupported = 2 };
+  std::string name; ///< "onnx:test_add"; stable
+  Outcome outcome = Outcome::failed;
+  bool rawPassed = false; ///< passed without its shape operands frozen
+  std::string reason;     ///< of what did not pass
+  Work work;
+  double milliseconds = 0;
+};
+
+struct RunAnswer {
+  std::vector<Tensor> outputs; ///< in the graph's order
+  Work work;
+};
+/// Compiles a graph for what is judged and runs it on these inputs (the graph's order). Code::unsupported: the backend, or
+/// this version, does not have what the graph needs.
+using RunCase = std::function<Result<RunAnswer>(graph::Graph, const std::vector<Tensor>&)>;
+
+} // namespace candela::conform
+
+#endif

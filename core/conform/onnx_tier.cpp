@@ -1,0 +1,164 @@
+#include "core/conform/onnx_tier.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "core/import/import.h"
+#include "core/support/compare.h"
+
+namespace candela::conform {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = CaseResult::Outcome;
+
+struct DataSet {
+  std::map<std::string, Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+
+/// Everything that one case is about.
+struct Material {
+  onnx_io::Model model;
+  std::vector<DataSet> sets;
+  bool transforms = false; ///< DFT, STFT: rounding errors are of the size of the largest output
+};
+
+Result<DataSet> readDataSet(const fs::path& folder, const onnx_io::Model& model) {
+  DataSet set;
+  std::set<std::string> initialised;
+  for (const onnx_io::Initializer& initializer : model.graph.initializers) initialised.insert(initializer.name);
+  size_t index = 0;
+  for (const onnx_io::ValueInfo& input : model.graph.inputs) {
+    if (initialised.count(input.name)) continue;
+    const fs::path file = folder / fmt::format("input_{}.pb", index++);
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) return failure(Code::not_found, "{}: is missing", file.string());
+    CDL_ASSIGN(Tensor tensor, onnx_io::readTensor(file.string()));
+    set.inputs.emplace(input.name, std::move(tensor));
+  }
+  for (size_t i = 0; i < model.graph.outputs.size(); ++i) {
+    CDL_ASSIGN(Tensor tensor, onnx_io::readTensor((folder / fmt::format("output_{}.pb", i)).string()));
+    set.outputs.push_back(std::move(tensor));
+  }
+  return set;
+}
+
+Result<Material> readMaterial(const OnnxCase& onnxCase) {
+  Material material;
+  CDL_ASSIGN(material.model, onnx_io::readModel(onnxCase.folder + "/model.onnx"));
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(onnxCase.folder, error))
+    if (entry.path().filename().string().starts_with("test_data_set_")) folders.push_back(entry.path());
+  if (folders.empty()) return failure(Code::not_found, "{}: no test_data_set_*", onnxCase.folder);
+  std::sort(folders.begin(), folders.end());
+  for (const fs::path& folder : folders) {
+    CDL_ASSIGN(DataSet set, readDataSet(folder, material.model));
+    material.sets.push_back(std::move(set));
+  }
+  for (const onnx_io::Node& node : material.model.graph.nodes) material.transforms |= node.opType == "DFT" || node.opType == "STFT";
+  return material;
+}
+
+/// The shapes of this data set, for inputs whose shape the model leaves open.
+std::map<std::string, Shape> openShapes(const onnx_io::Model& model, const DataSet& set) {
+  std::map<std::string, Shape> shapes;
+  for (const onnx_io::ValueInfo& input : model.graph.inputs) {
+    const bool open = !input.hasShape || std::any_of(input.dims.begin(), input.dims.end(), [](const onnx_io::Dim& d) { return d.value < 0; });
+    const auto at = set.inputs.find(input.name);
+    if (open && at != set.inputs.end()) shapes[input.name] = at->second.dims;
+  }
+  return shapes;
+}
+
+Status compareOutputs(const Material& material, const DataSet& set, const std::vector<Tensor>& got) {
+  if (got.size() != set.outputs.size()) return failure(Code::mismatch, "{} outputs, expected {}", got.size(), set.outputs.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    CompareBound bound;
+    if (material.transforms && isFloat(set.outputs[i].elem)) {
+      double largest = 0;
+      for (int64_t e = 0, count = set.outputs[i].count(); e < count; ++e) {
+        const double size = std::abs(elementAsReal(set.outputs[i], e));
+        if (std::isfinite(size)) largest = std::max(largest, size);
+      }
+      bound.absolute = 1e-6 * largest;
+    }
+    const Comparison result = compareTensors(got[i], set.outputs[i], bound);
+    if (!result.passed()) return failure(Code::mismatch, "output '{}': {}", material.model.graph.outputs[i].name, result.text());
+  }
+  return Status::ok();
+}
+
+/// One data set in one form.
+Status runSet(const Material& material, const DataSet& set, graph::Graph graph, const RunCase& run, Work& work) {
+  std::vector<Tensor> inputs;
+  for (const graph::Value* input : graph.inputs()) {
+    const auto at = set.inputs.find(input->name);
+    if (at == set.inputs.end()) return failure(Code::internal, "import made an input '{}' that the model does not have", input->name);
+    inputs.push_back(at->second);
+  }
+  CDL_ASSIGN(const RunAnswer answer, run(std::move(graph), inputs));
+  work += answer.work;
+  return compareOutputs(material, set, answer.outputs);
+}
+
+/// All data sets; `frozen` becomes true when one of them could not be imported as it is.
+Status runAll(const OnnxCase& onnxCase, const RunCase& run, bool& frozen, Work& work) {
+  CDL_ASSIGN(const Material material, readMaterial(onnxCase));
+  const std::vector<std::string> shapeInputs = shapeOperandInputs(material.model.graph);
+  for (const DataSet& set : material.sets) {
+    import::ImportOptions options;
+    options.shapes = openShapes(material.model, set);
+    Result<graph::Graph> graph = import::importModel(material.model, options);
+    if (!graph && !shapeInputs.empty()) {
+      frozen = true;
+      for (const std::string& name : shapeInputs)
+        if (set.inputs.count(name)) {
+          options.frozen[name] = set.inputs.at(name);
+          options.shapes.erase(name);
+        }
+      graph = import::importModel(material.model, options);
+    }
+    CDL_TRY(graph.status());
+    CDL_TRY(runSet(material, set, std::move(graph).value(), run, work));
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory) {
+  std::vector<OnnxCase> cases;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    std::error_code ignored;
+    if (fs::exists(entry.path() / "model.onnx", ignored))
+      cases.push_back({"onnx:" + entry.path().filename().string(), entry.path().string()});
+  }
+  if (error) return failure(Code::not_found, "{}: {}", directory, error.message());
+  if (cases.empty()) return failure(Code::not_found, "{}: no folder with a model.onnx", directory);
+  std::sort(cases.begin(), cases.end(), [](const OnnxCase& a, const OnnxCase& b) { return a.name < b.name; });
+  return cases;
+}
+
+CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run) {
+  const auto start = std::chrono::steady_clock::now();
+  CaseResult result;
+  result.name = onnxCase.name;
+  bool frozen = false;
+  const Status status = runAll(onnxCase, run, frozen, result.work);
+  result.outcome = status                                ? Outcome::passed
+                   : status.code() == Code::unsupported ? Outcome::unsupported
+                                                        : Outcome::failed;
+  result.rawPassed = status && !frozen;
+  result.reason = status.message();
+  result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+} // namespace candela::conform

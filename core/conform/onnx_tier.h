@@ -1,0 +1,28 @@
+#ifndef CANDELA_CORE_CONFORM_ONNX_TIER_H
+#define CANDELA_CORE_CONFORM_ONNX_TIER_H
+
+#include "core/conform/case.h"
+#include "core/import/onnx_io/model.h"
+
+/// The ONNX project's node tests: <folder>/model.onnx with test_data_set_*/input_*.pb and output_*.pb.
+namespace candela::conform {
+
+struct OnnxCase {
+  std::string name; ///< "onnx:" and the folder's name
+  std::string folder;
+};
+
+/// Every folder with a model.onnx, sorted. Failure: not_found when there is none.
+Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory);
+
+/// Runs all data sets of a case. Floats: |got - want| <= 1e-7 + 1e-3 * |want| (with DFT and STFT 1e-6 of the largest
+/// output instead of 1e-7); integers and bool exact; element types and shapes too. When the model cannot be imported as
+/// it is, its shape operands are frozen to the data set's values: the case passes if that form does.
+CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run);
+
+/// Inputs of the graph that decide shapes: an op takes them where it needs a constant, directly or through other nodes.
+std::vector<std::string> shapeOperandInputs(const onnx_io::Graph& graph);
+
+} // namespace candela::conform
+
+#endif

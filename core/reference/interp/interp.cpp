@@ -1,0 +1,182 @@
+#include "core/reference/interp/interp.h"
+
+#include "core/reference/interp/machine.h"
+
+namespace candela::reference {
+
+using program::Buffer;
+using program::Instr;
+using program::kNone;
+using program::Loop;
+using program::Program;
+using program::Role;
+using program::View;
+
+namespace {
+
+using interp::Call;
+using interp::Memory;
+
+constexpr uint64_t kMostSteps = uint64_t(1) << 26;
+
+bool isBlocked(const View& view) { return !view.layout.isRowMajor(); }
+
+/// Kinds whose operands are all alike run on physical dims as they stand; others would need the
+/// logical ones.
+bool takesLayouts(uint16_t kind) {
+  switch (kind) {
+  case CDL_KIND_COPY:
+  case CDL_KIND_FILL:
+  case CDL_KIND_CONVERT:
+  case CDL_KIND_BINARY:
+  case CDL_KIND_COMPARE:
+  case CDL_KIND_SELECT:
+  case CDL_KIND_UNARY:
+  case CDL_KIND_RESCALE:
+  case CDL_KIND_ELEMENTWISE:
+    return true;
+  default:
+    return false;
+  }
+}
+
+class Interpreter {
+public:
+  Interpreter(const Program& program, Memory memory)
+      : program_(program), memory_(std::move(memory)) {}
+
+  Memory& memory() { return memory_; }
+
+  /// How often instructions run in all; a Program that would not end in a lifetime is refused.
+  Status checkLength() const {
+    uint64_t steps = 0;
+    for (const Instr& instr : program_.instrs) {
+      uint64_t times = 1;
+      for (uint32_t l = instr.loop; l != kNone; l = program_.loops[l].parent)
+        times =
+            times > kMostSteps ? times : times * std::min(program_.loops[l].trip, kMostSteps + 1);
+      steps += times;
+      if (steps > kMostSteps)
+        return badArgument("the program runs more than {} instructions", kMostSteps);
+    }
+    return Status::ok();
+  }
+
+  /// Instructions first .. last - 1, which all lie inside of `loop`; depth counts the loops around
+  /// them.
+  Status run(uint32_t first, uint32_t last, uint32_t loop, int depth) {
+    for (uint32_t i = first; i < last;) {
+      const uint32_t inner = innerLoop(i, loop);
+      if (inner == kNone) {
+        CDL_TRY(runInstr(i).context(program_.instrName(i)));
+        ++i;
+        continue;
+      }
+      const Loop& region = program_.loops[inner];
+      for (uint64_t iv = 0; iv < region.trip; ++iv) {
+        iv_[depth] = static_cast<int64_t>(iv);
+        CDL_TRY(run(region.first, region.first + region.count, inner, depth + 1));
+      }
+      iv_[depth] = 0;
+      i = region.first + region.count;
+    }
+    return Status::ok();
+  }
+
+private:
+  /// The loop directly inside of `loop` that holds the instruction.
+  uint32_t innerLoop(uint32_t instr, uint32_t loop) const {
+    uint32_t at = program_.instrs[instr].loop;
+    if (at == loop)
+      return kNone;
+    while (program_.loops[at].parent != loop)
+      at = program_.loops[at].parent;
+    return at;
+  }
+
+  Status runInstr(uint32_t index) {
+    const Instr& instr = program_.instrs[index];
+    for (const auto* views : {&instr.inputs, &instr.outputs})
+      for (const View& view : *views)
+        if (view.layout.opaque || (isBlocked(view) && !takesLayouts(instr.kind)))
+          return failure(Code::unsupported, "the interpreter runs it on row-major views only");
+    Call call(program_, instr, iv_, memory_);
+    call.checkOverlaps();
+    if (!call.failed())
+      program::isPrimitive(instr.kind) ? interp::runPrimitive(call) : interp::runComposite(call);
+    return call.status();
+  }
+
+  const Program& program_;
+  Memory memory_;
+  int64_t iv_[CDL_MAX_LOOP_NESTING] = {0, 0};
+};
+
+bool isGiven(Role role) {
+  return role == Role::input || role == Role::inout || role == Role::state;
+}
+bool isResult(Role role) {
+  return role == Role::output || role == Role::inout || role == Role::state;
+}
+
+/// The type that the Program itself gives a buffer: of the first view that covers all of it,
+/// results before operands; bytes when there is none.
+Tensor typed(const Program& program, uint32_t buffer, Bytes bytes) {
+  const View* found = nullptr;
+  const auto look = [&](const std::vector<View>& views) {
+    for (const View& view : views)
+      if (!found && view.buffer == buffer && view.isDense() && view.offset == 0 &&
+          elemBytes(view.elem, static_cast<uint64_t>(view.count())) == bytes.size())
+        found = &view;
+  };
+  for (const Instr& instr : program.instrs)
+    look(instr.outputs);
+  for (const Instr& instr : program.instrs)
+    look(instr.inputs);
+  if (found)
+    return {found->elem, found->dims, std::move(bytes)};
+  const auto size = static_cast<int64_t>(bytes.size());
+  return {Elem::u8_, {size}, std::move(bytes)};
+}
+
+} // namespace
+
+Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Tensor> inputs,
+                                      const InterpOptions& options) {
+  CDL_TRY(verify(program));
+  CDL_ASSIGN(Memory memory, Memory::create(program, options.inPlaceArena));
+  Interpreter interpreter(program, std::move(memory));
+  CDL_TRY(interpreter.checkLength());
+  size_t next = 0;
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    const Buffer& buffer = program.buffers[b];
+    if (buffer.role == Role::constant) {
+      const Payload& payload = program.constants[buffer.constant].payload;
+      CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
+      interpreter.memory().fill(b, tensor.bytes.slice(0, buffer.bytes));
+    } else if (isGiven(buffer.role)) {
+      if (next >= inputs.size())
+        return badArgument("{} inputs given, none for '{}'", inputs.size(), buffer.name);
+      const Tensor& tensor = inputs[next++];
+      if (tensor.bytes.size() != buffer.bytes)
+        return badArgument("input '{}' of {} has {} bytes, its buffer {}", buffer.name,
+                           tensor.typeText(), tensor.bytes.size(), buffer.bytes);
+      interpreter.memory().fill(b, tensor.bytes);
+    }
+  }
+  if (next != inputs.size())
+    return badArgument("{} inputs given, expected {}", inputs.size(), next);
+  CDL_TRY(interpreter.run(0, static_cast<uint32_t>(program.instrs.size()), kNone, 0));
+  std::vector<Tensor> results;
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    if (!isResult(program.buffers[b].role))
+      continue;
+    auto content = interpreter.memory().content(b);
+    if (!content)
+      return content.status().context("after the last instruction");
+    results.push_back(typed(program, b, std::move(*content)));
+  }
+  return results;
+}
+
+} // namespace candela::reference

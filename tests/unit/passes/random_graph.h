@@ -1,0 +1,274 @@
+#ifndef CANDELA_TESTS_UNIT_PASSES_RANDOM_GRAPH_H
+#define CANDELA_TESTS_UNIT_PASSES_RANDOM_GRAPH_H
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "core/graph/text.h"
+#include "core/reference/reference.h"
+
+/// Seeded graphs full of what passes look for, and how to compare what they compute.
+namespace candela::testing {
+
+struct RandomGraph {
+  graph::Graph graph;
+  std::vector<Tensor> inputs;
+};
+
+class GraphMaker {
+public:
+  explicit GraphMaker(uint64_t seed) : rng_(seed) {}
+
+  /// Elementwise ops, movement, reductions, convolutions and batch norms, with identities,
+  /// duplicates and constants among them.
+  RandomGraph makeMixed(int steps) {
+    addInputs();
+    for (int i = 0; i < steps; ++i)
+      pool_.push_back(mixedStep());
+    return finish();
+  }
+  /// Only what is one instruction of a target: chains that can be fused.
+  RandomGraph makeElementwise(int steps) {
+    addInputs();
+    for (int i = 0; i < steps; ++i)
+      pool_.push_back(elementwiseStep());
+    return finish();
+  }
+
+private:
+  using Value = graph::Value;
+  using Kind = graph::OpKind;
+
+  int pick(int count) { return static_cast<int>(rng_() % static_cast<uint64_t>(count)); }
+  /// Newer values more often, so that chains get long.
+  Value* any() { return pick(2) ? pool_.back() : pool_[pick(static_cast<int>(pool_.size()))]; }
+
+  Value* op(Kind kind, std::vector<Value*> operands, graph::Attrs attrs = {}) {
+    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs),
+                                   {fmt::format("node_{}", ++names_)});
+    if (!node)
+      ADD_FAILURE() << node.status().message();
+    return (*node)->result();
+  }
+  Value* constant(Tensor tensor) { return out_.graph.addConstant(std::move(tensor)); }
+  Value* splat(const Shape& dims, float value) {
+    return constant(
+        Tensor::of<float>(Elem::f32_, dims, std::vector<float>(*elementCount(dims), value)));
+  }
+  Value* randomConstant(const Shape& dims) {
+    return constant(*randomTensor(Elem::f32_, dims, rng_()));
+  }
+
+  void addInputs() {
+    for (const Shape& dims : {Shape{2, 3, 4}, Shape{4}, Shape{1, 2, 4, 3}}) {
+      pool_.push_back(out_.graph.addInput(fmt::format("x{}", pool_.size()), {Elem::f32_, dims}));
+      out_.inputs.push_back(*randomTensor(Elem::f32_, dims, rng_()));
+    }
+  }
+
+  RandomGraph finish() {
+    std::vector<Value*> outputs{pool_.back()};
+    for (int i = 0; i < 3; ++i) {
+      Value* value = any();
+      if (value->producer && !value->isConstant() &&
+          std::find(outputs.begin(), outputs.end(), value) == outputs.end())
+        outputs.push_back(value);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      out_.graph.addOutput(outputs[i], fmt::format("out {}", i));
+    return std::move(out_);
+  }
+
+  /// A constant that broadcasts to the shape: neutral elements more often than not.
+  Value* partner(const Shape& dims) {
+    static constexpr float kValues[] = {0.0f, -0.0f, 1.0f, 0.5f};
+    switch (pick(4)) {
+    case 0:
+      return splat({}, kValues[pick(4)]);
+    case 1:
+      return splat(dims, kValues[pick(4)]);
+    case 2:
+      return randomConstant(dims);
+    default:
+      return randomConstant({dims.empty() ? 1 : dims.back()});
+    }
+  }
+
+  Value* binary(Value* x) {
+    static constexpr Kind kKinds[] = {Kind::Add, Kind::Sub, Kind::Mul, Kind::Min, Kind::Max};
+    const Kind kind = kKinds[pick(5)];
+    Value* y = any();
+    if (!(y->type == x->type))
+      y = partner(x->type.shape());
+    return pick(2) ? op(kind, {x, y}) : op(kind, {y, x});
+  }
+
+  Value* elementwiseStep() {
+    Value* x = any();
+    static constexpr Kind kUnary[] = {Kind::Neg, Kind::Abs, Kind::Floor};
+    switch (pick(7)) {
+    case 0:
+      return op(kUnary[pick(3)], {x});
+    case 1:
+      return op(Kind::Select,
+                {op(Kind::Less, {x, partner(x->type.shape())}), x, partner(x->type.shape())});
+    case 2:
+      return op(Kind::Cast,
+                {
+                    op(Kind::Cast, {x}, {{"to", Elem::i32_}}),
+                },
+                {{"to", Elem::f32_}});
+    default:
+      return binary(x);
+    }
+  }
+
+  std::vector<int64_t> permutation(int rank) {
+    std::vector<int64_t> perm(rank);
+    for (int i = 0; i < rank; ++i)
+      perm[i] = i;
+    std::shuffle(perm.begin(), perm.end(), rng_);
+    return perm;
+  }
+
+  Value* movement(Value* x) {
+    const Shape dims = x->type.shape();
+    const int rank = x->type.rank();
+    const Shape flat{*elementCount(dims)};
+    switch (pick(7)) {
+    case 0:
+      return op(Kind::Reshape, {x}, {{"shape", dims}});
+    case 1:
+      return op(Kind::Reshape, {op(Kind::Reshape, {x}, {{"shape", flat}})}, {{"shape", dims}});
+    case 2:
+      return op(Kind::Transpose, {x}, {{"perm", permutation(rank)}});
+    case 3:
+      return op(Kind::Expand, {x}, {{"shape", dims}});
+    case 4: {
+      Shape counts = dims;
+      if (rank && counts[0] > 1 && pick(2))
+        --counts[0];
+      return op(Kind::Slice, {x},
+                {{"starts", Shape(rank, 0)}, {"counts", counts}, {"steps", Shape(rank, 1)}});
+    }
+    case 5: {
+      Shape lo(rank, 0);
+      if (rank && flat[0] < 200 && pick(2))
+        lo[pick(rank)] = 1;
+      return op(Kind::Pad, {x}, {{"lo", lo}, {"hi", Shape(rank, 0)}});
+    }
+    default:
+      return rank && flat[0] < 200 ? op(Kind::Concat, {x, x}, {{"axis", int64_t{0}}})
+                                   : op(Kind::Neg, {x});
+    }
+  }
+
+  Value* batchNorm(Value* x) {
+    const int64_t c = x->type.dim(1);
+    std::vector<float> var(c);
+    for (float& v : var)
+      v = 0.5f + static_cast<float>(pick(100)) / 50;
+    return op(Kind::BatchNorm,
+              {x, randomConstant({c}), randomConstant({c}), randomConstant({c}),
+               constant(Tensor::of<float>(Elem::f32_, {c}, var))},
+              {{"epsilon", 1e-3}});
+  }
+
+  Value* contraction(Value* x) {
+    const int64_t count = x->type.count(), bias = pick(2);
+    if (count % 4)
+      return op(Kind::Relu, {x});
+    if (pick(2)) {
+      Value* rows = op(Kind::Reshape, {x}, {{"shape", Shape{count / 4, 4}}});
+      const bool transposed = pick(2);
+      std::vector<Value*> operands{rows, randomConstant(transposed ? Shape{3, 4} : Shape{4, 3})};
+      if (bias)
+        operands.push_back(randomConstant(pick(2) ? Shape{3} : Shape{1, 1}));
+      Value* y = op(Kind::Gemm, operands,
+                    {{"transB", int64_t{transposed}}, {"alpha", 0.5}, {"beta", 2.0}});
+      return batchNorm(y);
+    }
+    Value* image = op(Kind::Reshape, {x}, {{"shape", Shape{1, 2, count / 4, 2}}});
+    std::vector<Value*> operands{image, randomConstant({4, 1, 1, 2})};
+    if (bias)
+      operands.push_back(randomConstant({4}));
+    return batchNorm(
+        op(Kind::Conv, operands, {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}}));
+  }
+
+  Value* mixedStep() {
+    Value* x = any();
+    switch (pick(14)) {
+    case 0:
+    case 1:
+    case 2:
+      return movement(x);
+    case 3:
+      return contraction(x);
+    case 4:
+      return x->type.rank() >= 2 ? batchNorm(x) : op(Kind::Tanh, {x});
+    case 5:
+      return op(Kind::Clip, {op(Kind::Clip, {x, splat({}, -0.5f), nullptr}), splat({}, -0.75f),
+                             splat({}, 0.5f)});
+    case 6:
+      return op(Kind::Relu, {op(Kind::Relu, {x})});
+    case 7: {
+      const Elem middle = pick(2) ? Elem::f16_ : Elem::f64_;
+      return op(Kind::Cast, {op(Kind::Cast, {x}, {{"to", middle}})}, {{"to", Elem::f32_}});
+    }
+    case 8:
+      return op(Kind::Add, {op(Kind::Sigmoid, {x}), op(Kind::Sigmoid, {x})});
+    case 9:
+      return op(Kind::Mul, {x, op(Kind::Neg, {randomConstant(x->type.shape())})});
+    case 10:
+      return x->type.rank() ? op(Kind::ReduceSum, {x}, {{"axes", Shape{0}}}) : op(Kind::Abs, {x});
+    default:
+      return elementwiseStep();
+    }
+  }
+
+  std::mt19937_64 rng_;
+  RandomGraph out_;
+  std::vector<Value*> pool_;
+  int names_ = 0;
+};
+
+/// Equal numbers, NaN like NaN; with a tolerance relative to the larger magnitude, at least 1.
+inline void expectSame(const std::vector<Tensor>& expected, const std::vector<Tensor>& got,
+                       double tolerance) {
+  ASSERT_EQ(expected.size(), got.size());
+  for (size_t t = 0; t < expected.size(); ++t) {
+    ASSERT_EQ(expected[t].typeText(), got[t].typeText());
+    const auto a = reference::fromTensor(expected[t]), b = reference::fromTensor(got[t]);
+    ASSERT_TRUE(a.isOk() && b.isOk());
+    ASSERT_EQ(a->whole, b->whole);
+    for (size_t i = 0; i < a->real.size(); ++i) {
+      const double x = a->real[i], y = b->real[i];
+      if (x == y || (std::isnan(x) && std::isnan(y)))
+        continue;
+      ASSERT_LE(std::abs(x - y), tolerance * std::max({1.0, std::abs(x), std::abs(y)}))
+          << "output " << t << " element " << i;
+    }
+  }
+}
+
+inline std::string textOf(const graph::Graph& graph) {
+  auto text = graph::print(graph);
+  return text ? *text : text.status().message();
+}
+
+/// Names, types and order of what the model's user sees.
+inline std::string interfaceOf(const graph::Graph& graph) {
+  std::string text;
+  for (const graph::Value* input : graph.inputs())
+    text += fmt::format("{}: {}, ", input->name, input->type.text());
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    text += fmt::format("{}: {}, ", graph.outputNames()[i], graph.outputs()[i]->type.text());
+  return text;
+}
+
+} // namespace candela::testing
+
+#endif

@@ -1,0 +1,45 @@
+// Runs a small program of soft on arrays.
+#pragma once
+
+#include <string>
+
+#include "core/soft/soft.h"
+#include "tests/unit/soft/image_maker.h"
+#include "tests/unit/soft/naive.h"
+
+namespace candela::testing {
+
+using Maker = ImageMaker;
+
+class Machine {
+public:
+  Maker maker;
+
+  /// A buffer that is `array`, which has to outlive the machine.
+  uint32_t buffer(Array& array) {
+    pointers_.push_back(array.data());
+    return maker.buffer(array.byteSize());
+  }
+  cdl_view_t dense(Array& array, const Maker::Ints& dims) {
+    return Maker::dense(buffer(array), array.elem(), dims);
+  }
+  cdl_view_t view(Array& array, const Maker::Ints& dims, const Maker::Ints& strides,
+                  int64_t offset = 0) {
+    return Maker::view(buffer(array), array.elem(), dims, strides, offset);
+  }
+  /// "" or the error of the program; soft::supports has to agree for programs of one instruction.
+  std::string run() {
+    const cdl_image_t* image = maker.finish();
+    char text[300] = "";
+    cdl_error_t error{text, sizeof text, 0};
+    const cdl_code_t code = soft::runAll(image, pointers_.data(), &error);
+    if (image->instrs.count == 2 && soft::supports(image, 1) != (code == CDL_OK))
+      return "supports() disagrees";
+    return code == CDL_OK ? "" : std::to_string(code) + " " + text;
+  }
+
+private:
+  std::vector<void*> pointers_{nullptr};
+};
+
+} // namespace candela::testing

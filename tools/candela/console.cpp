@@ -1,0 +1,142 @@
+#include "tools/candela/console.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "candela/candela.h"
+#include "core/support/file.h"
+
+namespace candela::tool {
+
+void Console::write(const std::string& text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && !writeError_) writeError_ = errno ? errno : EIO;
+}
+
+void Console::finish() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 && !writeError_) writeError_ = errno ? errno : EIO;
+  if (writeError_) fail(kWorkFailed, "cannot write to stdout: {}", std::strerror(writeError_));
+}
+
+std::string Console::colour(std::string_view code, std::string_view text) const {
+  static const bool on = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+  return on ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
+}
+
+Json Console::report(std::string_view name) const {
+  return {{"schema", fmt::format("candela.{}/1", name)}, {"candela_version", candela_version()}, {"command", commandLine_}};
+}
+
+void Console::writeJson(const Json& report) {
+  if (!wantsJson()) return;
+  const std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (jsonPath == "-") return write(text);
+  check(writeFile(jsonPath, text.data(), text.size()), kWorkFailed);
+}
+
+namespace {
+
+/// Characters on the screen of UTF-8 text without control sequences.
+size_t widthOf(std::string_view text) {
+  size_t width = 0;
+  for (const char c : text) width += (c & 0xc0) != 0x80;
+  return width;
+}
+
+} // namespace
+
+std::string Table::text(size_t indent) const {
+  std::vector<size_t> widths(columns_.size(), 0);
+  const auto measure = [&](const std::vector<std::string>& row) {
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], widthOf(row[i]));
+  };
+  measure(columns_);
+  for (const auto& row : rows_) measure(row);
+  std::string out;
+  const auto line = [&](const std::vector<std::string>& row) {
+    std::string text(indent, ' ');
+    for (size_t i = 0; i < row.size(); ++i) {
+      text += row[i];
+      if (i + 1 < row.size()) text.append(widths[i] - widthOf(row[i]) + 2, ' ');
+    }
+    while (!text.empty() && text.back() == ' ') text.pop_back();
+    out += text + "\n";
+  };
+  line(columns_);
+  for (const auto& row : rows_) line(row);
+  return out;
+}
+
+void Progress::update(std::string_view stage, double fraction) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool terminal = isatty(STDERR_FILENO);
+  const auto pause = terminal ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  if (now - start_ < std::chrono::seconds(2) || (shown_ != start_ && now - shown_ < pause)) return;
+  shown_ = now;
+  const double part = std::min(std::max(fraction, 0.0), 1.0);
+  if (!terminal) {
+    fmt::print(stderr, "{}: {} {:.0f} %\n", what_, stage, 100 * part);
+    return;
+  }
+  constexpr int kWidth = 24;
+  std::string bar;
+  for (int i = 0; i < kWidth; ++i) bar += i < part * kWidth ? "█" : "░";
+  fmt::print(stderr, "\r\033[K{} {} {:.0f} %  {}", what_, bar, 100 * part, stage);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+Progress::~Progress() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::callback(void* context, const char* stage, double fraction) {
+  static_cast<Progress*>(context)->update(stage ? stage : "", fraction);
+}
+
+std::string bytesText(uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "B";
+  for (const char* next : {"KB", "MB", "GB", "TB"}) {
+    if (value < 999.95) break;
+    value /= 1000;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::string countText(uint64_t count) {
+  if (count < 10000) return fmt::format("{}", count);
+  if (count < 10000000) return fmt::format("{:.0f} k", static_cast<double>(count) / 1e3);
+  return fmt::format("{:.1f} M", static_cast<double>(count) / 1e6);
+}
+
+std::string timeText(double milliseconds) {
+  if (milliseconds >= 1000) return fmt::format("{:.2f} s", milliseconds / 1000);
+  return fmt::format("{:.{}f} ms", milliseconds, milliseconds < 10 ? 2 : milliseconds < 100 ? 1 : 0);
+}
+
+double millisecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string shellQuoted(const std::string& argument) {
+  static const char* const kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string typeText(std::string_view elem, const std::vector<int64_t>& dims) {
+  return fmt::format("{}[{}]", elem, fmt::join(dims, ","));
+}
+
+} // namespace candela::tool

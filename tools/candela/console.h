@@ -1,0 +1,121 @@
+#ifndef CANDELA_TOOLS_CANDELA_CONSOLE_H
+#define CANDELA_TOOLS_CANDELA_CONSOLE_H
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/support/status.h"
+
+/// What every sub-command says to people and scripts, and how it ends.
+namespace candela::tool {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kWorkFailed = 1; ///< a mismatch, a failed case, a file that could not be written
+inline constexpr int kBadInput = 2;   ///< bad usage, or a model or tensor that cannot be used
+
+/// Ends the command with one message on stderr: "error: <message>".
+class Failure : public std::runtime_error {
+public:
+  Failure(int exitCode, const std::string& message) : std::runtime_error(message), exitCode_(exitCode) {}
+  int exitCode() const { return exitCode_; }
+
+private:
+  int exitCode_;
+};
+template <typename... Args>
+[[noreturn]] void fail(int exitCode, fmt::format_string<Args...> format, Args&&... args) {
+  throw Failure(exitCode, fmt::format(format, std::forward<Args>(args)...));
+}
+inline void check(const Status& status, int exitCode = kBadInput) {
+  if (!status) throw Failure(exitCode, status.message());
+}
+template <typename T> T check(Result<T> result, int exitCode = kBadInput) {
+  check(result.status(), exitCode);
+  return std::move(result).value();
+}
+
+/// stdout and the JSON report. With --json - the report is all that stdout gets. One thread.
+class Console {
+public:
+  explicit Console(std::string commandLine) : commandLine_(std::move(commandLine)) {}
+
+  std::string jsonPath; ///< empty: no report; "-": stdout
+
+  bool wantsJson() const { return !jsonPath.empty(); }
+  template <typename... Args> void print(fmt::format_string<Args...> format, Args&&... args) {
+    if (jsonPath != "-") write(fmt::format(format, std::forward<Args>(args)...));
+  }
+  /// A line on stderr that is no error.
+  template <typename... Args> void note(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::print(stderr, "note: {}\n", fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  /// Bold on a terminal, unless NO_COLOR is set.
+  std::string bold(std::string_view text) const { return colour("1", text); }
+  std::string red(std::string_view text) const { return colour("31", text); }
+  std::string green(std::string_view text) const { return colour("32", text); }
+
+  /// {schema: "candela.<name>/1", candela_version, command}
+  Json report(std::string_view name) const;
+  /// Writes the report where --json says. Throws Failure when that is impossible; an old file survives.
+  void writeJson(const Json& report);
+  /// Throws Failure when stdout could not take everything.
+  void finish();
+
+  const std::string& commandLine() const { return commandLine_; }
+
+private:
+  void write(const std::string& text);
+  std::string colour(std::string_view code, std::string_view text) const;
+  std::string commandLine_;
+  int writeError_ = 0;
+};
+
+/// Columns as wide as their widest cell; the last one is free.
+class Table {
+public:
+  explicit Table(std::vector<std::string> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.empty(); }
+  /// One line each, after `indent` blanks, with the columns' names first.
+  std::string text(size_t indent = 2) const;
+
+private:
+  std::vector<std::string> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Shows on stderr how far something is, once it took two seconds: a bar on a terminal, else now and then a line.
+class Progress {
+public:
+  explicit Progress(std::string what) : what_(std::move(what)) {}
+  ~Progress();
+  void update(std::string_view stage, double fraction);
+  /// The form of the embedding API; context is a Progress.
+  static void callback(void* context, const char* stage, double fraction);
+
+private:
+  std::string what_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), shown_ = start_;
+  bool drawn_ = false;
+};
+
+std::string bytesText(uint64_t bytes);  ///< "1.2 MB"
+std::string countText(uint64_t count);  ///< "35 k"
+std::string timeText(double milliseconds); ///< "0.31 ms", "4.2 s"
+double millisecondsSince(std::chrono::steady_clock::time_point start);
+/// Quoted for a shell where it has to be.
+std::string shellQuoted(const std::string& argument);
+/// "1x3x8x8" as text of a JSON list or of anything that fmt joins.
+std::string typeText(std::string_view elem, const std::vector<int64_t>& dims);
+
+} // namespace candela::tool
+
+#endif

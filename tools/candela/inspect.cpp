@@ -1,0 +1,72 @@
+// candela inspect: what is in a file.
+#include "tools/candela/inspect.h"
+
+#include <cstring>
+
+#include "core/runtime/bundle/bundle.h"
+#include "core/support/file.h"
+#include "tools/candela/command.h"
+#include "tools/candela/model.h"
+
+namespace candela::tool {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  candela inspect resnet50.onnx
+  candela inspect detector.cdb --html detector.html
+  candela inspect ./libacme.so --all
+  candela inspect model.cdl --dot | dot -Tsvg -o model.svg
+
+FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin or a .npy tensor; its content decides.
+A plugin is loaded, so its code runs.)";
+
+struct Arguments {
+  std::string path, html;
+  bool dot = false, all = false;
+};
+
+Page inspectFile(const std::string& path) {
+  const Bytes file = check(mapFile(path));
+  const auto begins = [&](std::string_view magic) {
+    return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+  };
+  if (begins("\x7f" "ELF")) return inspectPlugin(path);
+  if (begins("CDLP")) return inspectImage(path);
+  if (begins("\x93NUMPY")) return inspectTensor(path);
+  if (runtime::isBundle(path)) return inspectBundle(path);
+  if (endsWith(path, ".cdl")) return inspectText(path);
+  return inspectOnnx(path);
+}
+
+void inspect(const Arguments& arguments, Console& console) {
+  const Page page = inspectFile(arguments.path);
+  if (arguments.dot) {
+    if (page.drawing.nodes.empty()) fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
+    console.print("{}", drawingDot(page));
+  } else {
+    console.print("{}", pageText(page, console, arguments.all ? SIZE_MAX : 40));
+  }
+  if (!arguments.html.empty()) {
+    const std::string html = pageHtml(page);
+    check(writeFile(arguments.html, html.data(), html.size()), kWorkFailed);
+  }
+  Json report = console.report("inspect");
+  pageJson(page, report);
+  console.writeJson(report);
+}
+
+} // namespace
+
+void addInspect(CLI::App& app, Console& console) {
+  auto* command = app.add_subcommand("inspect", "Show what is in a model, bundle, image, plugin or tensor.");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("FILE", arguments->path, "the file")->required()->type_name("FILE");
+  command->add_flag("--all", arguments->all, "all rows of long tables");
+  command->add_flag("--dot", arguments->dot, "print a graph for Graphviz instead");
+  command->add_option("--html", arguments->html, "write a self-contained page")->type_name("FILE");
+  addJsonOption(command, console);
+  command->footer(kFooter);
+  command->callback([arguments, &console] { inspect(*arguments, console); });
+}
+
+} // namespace candela::tool

@@ -1,0 +1,25 @@
+#ifndef CANDELA_TOOLS_CANDELA_INSPECT_H
+#define CANDELA_TOOLS_CANDELA_INSPECT_H
+
+#include "core/program/program.h"
+#include "tools/candela/page.h"
+
+/// One page per kind of file. All throw Failure when the file is malformed.
+namespace candela::tool {
+
+Page inspectOnnx(const std::string& path);
+Page inspectText(const std::string& path);    ///< .cdl: a graph or a program
+Page inspectBundle(const std::string& path);  ///< .cdb
+Page inspectImage(const std::string& path);   ///< the flat image of a Program
+Page inspectPlugin(const std::string& path);  ///< .so; runs the plugin's code
+Page inspectTensor(const std::string& path);  ///< .npy
+
+/// Instructions, buffers and a drawing of the waits.
+void addProgram(Page& page, const program::Program& program);
+
+/// Names of the functions and objects that a shared library exports, sorted. Failure: bad_model.
+Result<std::vector<std::string>> exportedSymbols(const std::string& path);
+
+} // namespace candela::tool
+
+#endif

@@ -1,0 +1,131 @@
+#include "tools/candela/ir_file.h"
+
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "core/graph/text.h"
+#include "core/import/import.h"
+#include "core/program/text.h"
+#include "core/support/file.h"
+#include "tools/candela/model.h"
+
+namespace candela::tool {
+namespace {
+
+/// The first word behind blanks and comments.
+std::string_view firstWord(std::string_view text) {
+  for (;;) {
+    const size_t start = text.find_first_not_of(" \t\r\n");
+    if (start == std::string_view::npos) return {};
+    text.remove_prefix(start);
+    if (!text.starts_with("//")) break;
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end);
+  }
+  return text.substr(0, text.find_first_of(" \t\r\n@({"));
+}
+
+int64_t parseInteger(const std::string& option, const std::string& whole, std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    fail(kBadInput, "{} {}: '{}' is no size", option, whole, text);
+  return value;
+}
+
+import::ImportOptions importOptions(const ImportFlags& flags) {
+  import::ImportOptions options;
+  for (const std::string& text : flags.dims) {
+    const Binding dim = parseBinding("--dim", text);
+    options.dims[dim.name] = parseInteger("--dim", text, dim.value);
+  }
+  for (const std::string& text : flags.shapes) {
+    const Binding shape = parseBinding("--shape", text);
+    std::string_view rest = shape.value;
+    Shape dims;
+    for (;;) {
+      const size_t cross = std::min(rest.find('x'), rest.size());
+      dims.push_back(parseInteger("--shape", text, rest.substr(0, cross)));
+      if (cross == rest.size()) break;
+      rest.remove_prefix(cross + 1);
+    }
+    options.shapes[shape.name] = std::move(dims);
+  }
+  return options;
+}
+
+/// One line for a message of one, lines below the file's name for more.
+Failure inFile(const std::string& path, const Status& status) {
+  const bool named = status.message().find(fileName(path)) != std::string::npos;
+  return Failure(kBadInput, named ? status.message() : path + ": " + status.message());
+}
+
+} // namespace
+
+Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+  const std::string_view word = firstWord(text);
+  if (word == "program") {
+    CDL_ASSIGN(program::Program program, program::parse(text, file, diagnostics));
+    return Ir(std::move(program));
+  }
+  if (word == "graph") {
+    CDL_ASSIGN(graph::Graph graph, graph::parse(text, file, diagnostics));
+    return Ir(std::move(graph));
+  }
+  const Status status = badModel("expected 'graph' or 'program' at the start but found '{}'", word.substr(0, 32));
+  diagnostics.error({file, 0, 0}, status.message());
+  return status.context(file);
+}
+
+Result<std::string> readText(const std::string& path) {
+  CDL_ASSIGN(const Bytes bytes, mapFile(path));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+graph::Graph readGraph(const std::string& path, const ImportFlags& flags) {
+  if (!endsWith(path, ".cdl")) {
+    Result<graph::Graph> graph = import::importOnnx(path, importOptions(flags));
+    if (!graph) throw inFile(path, graph.status());
+    return std::move(graph).value();
+  }
+  Diagnostics diagnostics;
+  Result<Ir> ir = parseIr(check(readText(path)), path, diagnostics);
+  check(diagnostics.status());
+  if (!ir) throw inFile(path, ir.status());
+  if (!std::holds_alternative<graph::Graph>(*ir)) fail(kBadInput, "{}: holds a program; a graph is needed here", path);
+  return std::get<graph::Graph>(std::move(ir).value());
+}
+
+std::string printGraph(const graph::Graph& graph, const std::string& resourceFolder) {
+  graph::PrintOptions options;
+  options.resourceDirectory = resourceFolder;
+  return check(graph::print(graph, options), kWorkFailed);
+}
+
+std::string printProgram(const program::Program& program, const std::string& resourceFolder) {
+  program::PrintOptions options;
+  options.resourceDirectory = resourceFolder;
+  return check(program::print(program, options), kWorkFailed);
+}
+
+std::string printIr(const Ir& ir, const std::string& resourceFolder) {
+  if (const auto* program = std::get_if<program::Program>(&ir)) return printProgram(*program, resourceFolder);
+  return printGraph(std::get<graph::Graph>(ir), resourceFolder);
+}
+
+std::string resourceFolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::string kindCounts(const program::Program& program) {
+  std::map<uint16_t, size_t> counts;
+  for (const program::Instr& instr : program.instrs) ++counts[instr.kind];
+  std::string text;
+  for (const auto& [kind, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", program::kindName(kind), count);
+  return text.empty() ? "no instruction" : text;
+}
+
+} // namespace candela::tool

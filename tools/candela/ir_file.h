@@ -1,0 +1,43 @@
+#ifndef CANDELA_TOOLS_CANDELA_IR_FILE_H
+#define CANDELA_TOOLS_CANDELA_IR_FILE_H
+
+#include <string>
+#include <variant>
+
+#include "core/graph/graph.h"
+#include "core/program/program.h"
+#include "core/support/diagnostic.h"
+
+/// Files that hold an IR, whatever form it has.
+namespace candela::tool {
+
+using Ir = std::variant<graph::Graph, program::Program>;
+
+/// Parses one graph or one program, as its first word says, and verifies it. `file` names it in messages; resources are
+/// looked up beside it.
+Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+
+/// The whole file as text. Failure: not_found, io.
+Result<std::string> readText(const std::string& path);
+
+/// Options of import from --dim NAME=1 and --shape NAME=1x3. Throws Failure on bad usage.
+struct ImportFlags {
+  std::vector<std::string> dims, shapes;
+};
+/// A graph from a .onnx or .cdl file. Throws Failure naming the file; a program is refused.
+graph::Graph readGraph(const std::string& path, const ImportFlags& flags);
+
+/// The text; resources go to `resourceFolder` (empty: nowhere). Throws Failure.
+std::string printIr(const Ir& ir, const std::string& resourceFolder);
+std::string printGraph(const graph::Graph& graph, const std::string& resourceFolder);
+std::string printProgram(const program::Program& program, const std::string& resourceFolder);
+
+/// Writes text to a file, resources beside it: the folder to print with.
+std::string resourceFolderOf(const std::string& path);
+
+/// "copy 12, matmul 53": instructions of each kind, primitives first, in the order of their numbers.
+std::string kindCounts(const program::Program& program);
+
+} // namespace candela::tool
+
+#endif

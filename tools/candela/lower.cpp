@@ -1,0 +1,117 @@
+// candela lower: what a model becomes for a backend.
+#include <filesystem>
+
+#include "core/passes/passes.h"
+#include "core/pipeline/pipeline.h"
+#include "core/support/file.h"
+#include "tools/candela/ir_file.h"
+#include "tools/candela/model.h"
+
+namespace candela::tool {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  candela lower digits.onnx --dim N=1 --to primitives -o digits.cdl
+  candela run digits.cdl --random 1
+  candela lower digits.onnx --dim N=1 --graph
+
+Prints the Program of every partition, its instructions counted in a comment. With -o constants of more than 64 elements
+lie beside the file; several partitions are several files: F.0.cdl, F.1.cdl. --graph: the lowered graphs instead.)";
+
+struct Arguments {
+  ModelOptions model;
+  std::string to, output;
+  bool graph = false;
+};
+
+/// The devices of --backend but soft, which is always the last target.
+std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& backends) {
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  for (const std::string& name : splitList(backends)) {
+    if (name == "reference") fail(kBadInput, "--backend reference: the reference runs graphs as they are, there is nothing to lower");
+    if (name != "soft") devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
+  }
+  return devices;
+}
+
+/// As the pipeline does it, up to where the backends compile.
+std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::vector<std::string>& backends) {
+  graph::Graph graph = readGraph(options.path, {options.dims, options.shapes});
+  check(passes::optimize(graph).context(options.path));
+  const auto devices = openDevices(options.backends);
+  std::vector<target::Target> nativeOnly;
+  nativeOnly.reserve(devices.size());
+  std::vector<const target::Target*> targets;
+  for (const auto& device : devices) {
+    if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
+    targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
+    backends.push_back(device->plugin().name());
+  }
+  targets.push_back(&pipeline::hostTarget());
+  backends.push_back("soft");
+  const auto inModel = [&](Status status) { check(status.context(options.path)); };
+  auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives});
+  inModel(partitioning.status());
+  pipeline::CompileOptions compile;
+  compile.toPrimitives = options.toPrimitives;
+  auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
+  inModel(parts.status());
+  return std::move(parts).value();
+}
+
+/// F.cdl, or F.0.cdl, F.1.cdl when there are several.
+std::string partFile(const std::string& output, size_t index, size_t count) {
+  if (count == 1) return output;
+  const std::filesystem::path path(output);
+  return (path.parent_path() / fmt::format("{}.{}{}", path.stem().string(), index, path.extension().string())).string();
+}
+
+void lower(Arguments& arguments, Console& console) {
+  if (!arguments.to.empty() && arguments.to != "primitives") fail(kBadInput, "--to {}: only 'primitives' is known", arguments.to);
+  ModelOptions& options = arguments.model;
+  options.toPrimitives |= arguments.to == "primitives";
+  std::vector<std::string> backends;
+  const std::vector<pipeline::LoweredPart> parts = lowerModel(options, backends);
+  Json report = console.report("lower");
+  report["model"] = options.path;
+  report["partitions"] = Json::array();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const program::Program& program = parts[i].program;
+    const std::string& backend = backends[parts[i].target];
+    const std::string counts = kindCounts(program);
+    const std::string file = arguments.output.empty() ? "" : partFile(arguments.output, i, parts.size());
+    const std::string folder = file.empty() ? "" : resourceFolderOf(file);
+    const std::string text = fmt::format("// {}\n// partition {} of {} on {}\n{}", counts, i + 1, parts.size(), backend,
+                                         arguments.graph ? printGraph(parts[i].graph, folder) : printProgram(program, folder));
+    if (file.empty()) {
+      console.print("{}", text);
+    } else {
+      check(writeFile(file, text.data(), text.size()), kWorkFailed);
+      console.print("{}  {} instructions on {}: {}\n", console.bold(file), program.instrs.size(), backend, counts);
+    }
+    Json kinds = Json::object();
+    for (const program::Instr& instr : program.instrs) {
+      Json& count = kinds[std::string(program::kindName(instr.kind))];
+      count = count.is_null() ? 1 : count.get<int>() + 1;
+    }
+    report["partitions"].push_back({{"backend", backend}, {"instructions", program.instrs.size()}, {"counts", std::move(kinds)},
+                                    {"arena_bytes", parts[i].arenaBytes}, {"max_live_bytes", parts[i].maxLiveBytes}});
+  }
+  console.writeJson(report);
+}
+
+} // namespace
+
+void addLower(CLI::App& app, Console& console) {
+  auto* command = app.add_subcommand("lower", "Show what a model becomes: the Programs that a backend would run.");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->model.addTo(command);
+  command->add_option("--to", arguments->to, "primitives: only the 13 primitives")->type_name("LEVEL");
+  command->add_option("-o,--output", arguments->output, "write here, large constants beside it")->type_name("F.cdl");
+  command->add_flag("--graph", arguments->graph, "print the lowered graphs, not the Programs");
+  addJsonOption(command, console);
+  command->footer(kFooter);
+  command->callback([arguments, &console] { lower(*arguments, console); });
+}
+
+} // namespace candela::tool

@@ -1,0 +1,173 @@
+#include "tools/candela/model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "core/import/onnx_io/model.h"
+#include "core/support/file.h"
+
+namespace candela::tool {
+
+void ModelOptions::addTo(CLI::App* command) {
+  command->add_option("MODEL", path, "a model: .onnx or .cdl")->required()->type_name("FILE");
+  command->add_option("--backend", backends, "backends by name or path, the first one first (default soft)")->type_name("B[,B2...]");
+  addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
+  addRepeated(command, "--dim", dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
+  addRepeated(command, "--option", options, "an option of a backend: key=value or backend.key=value", "KEY=VALUE");
+  command->add_flag("--require-native", requireNative, "fail, with a list, when a node is emulated or on the host");
+  command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
+}
+
+sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
+  sdk::Options sdk;
+  sdk.backends = backends;
+  sdk.dims = dims;
+  sdk.shapes = shapes;
+  sdk.options = options;
+  sdk.requireNative = requireNative;
+  sdk.toPrimitives = toPrimitives;
+  sdk.keepValues = keepValues;
+  sdk.progress = &Progress::callback;
+  sdk.progressContext = &progress;
+  return sdk;
+}
+
+bool endsWith(const std::string& text, std::string_view suffix) { return std::string_view(text).ends_with(suffix); }
+
+std::string fileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+int exitCodeOf(candela_status_t status) {
+  switch (status) {
+  case CANDELA_INVALID_ARGUMENT:
+  case CANDELA_INCOMPATIBLE:
+  case CANDELA_UNSUPPORTED:
+  case CANDELA_NOT_FOUND:
+  case CANDELA_BAD_MODEL:
+  case CANDELA_IO:
+    return kBadInput;
+  default:
+    return kWorkFailed;
+  }
+}
+
+void failWith(const sdk::Error& error, const std::string& path) {
+  const std::string message = error.what();
+  // A message about a backend or a resource names that instead.
+  const bool named = message.find(fileName(path)) != std::string::npos;
+  throw Failure(exitCodeOf(error.status()), named ? message : path + ": " + message);
+}
+
+sdk::Model compileModel(const ModelOptions& options) {
+  Progress progress("compiling");
+  try {
+    return sdk::Model::compile(options.path, options.sdkOptions(progress));
+  } catch (const sdk::Error& error) {
+    failWith(error, options.path);
+  }
+}
+
+std::vector<std::string> splitList(const std::string& text) {
+  std::vector<std::string> list;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t comma = std::min(text.find(',', from), text.size());
+    list.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return list;
+}
+
+Binding parseBinding(const std::string& option, const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    fail(kBadInput, "{} {}: expected NAME=VALUE", option, text);
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Tensor readTensorFile(const std::string& path) {
+  return check(endsWith(path, ".pb") ? onnx_io::readTensor(path) : readNpy(path));
+}
+
+void makeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error || !std::filesystem::is_directory(path, error))
+    fail(kWorkFailed, "{}: cannot make this folder{}{}", path, error ? ": " : "", error ? error.message() : "");
+}
+
+TensorFolder::TensorFolder(std::string path) : path_(std::move(path)) { makeFolder(path_); }
+
+std::string TensorFolder::write(const std::string& name, const Tensor& tensor) {
+  std::string safe;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    safe += plain ? c : '_';
+  }
+  if (safe.empty() || safe.front() == '.') safe.insert(0, "_");
+  safe.resize(std::min<size_t>(safe.size(), 200)); // file systems end at 255 bytes
+  std::string unique = safe;
+  for (int n = 1; std::find(used_.begin(), used_.end(), unique) != used_.end(); ++n) unique = fmt::format("{}_{}", safe, n);
+  used_.push_back(unique);
+  const std::string path = (std::filesystem::path(path_) / (unique + ".npy")).string();
+  check(writeNpy(path, tensor), kWorkFailed);
+  return path;
+}
+
+std::string portType(const sdk::Port& port) { return typeText(elemName(elemOf(port)), port.dims); }
+
+candela_tensor_t view(const Tensor& tensor) {
+  candela_tensor_t out{};
+  out.elem = static_cast<candela_elem_t>(tensor.elem);
+  out.rank = static_cast<uint32_t>(tensor.dims.size());
+  std::copy(tensor.dims.begin(), tensor.dims.end(), out.dims);
+  out.data = const_cast<std::byte*>(tensor.bytes.data());
+  out.bytes = tensor.bytes.size();
+  return out;
+}
+
+Json placementReport(const sdk::Model& model) {
+  Json report = Json::parse(model.reportJson(), nullptr, false);
+  if (!report.is_object()) fail(kWorkFailed, "the model's placement report is not a JSON object");
+  return report;
+}
+
+namespace {
+
+std::string backendsText(const Json& report) {
+  std::string text;
+  for (const Json& backend : report.value("backends", Json::array())) {
+    const Json name = backend.is_object() ? backend.value("name", Json("")) : backend;
+    text += (text.empty() ? "" : ", ") + (name.is_string() ? name.get<std::string>() : name.dump());
+  }
+  return text;
+}
+
+std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0); }
+
+} // namespace
+
+std::string placementLine(const Json& report) {
+  const uint64_t parameters = report.value("parameters", uint64_t(0));
+  return fmt::format("{} nodes, {} parameters → {}", report.value("nodes", uint64_t(0)), countText(parameters), backendsText(report));
+}
+
+std::string explainText(const Json& report) {
+  Table table({"node", "op", "on", "class", "why"});
+  for (const Json& node : report.value("nodes_detail", Json::array()))
+    table.add({node.value("node", ""), node.value("op", ""), node.value("on", ""), node.value("class", ""), node.value("why", "")});
+  const Json nodes = report.value("placement", Json::object()), macs = report.value("macs", Json::object());
+  const auto count = [](const Json& of, const char* key) { return of.value(key, uint64_t(0)); };
+  const auto total = [&](const Json& of) { return double(count(of, "native") + count(of, "emulated") + count(of, "host")); };
+  return table.text() + fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host\n",
+                                    percent(double(count(nodes, "native")), total(nodes)),
+                                    percent(double(count(macs, "native")), total(macs)), count(nodes, "native"),
+                                    count(nodes, "emulated"), count(nodes, "host"));
+}
+
+void addPlacement(Json& to, const Json& report, bool withNodes) {
+  for (const char* key : {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement", "macs", "transfers", "steps"})
+    if (report.contains(key)) to[key] = report[key];
+  if (withNodes && report.contains("nodes_detail")) to["nodes_detail"] = report["nodes_detail"];
+}
+
+} // namespace candela::tool

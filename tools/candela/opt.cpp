@@ -1,0 +1,111 @@
+// candela opt: passes on the text of an IR.
+#include <algorithm>
+
+#include "core/passes/passes.h"
+#include "core/support/file.h"
+#include "tools/candela/command.h"
+#include "tools/candela/ir_file.h"
+#include "tools/candela/expect.h"
+#include "tools/candela/model.h"
+
+namespace candela::tool {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  candela opt conv.cdl --passes fold-batch-norm,dead-code
+  candela opt model.onnx --dim N=1 --passes optimize -o model.cdl
+  candela opt bad.cdl --verify-diagnostics
+
+Without --passes the file is parsed, verified and printed. `optimize` is the standard order, repeated until nothing
+changes. With --verify-diagnostics each error has to be announced in the file, and each announcement has to come true:
+  // expected-error {{text}}        in the same line; @+1, @-2: a line below, two lines above; @*: any line
+Lines of `// -----` cut such a file into parts that are read one by one.)";
+
+struct Arguments {
+  std::string path, output;
+  std::vector<std::string> passes;
+  ImportFlags import;
+  bool printAfterAll = false, verifyDiagnostics = false, list = false;
+};
+
+Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& console) {
+  const auto show = [&](std::string_view pass, const graph::Graph& after) {
+    if (arguments.printAfterAll) console.print("// after {}\n{}", pass, printGraph(after, ""));
+  };
+  for (const std::string& pass : arguments.passes) {
+    if (pass == "optimize") {
+      CDL_TRY(passes::optimize(graph, show));
+      continue;
+    }
+    CDL_TRY(passes::runPasses(graph, std::span(&pass, 1)));
+    show(pass, graph);
+  }
+  return Status::ok();
+}
+
+Status runPasses(Ir& ir, const Arguments& arguments, Console& console) {
+  if (arguments.passes.empty()) return Status::ok();
+  if (auto* graph = std::get_if<graph::Graph>(&ir)) return runPasses(*graph, arguments, console);
+  return badArgument("passes work on graphs; this file holds a program");
+}
+
+void verifyDiagnostics(const Arguments& arguments, Console& console) {
+  const std::string text = check(readText(arguments.path));
+  ExpectedErrors expected(text, arguments.path);
+  for (const std::string& part : splitParts(text)) {
+    Diagnostics diagnostics;
+    Result<Ir> ir = parseIr(part, arguments.path, diagnostics);
+    Status status = ir.status();
+    if (ir) status = runPasses(*ir, arguments, console);
+    for (const Diagnostic& diagnostic : diagnostics.list()) expected.match(diagnostic.location.line, diagnostic.message);
+    if (diagnostics.empty() && !status) expected.match(0, status.message());
+  }
+  check(expected.finish(), kWorkFailed);
+}
+
+void opt(const Arguments& arguments, Console& console) {
+  if (arguments.list) {
+    Table table({"pass", "does"});
+    for (const passes::PassInfo& pass : passes::allPasses()) table.add({std::string(pass.name), std::string(pass.summary)});
+    table.add({"optimize", "the standard order, repeated until nothing changes"});
+    console.print("{}", table.text(0));
+    return;
+  }
+  if (arguments.path.empty()) fail(kBadInput, "a file is needed");
+  if (arguments.verifyDiagnostics) return verifyDiagnostics(arguments, console);
+  Ir ir;
+  if (endsWith(arguments.path, ".onnx")) {
+    ir = readGraph(arguments.path, arguments.import);
+  } else {
+    Diagnostics diagnostics;
+    Result<Ir> parsed = parseIr(check(readText(arguments.path)), arguments.path, diagnostics);
+    check(diagnostics.status());
+    ir = check(std::move(parsed));
+  }
+  check(runPasses(ir, arguments, console).context(arguments.path));
+  if (arguments.output.empty()) {
+    console.print("{}", printIr(ir, ""));
+    return;
+  }
+  const std::string text = printIr(ir, resourceFolderOf(arguments.output));
+  check(writeFile(arguments.output, text.data(), text.size()), kWorkFailed);
+}
+
+} // namespace
+
+void addOpt(CLI::App& app, Console& console) {
+  auto* command = app.add_subcommand("opt", "Run passes on the textual form of a graph; parse, verify and print either IR.");
+  auto arguments = std::make_shared<Arguments>();
+  command->add_option("FILE", arguments->path, "a .cdl file (graph or program) or a .onnx model")->type_name("FILE");
+  command->add_option("--passes", arguments->passes, "passes in order, or optimize")->delimiter(',')->type_name("A,B...")->allow_extra_args(false);
+  command->add_flag("--list", arguments->list, "list the passes");
+  command->add_flag("--print-ir-after-all", arguments->printAfterAll, "print the graph after each pass that changed it");
+  command->add_flag("--verify-diagnostics", arguments->verifyDiagnostics, "check the errors that the file announces");
+  addRepeated(command, "--dim", arguments->import.dims, "of a .onnx model: the value of a symbolic dimension", "NAME=VALUE");
+  addRepeated(command, "--shape", arguments->import.shapes, "of a .onnx model: the shape of an input", "NAME=DIMS");
+  command->add_option("-o,--output", arguments->output, "write here instead of to stdout, large constants beside it")->type_name("FILE");
+  command->footer(kFooter);
+  command->callback([arguments, &console] { opt(*arguments, console); });
+}
+
+} // namespace candela::tool

@@ -1,0 +1,249 @@
+// candela run: compile and run a model, look at the answer, compare it.
+#include "tools/candela/run.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "core/support/file.h"
+
+namespace candela::tool {
+namespace {
+
+constexpr const char* kFooter = R"(Examples:
+  candela run digits.onnx --backend soft --input images=test_images.npy --labels test_labels.npy
+  candela run resnet50.onnx --backend ./libacme.so,soft --random 1 --dim N=1 --expect logits=logits.npy
+  candela run model.onnx --input x=x.npy --dump values --only Conv_12
+
+Symbolic dimensions take their values from the given tensors unless --dim or --shape says otherwise.
+--random fills what no --input gives; the definition is in tests/models/README.md.)";
+
+struct Arguments {
+  RunOptions run;
+  std::vector<std::string> inputs, expects;
+  std::optional<double> rtol, atol;
+  std::string outputFolder, only, labels, namesFile, trace, precision = "f32";
+  int top = 0, repeat = 1, threads = 0;
+  bool explain = false;
+};
+
+/// --threads goes to every backend that has such an option.
+void passThreads(Arguments& arguments, Console& console) {
+  const std::vector<std::string> wanted = splitList(arguments.run.model.backends);
+  std::vector<std::string> paths;
+  for (const std::string& name : wanted)
+    if (name.find('/') != std::string::npos || endsWith(name, ".so")) paths.push_back(name);
+  const Json known = Json::parse(sdk::Model::backendsJson(paths), nullptr, false);
+  bool passed = false;
+  for (const Json& backend : known.is_object() ? known.value("backends", Json::array()) : Json::array()) {
+    const std::string name = backend.value("name", ""), origin = backend.value("origin", "");
+    const bool used = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
+      return w == name || (w.find('.') != std::string::npos && fileName(w) == fileName(origin));
+    });
+    for (const Json& option : backend.value("options", Json::array()))
+      if (used && option.is_object() && option.value("name", "") == "threads") {
+        arguments.run.model.options.push_back(fmt::format("{}.threads={}", name, arguments.threads));
+        passed = true;
+      }
+  }
+  if (!passed) console.note("--threads {}: backend {} has no such option", arguments.threads, arguments.run.model.backends);
+}
+
+/// Names of classes, one a line.
+std::vector<std::string> readNames(const std::string& path) {
+  std::vector<std::string> names;
+  std::ifstream file(path);
+  if (!file) fail(kBadInput, "{}: cannot open", path);
+  for (std::string line; std::getline(file, line);) names.push_back(line);
+  return names;
+}
+
+void printTop(const Arguments& arguments, const Tensor& scores, Console& console, Json& report) {
+  const std::vector<std::string> names = arguments.namesFile.empty() ? std::vector<std::string>() : readNames(arguments.namesFile);
+  const auto rows = topOf(scores, arguments.top);
+  constexpr size_t kShown = 16;
+  Json all = Json::array();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    Json list = Json::array();
+    for (const auto& [index, score] : rows[row]) {
+      const std::string name = static_cast<size_t>(index) < names.size() ? names[static_cast<size_t>(index)] : "";
+      list.push_back({{"index", index}, {"score", score}});
+      if (!name.empty()) list.back()["name"] = name;
+      if (row < kShown) console.print("  {:>4}  {:>6}  {:<12.6g} {}\n", row, index, score, name);
+    }
+    all.push_back(std::move(list));
+  }
+  if (rows.size() > kShown) console.print("  and {} more rows\n", rows.size() - kShown);
+  report["top"] = std::move(all);
+}
+
+/// Writes every value that the model kept, or those of one node. `own`: the model's outputs.
+void dump(const Arguments& arguments, const Session& session, const std::vector<Tensor>& outputs, Console& console) {
+  TensorFolder folder(arguments.run.dumpFolder);
+  std::set<std::string> ofNode;
+  for (const Json& value : session.report.value("values", Json::array()))
+    if (value.value("node", "") == arguments.only) ofNode.insert(value.value("name", ""));
+  size_t written = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = session.outputPorts[i].name;
+    if (!arguments.only.empty() && !ofNode.count(name) && fnmatch(arguments.only.c_str(), name.c_str(), 0) != 0) continue;
+    folder.write(name, outputs[i]);
+    ++written;
+  }
+  if (written == 0) fail(kBadInput, "--only {}: no node or value has this name", arguments.only);
+  console.print("{} values in {}\n", written, arguments.run.dumpFolder);
+}
+
+/// Compares as --expect asks; returns whether all is within the bound.
+bool compare(const Arguments& arguments, const Session& session, const std::vector<Tensor>& outputs, Console& console, Json& report) {
+  CompareBound bound;
+  bound.relative = arguments.rtol.value_or(bound.relative);
+  bound.absolute = arguments.atol.value_or(bound.absolute);
+  bound.exactIntegers = !arguments.rtol && !arguments.atol;
+  Json compared = Json::array(), mismatches = Json::array();
+  for (const std::string& text : arguments.expects) {
+    const Binding expect = parseBinding("--expect", text);
+    const size_t index = session.outputIndex("--expect", expect.name);
+    const Tensor want = asStored(readTensorFile(expect.value), outputs[index].elem);
+    const Comparison result = compareTensors(outputs[index], want, bound);
+    Json entry = {{"name", expect.name}, {"file", expect.value}, {"count", result.count}, {"mismatches", result.mismatches},
+                  {"max_abs", result.maxAbs}, {"max_rel", result.maxRel}};
+    if (!result.typeProblem.empty()) entry["reason"] = result.typeProblem;
+    if (result.mismatches) entry.update({{"first", result.first}, {"got", result.firstGot}, {"want", result.firstWant}});
+    compared.push_back(entry);
+    if (result.passed()) {
+      console.print("{}  {}  {} values, largest difference {:.3g} (relative {:.3g})\n", console.green("equal"), expect.name,
+                    result.count, result.maxAbs, result.maxRel);
+    } else {
+      mismatches.push_back(entry);
+      console.print("{}  {}  {}\n", console.red("MISMATCH"), expect.name, result.text());
+    }
+  }
+  const bool passed = mismatches.empty();
+  report["rtol"] = bound.relative;
+  report["atol"] = bound.absolute;
+  report["mismatches"] = std::move(mismatches);
+  report["compared"] = std::move(compared);
+  return passed;
+}
+
+void run(Arguments& arguments, Console& console) {
+  for (const std::string& text : arguments.inputs) {
+    const Binding input = parseBinding("--input", text);
+    if (!arguments.run.inputFiles.emplace(input.name, input.value).second)
+      fail(kBadInput, "--input {}: given twice", input.name);
+  }
+  if (arguments.precision != "f32") fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
+  if (!arguments.only.empty() && arguments.run.dumpFolder.empty()) fail(kBadInput, "--only needs --dump");
+  if (!arguments.namesFile.empty() && arguments.top == 0) fail(kBadInput, "--names needs --top");
+  if (arguments.threads && arguments.run.keepsCompiled) arguments.run.keepsCompiled = false;
+  if (arguments.threads && !endsWith(arguments.run.model.path, ".cdb")) passThreads(arguments, console);
+
+  const Session session = openSession(arguments.run);
+  Json report = console.report("run");
+  std::vector<double> latencies;
+  std::vector<Tensor> outputs;
+  try {
+    Progress progress("running");
+    for (int i = 0; i < arguments.repeat; ++i) {
+      outputs = session.run(latencies);
+      progress.update(fmt::format("{} of {}", i + 1, arguments.repeat), double(i + 1) / arguments.repeat);
+    }
+  } catch (const sdk::Error& error) {
+    failWith(error, arguments.run.model.path);
+  }
+  std::vector<double> sorted = latencies;
+  std::sort(sorted.begin(), sorted.end());
+  const double min = sorted.front(), median = sorted[sorted.size() / 2];
+
+  report["model"] = arguments.run.model.path;
+  addPlacement(report, session.report, arguments.explain);
+  report["compile_ms"] = session.compileMs;
+  report["latency_ms"] = {{"min", min}, {"median", median}, {"runs", latencies.size()}};
+  std::set<std::string> kept; // by --dump, beside the model's own outputs
+  for (const Json& value : session.report.value("values", Json::array())) kept.insert(value.value("name", ""));
+  report["outputs"] = Json::array();
+  Table summary({"output", "type", "values"});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (kept.count(session.outputPorts[i].name)) continue;
+    report["outputs"].push_back(summaryJson(session.outputPorts[i], outputs[i]));
+    summary.add({session.outputPorts[i].name, outputs[i].typeText(), summaryText(outputs[i])});
+  }
+
+  console.print("{}  {}   {} in {}\n", console.bold(fileName(arguments.run.model.path)), placementLine(session.report),
+                endsWith(arguments.run.model.path, ".cdb") ? "loaded" : "compiled", timeText(session.compileMs));
+  std::string line = fmt::format("latency  {}", timeText(min));
+  if (arguments.repeat > 1) line += fmt::format(" (median {} of {})", timeText(median), arguments.repeat);
+  line += fmt::format("   arena {}", bytesText(session.report.value("arena_bytes", uint64_t(0))));
+  if (outputs.empty() && (!arguments.labels.empty() || arguments.top)) fail(kBadInput, "{}: the model has no output", arguments.run.model.path);
+  if (!arguments.labels.empty()) {
+    const Accuracy accuracy = measureAccuracy(session.outputPorts[0], outputs[0], arguments.labels);
+    report["accuracy"] = accuracy.fraction();
+    report["correct"] = accuracy.correct;
+    report["total"] = accuracy.total;
+    report["predictions_sha256"] = accuracy.predictionsSha256;
+    console.print("accuracy  {}  ({} of {})      {}\n", console.bold(fmt::format("{:.2f} %", 100 * accuracy.fraction())),
+                  accuracy.correct, accuracy.total, line);
+    console.print("predictions sha256  {}\n", accuracy.predictionsSha256);
+  } else {
+    console.print("{}\n", line);
+    if (arguments.top)
+      printTop(arguments, outputs[0], console, report);
+    else
+      console.print("{}", summary.text());
+  }
+  if (arguments.explain) console.print("{}", explainText(session.report));
+  if (!arguments.outputFolder.empty()) {
+    TensorFolder folder(arguments.outputFolder);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (!kept.count(session.outputPorts[i].name)) folder.write(session.outputPorts[i].name, outputs[i]);
+  }
+  if (!arguments.run.dumpFolder.empty()) dump(arguments, session, outputs, console);
+  if (!arguments.trace.empty()) {
+    const std::string trace = session.model.traceJson();
+    check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);
+  }
+  const bool equal = arguments.expects.empty() || compare(arguments, session, outputs, console, report);
+  console.writeJson(report);
+  if (!equal) {
+    console.finish();
+    fail(kWorkFailed, "{}: {} of {} expected outputs differ", arguments.run.model.path, report["mismatches"].size(),
+         arguments.expects.size());
+  }
+}
+
+} // namespace
+
+void addRun(CLI::App& app, Console& console) {
+  auto* command = app.add_subcommand("run", "Compile and run a model; print, compare or store what it answers.");
+  auto arguments = std::make_shared<Arguments>();
+  Arguments& a = *arguments;
+  a.run.model.addTo(command);
+  addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
+  command->add_option("--random", a.run.seed, "random data for the other inputs")->type_name("SEED");
+  command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")->type_name("DIR");
+  command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")->type_name("DIR");
+  command->add_option("--only", a.only, "with --dump: only this node, or values that match a glob")->type_name("NODE");
+  addRepeated(command, "--expect", a.expects, "compare an output with a tensor", "NAME=FILE");
+  command->add_option("--rtol", a.rtol, "relative part of the bound (1e-3; integers exact unless it is given)")->check(CLI::NonNegativeNumber);
+  command->add_option("--atol", a.atol, "absolute part of the bound (1e-7)")->check(CLI::NonNegativeNumber);
+  command->add_option("--top", a.top, "print the K largest values of each row of the first output")->type_name("K")->check(CLI::Range(1, 1000000));
+  command->add_option("--names", a.namesFile, "with --top: names of the classes, one a line")->type_name("FILE");
+  command->add_option("--labels", a.labels, "print the top-1 accuracy of the first output")->type_name("FILE");
+  command->add_option("--repeat", a.repeat, "run N times and report the shortest and the median time")->type_name("N")->check(CLI::Range(1, 1000000000));
+  command->add_option("--threads", a.threads, "threads for backends that have an option threads")->type_name("N")->check(CLI::Range(1, 4096));
+  command->add_option("--precision", a.precision, "arithmetic: f32")->type_name("P");
+  command->add_option("--trace", a.trace, "write a Chrome trace of the last run")->type_name("FILE");
+  command->add_flag("--explain", a.explain, "per node: native, emulated or host, and why");
+  addJsonOption(command, console);
+  command->footer(kFooter);
+  command->callback([arguments, command, &console] {
+    for (const char* name : {"--backend", "--shape", "--dim", "--option", "--require-native", "--to-primitives"})
+      if (command->count(name)) arguments->run.keepsCompiled = false;
+    run(*arguments, console);
+  });
+}
+
+} // namespace candela::tool

@@ -1,0 +1,61 @@
+#ifndef CANDELA_TOOLS_CANDELA_RUN_H
+#define CANDELA_TOOLS_CANDELA_RUN_H
+
+#include <map>
+#include <optional>
+
+#include "core/support/compare.h"
+#include "tools/candela/model.h"
+
+/// The parts of `candela run`.
+namespace candela::tool {
+
+struct RunOptions {
+  ModelOptions model;
+  std::map<std::string, std::string> inputFiles; ///< by input
+  std::optional<uint64_t> seed;
+  std::string dumpFolder;
+  bool keepsCompiled = true; ///< nothing was said about how to compile, so a bundle may be run
+};
+
+/// A compiled model and the data of one run.
+struct Session {
+  sdk::Model model;
+  Json report; ///< candela.placement/1
+  double compileMs = 0;
+  std::vector<sdk::Port> inputPorts, outputPorts;
+  std::vector<Tensor> inputs;
+
+  /// Runs once into fresh outputs; adds the time that it took.
+  std::vector<Tensor> run(std::vector<double>& latenciesMs) const;
+  /// Index of the output with this name; fails with the list of them.
+  size_t outputIndex(const std::string& option, const std::string& name) const;
+};
+
+/// bf16 and storage types stand in .npy files as the unsigned integers that hold them: such a tensor as `wanted`.
+Tensor asStored(Tensor tensor, Elem wanted);
+
+/// Compiles or loads and prepares the inputs: the given files, else random data by the definition of
+/// tests/models/README.md. Shapes of given tensors bind symbolic dims when neither --shape nor --dim was given.
+Session openSession(const RunOptions& options);
+
+/// Top-1 accuracy.
+struct Accuracy {
+  int64_t correct = 0, total = 0;
+  std::string predictionsSha256; ///< of the predictions as little-endian i64
+  double fraction() const { return total ? static_cast<double>(correct) / static_cast<double>(total) : 0; }
+};
+/// scores: one row of scores for each label. The first of equal scores wins; NaN never does.
+Accuracy measureAccuracy(const sdk::Port& port, const Tensor& scores, const std::string& labelsFile);
+
+/// The k largest of each row of scores, largest first: rows of (index, value).
+std::vector<std::vector<std::pair<int64_t, double>>> topOf(const Tensor& scores, int k);
+
+/// "min -1.2  max 3.4  mean 0.1", or the values when there are few.
+std::string summaryText(const Tensor& tensor);
+/// {name, dtype, shape, min, max, mean}
+Json summaryJson(const sdk::Port& port, const Tensor& tensor);
+
+} // namespace candela::tool
+
+#endif

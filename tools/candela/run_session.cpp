@@ -1,0 +1,130 @@
+// The model and the inputs of `candela run`.
+#include <algorithm>
+
+#include "core/support/file.h"
+#include "tools/candela/run.h"
+
+namespace candela::tool {
+namespace {
+
+using Given = std::map<std::string, Tensor>;
+
+sdk::Model loadBundle(const RunOptions& options) {
+  if (!options.keepsCompiled || !options.dumpFolder.empty())
+    fail(kBadInput, "{}: a bundle is compiled already: --backend, --shape, --dim, --option, --require-native, "
+         "--to-primitives, --threads and --dump need the model itself", options.model.path);
+  try {
+    return sdk::Model::load(options.model.path);
+  } catch (const sdk::Error& error) {
+    failWith(error, options.model.path);
+  }
+}
+
+sdk::Model openModel(const RunOptions& options, const Given& given) {
+  if (endsWith(options.model.path, ".cdb")) return loadBundle(options);
+  ModelOptions bound = options.model;
+  bound.keepValues = !options.dumpFolder.empty();
+  if (!endsWith(bound.path, ".onnx") || !bound.shapes.empty() || !bound.dims.empty()) return compileModel(bound);
+  for (const auto& [name, tensor] : given)
+    if (!tensor.dims.empty()) bound.shapes.push_back(fmt::format("{}={}", name, fmt::join(tensor.dims, "x")));
+  try {
+    return compileModel(bound);
+  } catch (const Failure& first) {
+    if (bound.shapes.empty()) throw;
+    // The given shapes may be what is wrong: against the model's own ones that is said input by input.
+    bound.shapes.clear();
+    try {
+      return compileModel(bound);
+    } catch (const Failure&) {
+    }
+    throw first;
+  }
+}
+
+std::string inputList(const std::vector<sdk::Port>& ports) {
+  std::string list;
+  for (const sdk::Port& port : ports) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", port.name, portType(port));
+  return list.empty() ? "none" : list;
+}
+
+std::vector<Tensor> makeInputs(const RunOptions& options, const std::vector<sdk::Port>& ports, const Given& given) {
+  const std::string& path = options.model.path;
+  for (const auto& [name, tensor] : given)
+    if (std::none_of(ports.begin(), ports.end(), [&](const sdk::Port& port) { return port.name == name; }))
+      fail(kBadInput, "{}: no input is named '{}'; inputs are {}", path, name, inputList(ports));
+  std::vector<Tensor> inputs;
+  std::string missing;
+  uint64_t elementsBefore = 0;
+  for (const sdk::Port& port : ports) {
+    const auto at = given.find(port.name);
+    if (at != given.end()) {
+      Tensor tensor = asStored(at->second, elemOf(port));
+      // The inputs of a program's text are buffers, whose size says no shape.
+      const bool sameShape = tensor.dims == port.dims || (endsWith(path, ".cdl") && tensor.count() == elementCount(port.dims));
+      if (tensor.elem != elemOf(port) || !sameShape)
+        fail(kBadInput, "{}: input '{}' is {} but {} holds {}", path, port.name, portType(port),
+             options.inputFiles.at(port.name), tensor.typeText());
+      inputs.push_back(std::move(tensor));
+    } else if (options.seed) {
+      Result<Tensor> tensor = randomTensor(elemOf(port), port.dims, *options.seed + elementsBefore);
+      check(tensor.status().context(fmt::format("input '{}'", port.name)));
+      inputs.push_back(*std::move(tensor));
+    } else {
+      missing += (missing.empty() ? "'" : ", '") + port.name + "'";
+    }
+    elementsBefore += static_cast<uint64_t>(elementCount(port.dims).value_or(0));
+  }
+  if (!missing.empty())
+    fail(kBadInput, "{}: no data for input {}: give --input NAME=FILE or --random SEED; inputs are {}", path, missing,
+         inputList(ports));
+  return inputs;
+}
+
+} // namespace
+
+Tensor asStored(Tensor tensor, Elem wanted) {
+  if (isUnsigned(tensor.elem) && (wanted == Elem::bf16_ || isStorageOnly(wanted)) && elemBits(tensor.elem) == elemBits(wanted))
+    tensor.elem = wanted;
+  return tensor;
+}
+
+Session openSession(const RunOptions& options) {
+  Given given;
+  for (const auto& [name, file] : options.inputFiles) given[name] = readTensorFile(file);
+  const auto start = std::chrono::steady_clock::now();
+  sdk::Model model = openModel(options, given);
+  const double compileMs = millisecondsSince(start);
+  Session session{std::move(model), {}, compileMs, {}, {}, {}};
+  session.report = placementReport(session.model);
+  session.inputPorts = session.model.inputs();
+  session.outputPorts = session.model.outputs();
+  session.inputs = makeInputs(options, session.inputPorts, given);
+  return session;
+}
+
+std::vector<Tensor> Session::run(std::vector<double>& latenciesMs) const {
+  std::vector<candela_tensor_t> in, out;
+  std::vector<Tensor> results;
+  for (const Tensor& tensor : inputs) in.push_back(view(tensor));
+  for (const sdk::Port& port : outputPorts) {
+    results.push_back(check(Tensor::zeros(elemOf(port), port.dims), kWorkFailed));
+    out.push_back(view(results.back()));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  model.run(in, out);
+  latenciesMs.push_back(millisecondsSince(start));
+  // A data-dependent dim comes out smaller than its bound.
+  for (size_t i = 0; i < out.size(); ++i) results[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
+  return results;
+}
+
+size_t Session::outputIndex(const std::string& option, const std::string& name) const {
+  std::string names;
+  for (size_t i = 0; i < outputPorts.size(); ++i) {
+    if (outputPorts[i].name == name) return i;
+    names += (names.empty() ? "" : ", ") + outputPorts[i].name;
+  }
+  fail(kBadInput, "{}: no output is named '{}'; outputs are {}", option, name, names);
+}
+
+} // namespace candela::tool
