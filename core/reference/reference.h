@@ -23,13 +23,19 @@ struct Array {
   int64_t count() const { return static_cast<int64_t>(isFloat(elem) ? real.size() : whole.size()); }
 };
 
+/// Failure: invalid_argument for an impossible tensor, out_of_memory for one of more than 2^30 elements.
 Result<Array> fromTensor(const Tensor& tensor);
 /// Rounds floats to nearest even; integers wrap.
 Result<Tensor> toTensor(const Array& array);
 
+/// Rounds every element to the array's element type; integers wrap.
+void roundToElem(Array& array);
+/// out_of_memory for shapes of more than 2^30 elements, which the oracle does not hold.
+Status checkSize(std::span<const int64_t> dims);
+
 /// One node on these operands (null: absent). Results have the types that inference gave.
 Result<std::vector<Array>> evaluate(const graph::Node& node, std::span<const Array* const> operands);
-/// The same on host tensors; what constant folding uses.
+/// The same on host tensors; what constant folding uses. An absent operand is a Tensor without a type.
 Result<std::vector<Tensor>> evaluate(const graph::Node& node, std::span<const Tensor> operands);
 
 /// A whole graph. `visit` sees every value as it is computed (for dumps and bisection); null is allowed.

@@ -44,6 +44,10 @@ constexpr uint64_t kDoubleExponent = uint64_t(0x7ff) << kDoubleMantissa;
 double toReal(Elem elem, uint64_t bits) {
   if (elem == Elem::f64_)
     return std::bit_cast<double>(bits);
+  // The machine widens f32 exactly; of a NaN it would change the payload.
+  if (const float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
+      elem == Elem::f32_ && value == value)
+    return value;
   const Format format = formatOf(elem);
   const uint64_t sign = bits >> (format.exponentBits + format.mantissaBits) & 1;
   const uint64_t exponent = bits >> format.mantissaBits & format.exponentMask();

@@ -31,7 +31,8 @@ struct TextFile {
 std::vector<TextFile> irFiles() {
   std::vector<TextFile> out;
   for (const auto& entry : fs::directory_iterator(CANDELA_SOURCE_DIR "/tests/ir/graph")) {
-    if (entry.path().extension() != ".cdl") continue;
+    if (entry.path().extension() != ".cdl")
+      continue;
     std::string text = readText(entry.path());
     const bool negative = text.find("RUN: not ") != std::string::npos;
     out.push_back({entry.path(), std::move(text), negative});
@@ -56,7 +57,8 @@ TEST(GraphText, EveryFileRoundTrips) {
   const TemporaryDirectory directory;
   int read = 0;
   for (const TextFile& file : irFiles()) {
-    if (file.negative) continue;
+    if (file.negative)
+      continue;
     ++read;
     Diagnostics diagnostics;
     const auto first = parse(file.text, file.path.string(), diagnostics);
@@ -71,14 +73,17 @@ TEST(GraphText, EveryFileRoundTrips) {
   EXPECT_GE(read, 3);
 }
 
-/// A CHECK line's literal parts stand in this order somewhere behind the last one; what {{}} and [[]] match is free.
+/// A CHECK line's literal parts stand in this order somewhere behind the last one; what {{}} and
+/// [[]] match is free.
 size_t findCheck(const std::string& output, size_t from, std::string check) {
   for (bool first = true; !check.empty(); first = false) {
     const size_t open = std::min({check.find("{{"), check.find("[["), check.size()});
     const size_t place = output.find(check.substr(0, open), from);
-    if (place == std::string::npos || (!first && place > output.find('\n', from))) return std::string::npos;
+    if (place == std::string::npos || (!first && place > output.find('\n', from)))
+      return std::string::npos;
     from = place + open;
-    const size_t close = std::min({check.find("}}", open), check.find("]]", open), check.size() - 2});
+    const size_t close =
+        std::min({check.find("}}", open), check.find("]]", open), check.size() - 2});
     check = check.substr(open == check.size() ? check.size() : close + 2);
   }
   return from;
@@ -87,7 +92,8 @@ size_t findCheck(const std::string& output, size_t from, std::string check) {
 TEST(GraphText, NegativeFilesSayWhatTheyExpect) {
   int read = 0;
   for (const TextFile& file : irFiles()) {
-    if (!file.negative) continue;
+    if (!file.negative)
+      continue;
     ++read;
     Diagnostics diagnostics;
     const auto graph = parse(file.text, file.path.string(), diagnostics);
@@ -97,10 +103,13 @@ TEST(GraphText, NegativeFilesSayWhatTheyExpect) {
     size_t place = 0, checks = 0;
     for (std::string line; std::getline(lines, line);) {
       const size_t check = line.find("// CHECK: ");
-      if (check == std::string::npos) continue;
+      if (check == std::string::npos)
+        continue;
       ++checks;
       const size_t found = findCheck(output, place, line.substr(check + 10));
-      ASSERT_NE(found, std::string::npos) << file.path << "\n" << line << "\n" << output.substr(place);
+      ASSERT_NE(found, std::string::npos) << file.path << "\n"
+                                          << line << "\n"
+                                          << output.substr(place);
       place = found;
     }
     EXPECT_EQ(checks, diagnostics.list().size()) << file.path << "\n" << output;
@@ -111,7 +120,8 @@ TEST(GraphText, NegativeFilesSayWhatTheyExpect) {
 TEST(GraphText, EveryConstraintHasANegativeTest) {
   std::string texts;
   for (const TextFile& file : irFiles())
-    if (file.negative) texts += file.text;
+    if (file.negative)
+      texts += file.text;
   std::set<std::string_view> used;
   for (const OpInfo& info : allOps())
     for (const ConstraintInfo& constraint : info.constraints)
@@ -120,7 +130,8 @@ TEST(GraphText, EveryConstraintHasANegativeTest) {
 
 TEST(GraphText, EveryOpStandsInTheRoundTrip) {
   const std::string text = readText(CANDELA_SOURCE_DIR "/tests/ir/graph/ops.cdl");
-  for (const OpInfo& info : allOps()) EXPECT_THAT(text, HasSubstr("= " + std::string(info.name) + " "));
+  for (const OpInfo& info : allOps())
+    EXPECT_THAT(text, HasSubstr("= " + std::string(info.name) + " "));
 }
 
 std::string firstError(const std::string& text) {
@@ -131,21 +142,28 @@ std::string firstError(const std::string& text) {
 
 TEST(GraphText, MalformedTextStopsAtItsPlace) {
   EXPECT_EQ(firstError(""), "a.cdl:1:1: error: expected 'graph' but found end of file");
-  EXPECT_EQ(firstError("graph main"), "a.cdl:1:7: error: expected the name of the graph but found 'main'");
+  EXPECT_EQ(firstError("graph main"),
+            "a.cdl:1:7: error: expected the name of the graph but found 'main'");
   EXPECT_EQ(firstError("graph @g("), "a.cdl:1:10: error: expected an input but found end of file");
-  EXPECT_EQ(firstError("graph @g() -> () {"), "a.cdl:1:19: error: expected a value or '}' but found end of file");
-  EXPECT_EQ(firstError("graph @g(%x: f33[1]) -> () {}"), "a.cdl:1:14: error: unknown element type 'f33'");
-  EXPECT_EQ(firstError("graph @g(%x: f32[-1]) -> () {}"), "a.cdl:1:14: error: 'f32[-1]': impossible shape -1");
+  EXPECT_EQ(firstError("graph @g() -> () {"),
+            "a.cdl:1:19: error: expected a value or '}' but found end of file");
+  EXPECT_EQ(firstError("graph @g(%x: f33[1]) -> () {}"),
+            "a.cdl:1:14: error: unknown element type 'f33'");
+  EXPECT_EQ(firstError("graph @g(%x: f32[-1]) -> () {}"),
+            "a.cdl:1:14: error: 'f32[-1]': impossible shape -1");
   EXPECT_EQ(firstError("graph @g(%x: f32[99999999999999999999]) -> () {}"),
             "a.cdl:1:18: error: a dimension '99999999999999999999' does not fit 64 bits");
-  EXPECT_EQ(firstError("graph @g(%x: f32[4294967296,4294967296]) -> () {}"),
-            "a.cdl:1:14: error: 'f32[4294967296,4294967296]': impossible shape 4294967296x4294967296");
-  EXPECT_EQ(firstError("graph @g() -> () {} graph"), "a.cdl:1:21: error: expected one graph but found 'graph' behind it");
+  EXPECT_EQ(
+      firstError("graph @g(%x: f32[4294967296,4294967296]) -> () {}"),
+      "a.cdl:1:14: error: 'f32[4294967296,4294967296]': impossible shape 4294967296x4294967296");
+  EXPECT_EQ(firstError("graph @g() -> () {} graph"),
+            "a.cdl:1:21: error: expected one graph but found 'graph' behind it");
   EXPECT_EQ(firstError("graph @g(%\"x\n"), "a.cdl:1:11: error: string has no closing quote");
   EXPECT_EQ(firstError("graph @\"\\q\""), "a.cdl:1:8: error: unknown escape in string");
   EXPECT_EQ(firstError("graph \x01"), "a.cdl:1:7: error: unexpected character 0x01");
   EXPECT_EQ(firstError("graph @g(%x: i8[2]{scale [0.5, 1.0], zero [0, 0]}) -> () {}"),
-            "a.cdl:1:14: error: 'i8[2]{scale [0.5, 1.0], zero [0, 0]}': 2 scales and 2 zero points, expected 1");
+            "a.cdl:1:14: error: 'i8[2]{scale [0.5, 1.0], zero [0, 0]}': 2 scales and 2 zero "
+            "points, expected 1");
   EXPECT_EQ(firstError("graph @g(%x: f32[2]{layout [d1]}) -> () {}"),
             "a.cdl:1:14: error: 'f32[2]{layout [d1]}': layout names d1 of rank 1");
   EXPECT_EQ(firstError("graph @g(%x: f32[2]{sparse}) -> () {}"),
@@ -181,12 +199,14 @@ TEST(GraphText, DamagedResourceIsNamed) {
   bytes[17] ^= 1;
   ASSERT_TRUE(writeFile(file, bytes.data(), bytes.size()));
   EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(),
-              testing::AllOf(HasSubstr("value 'layer/weight:0': " + file + " has sha256 "), HasSubstr(", expected ")));
+              testing::AllOf(HasSubstr("value 'layer/weight:0': " + file + " has sha256 "),
+                             HasSubstr(", expected ")));
   ASSERT_TRUE(writeFile(file, bytes.data(), 12));
   EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(),
               HasSubstr(file + " holds 12 bytes, expected 400"));
   fs::remove(file);
-  EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(), HasSubstr(file + ": cannot open"));
+  EXPECT_THAT(parse(text, directory / "g.cdl", diagnostics).status().message(),
+              HasSubstr(file + ": cannot open"));
 }
 
 TEST(GraphText, EqualNamesWithOtherBytesGetTheirOwnFile) {

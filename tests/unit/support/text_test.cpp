@@ -26,15 +26,15 @@ TEST(FloatBits, KnowsEveryFormat) {
 }
 
 TEST(FloatBits, RoundsToNearestEven) {
-  EXPECT_EQ(fromReal(Elem::f16_, 1 + 0x1p-11), 0x3c00u);             // a tie goes to the even neighbour
+  EXPECT_EQ(fromReal(Elem::f16_, 1 + 0x1p-11), 0x3c00u); // a tie goes to the even neighbour
   EXPECT_EQ(fromReal(Elem::f16_, 1 + 3 * 0x1p-11), 0x3c02u);
-  EXPECT_EQ(fromReal(Elem::f16_, 1 + 0x1p-11 + 0x1p-40), 0x3c01u);   // above the tie
+  EXPECT_EQ(fromReal(Elem::f16_, 1 + 0x1p-11 + 0x1p-40), 0x3c01u); // above the tie
   EXPECT_EQ(fromReal(Elem::f16_, 65519.99), 0x7bffu);
   EXPECT_EQ(fromReal(Elem::f16_, 65520.0), 0x7c00u);
   EXPECT_EQ(fromReal(Elem::f16_, 0x1p-25), 0x0000u);
   EXPECT_EQ(fromReal(Elem::f16_, 0x1.8p-24), 0x0002u);
   EXPECT_EQ(fromReal(Elem::f16_, -0.0), 0x8000u);
-  EXPECT_EQ(fromReal(Elem::f16_, 0x1.ffep-15), 0x0400u);             // the largest subnormal's upper tie
+  EXPECT_EQ(fromReal(Elem::f16_, 0x1.ffep-15), 0x0400u); // the largest subnormal's upper tie
   EXPECT_EQ(fromReal(Elem::f16_, 1e-300), 0u);
   EXPECT_EQ(fromReal(Elem::f16_, 1e300), 0x7c00u);
   EXPECT_EQ(fromReal(Elem::bf16_, 3.4e38), 0x7f80u);
@@ -54,8 +54,8 @@ TEST(FloatBits, EverySmallPatternComesBack) {
 }
 
 TEST(Literal, EverySmallPatternReadsBack) {
-  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_, Elem::u8_, Elem::i4_, Elem::u4_,
-                          Elem::bool_, Elem::i16_, Elem::u16_})
+  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_,
+                          Elem::u8_, Elem::i4_, Elem::u4_, Elem::bool_, Elem::i16_, Elem::u16_})
     for (uint64_t bits = 0; bits < uint64_t(1) << elemBits(elem); ++bits) {
       const std::string text = elementText(elem, bits);
       const auto read = parseElement(elem, text);
@@ -86,7 +86,8 @@ TEST(Literal, IsShort) {
 TEST(Literal, RefusesWhatDoesNotFit) {
   EXPECT_EQ(parseElement(Elem::i8_, "128").status().message(), "128 does not fit i8");
   EXPECT_EQ(parseElement(Elem::i8_, "0x100").status().message(), "0x100 does not fit i8");
-  EXPECT_EQ(parseElement(Elem::u64_, "18446744073709551616").status().message(), "18446744073709551616 does not fit u64");
+  EXPECT_EQ(parseElement(Elem::u64_, "18446744073709551616").status().message(),
+            "18446744073709551616 does not fit u64");
   EXPECT_EQ(parseElement(Elem::f16_, "65520.0").status().message(), "65520.0 does not fit f16");
   EXPECT_EQ(parseElement(Elem::bool_, "2").status().message(), "2 does not fit bool");
   EXPECT_EQ(parseElement(Elem::f32_, "one").status().message(), "'one' is no number");
@@ -94,10 +95,13 @@ TEST(Literal, RefusesWhatDoesNotFit) {
 
 TEST(Lexer, CutsTokens) {
   Diagnostics diagnostics;
-  TokenStream in("a.b %x %\"a b\" @f -> <=5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f", diagnostics);
+  TokenStream in("a.b %x %\"a b\" @f -> <=5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f",
+                 diagnostics);
   std::vector<std::string> tokens;
-  while (!in.at(TokenKind::end)) tokens.push_back(in.take().text);
-  EXPECT_THAT(tokens, ElementsAre("a.b", "x", "a b", "f", "->", "<=", "5", "-3", "-1.5e-3", "0x1F", "c", "%", "16", "qA\n"));
+  while (!in.at(TokenKind::end))
+    tokens.push_back(in.take().text);
+  EXPECT_THAT(tokens, ElementsAre("a.b", "x", "a b", "f", "->", "<=", "5", "-3", "-1.5e-3", "0x1F",
+                                  "c", "%", "16", "qA\n"));
   EXPECT_TRUE(diagnostics.empty());
 }
 
@@ -114,7 +118,8 @@ TEST(Lexer, FailureEndsTheStream) {
 
 TEST(Lexer, QuotingReadsBack) {
   std::string all;
-  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  for (int c = 0; c < 256; ++c)
+    all += static_cast<char>(c);
   const std::string text = quoteText(all);
   Diagnostics diagnostics;
   TokenStream in(text, "f", diagnostics);
@@ -123,7 +128,8 @@ TEST(Lexer, QuotingReadsBack) {
 
 std::string roundTrip(const std::string& text) {
   const auto steps = parseExpr(text);
-  if (!steps) return steps.status().message();
+  if (!steps)
+    return steps.status().message();
   const std::string printed = exprText(*steps);
   EXPECT_EQ(parseExpr(printed).value(), *steps);
   return printed;
@@ -141,10 +147,14 @@ TEST(Expr, FlattensInOrderOfComputation) {
 
 TEST(Expr, PrintsTreesNestedAndSharedStepsNamed) {
   EXPECT_EQ(roundTrip("max( add(v0,v1) , 0.0 )"), "max(add(v0, v1), 0.0)");
-  EXPECT_EQ(roundTrip("select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))"), "select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))");
-  EXPECT_EQ(roundTrip("e = exp(v0); div(e, add(e, 1.0))"), "t0 = exp(v0); t1 = add(t0, 1.0); div(t0, t1)");
-  EXPECT_EQ(roundTrip("convert_i8_rne_saturate(convert_f32(v0))"), "convert_i8_rne_saturate(convert_f32(v0))");
-  EXPECT_EQ(roundTrip("a = exp(v0); b = log(v1); sub(b, a)"), "t0 = exp(v0); t1 = log(v1); sub(t1, t0)");
+  EXPECT_EQ(roundTrip("select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))"),
+            "select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))");
+  EXPECT_EQ(roundTrip("e = exp(v0); div(e, add(e, 1.0))"),
+            "t0 = exp(v0); t1 = add(t0, 1.0); div(t0, t1)");
+  EXPECT_EQ(roundTrip("convert_i8_rne_saturate(convert_f32(v0))"),
+            "convert_i8_rne_saturate(convert_f32(v0))");
+  EXPECT_EQ(roundTrip("a = exp(v0); b = log(v1); sub(b, a)"),
+            "t0 = exp(v0); t1 = log(v1); sub(t1, t0)");
 }
 
 TEST(Expr, RefusesMalformedText) {
@@ -156,17 +166,21 @@ TEST(Expr, RefusesMalformedText) {
   EXPECT_EQ(roundTrip("acc = exp(v0); exp(acc)"), "'acc' is already something else at character 1");
   EXPECT_EQ(roundTrip("convert_f33(v0)"), "unknown function 'convert_f33' at character 1");
   std::string deep, wide = "v0";
-  for (int i = 0; i < 100000; ++i) deep += "exp(";
+  for (int i = 0; i < 100000; ++i)
+    deep += "exp(";
   EXPECT_THAT(roundTrip(deep), HasSubstr("more than 32 steps"));
-  for (int i = 0; i < 33; ++i) wide = "add(" + wide + ", v0)";
+  for (int i = 0; i < 33; ++i)
+    wide = "add(" + wide + ", v0)";
   EXPECT_THAT(roundTrip(wide), HasSubstr("more than 32 steps"));
 }
 
 std::string typesOf(const std::string& text, std::vector<Elem> views, Elem acc = Elem::none) {
   const auto types = typeExpr(parseExpr(text).value(), views, acc);
-  if (!types) return types.status().message();
+  if (!types)
+    return types.status().message();
   std::string out;
-  for (const Elem elem : types->steps) out += (out.empty() ? "" : " ") + std::string(elemName(elem));
+  for (const Elem elem : types->steps)
+    out += (out.empty() ? "" : " ") + std::string(elemName(elem));
   return out;
 }
 
