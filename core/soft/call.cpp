@@ -19,8 +19,6 @@ const char* kindName(uint16_t kind) {
 
 Operand Call::resolve(const cdl_view_t& view) const {
   Operand operand;
-  if (view.buffer == 0)
-    return operand;
   operand.elem = view.elem;
   operand.rank = view.rank;
   operand.start = view.offset;
@@ -36,7 +34,7 @@ Operand Call::resolve(const cdl_view_t& view) const {
   return operand;
 }
 
-Operand Call::input(uint32_t i) const {
+Operand Call::view(uint32_t i) const {
   return i < instr->inputs ? resolve(*cdl_get_input(image, instr, i)) : Operand{};
 }
 
@@ -77,7 +75,7 @@ cdl_code_t Call::fail(cdl_code_t code, const char* format, ...) const {
 cdl_code_t Call::failElems() const {
   char text[160] = "";
   size_t size = 0;
-  for (uint32_t i = 0; i < instr->inputs && size < sizeof text - 16; ++i)
+  for (uint32_t i = 0; i < operands() && size < sizeof text - 16; ++i)
     size += static_cast<size_t>(
         std::snprintf(text + size, sizeof text - size, "%s, ", elemName(input(i).elem)));
   std::snprintf(text + size, sizeof text - size, "result %s", elemName(output().elem));

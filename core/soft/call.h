@@ -15,9 +15,12 @@ struct Call {
   cdl_error_t* error;
 
   bool checkOnly() const { return buffers == nullptr; }
-  uint8_t inputs() const { return instr->inputs; }
-  /// Operand i, or an absent one when the instruction has fewer or its view is the null record.
-  Operand input(uint32_t i) const;
+  /// Inputs that are operands of the kind; those after them are read by the epilogue alone.
+  uint32_t operands() const { return cdl_operand_count(image, instr); }
+  /// Operand i of the kind, or an absent one when the instruction has fewer.
+  Operand input(uint32_t i) const { return i < operands() ? view(i) : Operand{}; }
+  /// Input i, an operand or one of the epilogue's views; absent when there is none.
+  Operand view(uint32_t i) const;
   Operand output() const;
   int64_t attr(uint16_t id, int64_t otherwise) const;
   double floatAttr(uint16_t id, double otherwise) const;

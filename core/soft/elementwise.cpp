@@ -7,7 +7,7 @@ cdl_code_t runBlockOp(const Call& call) {
   const Operand y = call.output();
   std::vector<Operand> in;
   uint8_t elems[3] = {};
-  const int inputs = call.inputs();
+  const int inputs = static_cast<int>(call.operands());
   if (inputs > 3)
     return call.fail(CDL_BAD_MODEL, "has %d inputs, at most 3", inputs);
   for (int i = 0; i < inputs; ++i) {

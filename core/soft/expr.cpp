@@ -36,7 +36,7 @@ cdl_code_t Expr::bindOperand(const Call& call, const cdl_step_t& step, const cdl
   case CDL_FROM_VIEW: {
     const auto known = std::find(viewInputs_.begin(), viewInputs_.end(), operand.index);
     source.index = static_cast<uint32_t>(known - viewInputs_.begin());
-    Operand view = call.input(operand.index);
+    Operand view = call.view(operand.index);
     if (!view.present() || view.elem != operand.elem)
       return call.fail(CDL_BAD_MODEL, "step %u reads input %u as %s, but it is %s", stepIndex,
                        operand.index, elemName(operand.elem), elemName(view.elem));

@@ -1,6 +1,7 @@
 #include "core/plan/schedule/lifetimes.h"
 
 #include <algorithm>
+#include <span>
 
 namespace candela::plan {
 
@@ -73,15 +74,16 @@ uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, ui
   const Buffer& result = program.buffers[out.buffer];
   if (result.role != Role::temp || result.halo || lives[out.buffer].first != i)
     return kNone;
-  for (const View& in : instr.inputs) {
+  // Of TABLE's operands only the first is read element by element.
+  const size_t elementwise = instr.kind == CDL_KIND_TABLE ? 1 : instr.inputs.size();
+  for (const View& in : std::span(instr.inputs).first(elementwise)) {
     const Buffer& operand = program.buffers[in.buffer];
-    const bool fits = operand.role == Role::temp && !operand.halo &&
-                      operand.space == result.space && operand.bytes == result.bytes &&
-                      lives[in.buffer].last == i;
-    const auto alike = [&](const View& view) {
-      return view.buffer != in.buffer || walksAlike(view, out);
-    };
-    if (fits && std::ranges::all_of(instr.inputs, alike))
+    bool fits = operand.role == Role::temp && !operand.halo && operand.space == result.space &&
+                operand.bytes == result.bytes && lives[in.buffer].last == i;
+    for (size_t v = 0; fits && v < instr.inputs.size(); ++v)
+      fits = instr.inputs[v].buffer != in.buffer ||
+             (v < elementwise && walksAlike(instr.inputs[v], out));
+    if (fits)
       return in.buffer;
   }
   return kNone;

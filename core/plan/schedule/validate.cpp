@@ -162,14 +162,16 @@ private:
       const Range range = rangeOf(instr, view);
       return range.begin < written.end && written.begin < range.end;
     };
-    for (const View& in : instr.inputs) {
+    for (size_t i = 0; i < instr.inputs.size(); ++i) {
+      const View& in = instr.inputs[i];
       if (!meets(in))
         continue;
       const Range range = rangeOf(instr, in);
       const bool same = range.begin == written.begin && range.end == written.end &&
                         in.dims == out.dims && in.strides == out.strides &&
                         in.layout == out.layout && instr.loop == kNone;
-      if (!same || !isElementwise(instr.kind))
+      const bool lookedUp = instr.kind == CDL_KIND_TABLE && i == 1; // anywhere, in any order
+      if (!same || lookedUp || !isElementwise(instr.kind))
         return badModel(
             "buffers '{}' and '{}' overlap: instruction {} reads one while it writes the other",
             program_.buffers[in.buffer].name, result.name, index + 1);

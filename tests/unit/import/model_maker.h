@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/import/import.h"
@@ -99,8 +98,14 @@ inline TensorProto tensorProto(const std::string& name, std::vector<int64_t> dim
   return proto;
 }
 
-/// A dim as the model declares it; "" is neither a value nor a name.
-using DimSpec = std::variant<int, std::string>;
+/// A dim as the model declares it: a value, a name, or neither ("").
+struct DimSpec {
+  DimSpec(int64_t value) : value(value) {}
+  DimSpec(int value) : value(value) {}
+  DimSpec(const char* name) : name(name) {}
+  int64_t value = -1;
+  std::string name;
+};
 
 inline void fillValueInfo(onnx::ValueInfoProto& info, const std::string& name,
                           const std::vector<DimSpec>& dims, int type) {
@@ -110,10 +115,10 @@ inline void fillValueInfo(onnx::ValueInfoProto& info, const std::string& name,
   tensor->mutable_shape();
   for (const DimSpec& dim : dims) {
     auto* target = tensor->mutable_shape()->add_dim();
-    if (const int* value = std::get_if<int>(&dim))
-      target->set_dim_value(*value);
-    else if (!std::get<std::string>(dim).empty())
-      target->set_dim_param(std::get<std::string>(dim));
+    if (dim.value >= 0)
+      target->set_dim_value(dim.value);
+    else if (!dim.name.empty())
+      target->set_dim_param(dim.name);
   }
 }
 

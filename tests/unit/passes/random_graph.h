@@ -29,8 +29,10 @@ public:
       pool_.push_back(mixedStep());
     return finish();
   }
-  /// Only what is one instruction of a target: chains that can be fused.
+  /// Only what is one instruction of a target: chains that can be fused. Every value is a small
+  /// integer, so that it does not matter where an expression rounds.
   RandomGraph makeElementwise(int steps) {
+    integers_ = true;
     addInputs();
     for (int i = 0; i < steps; ++i)
       pool_.push_back(elementwiseStep());
@@ -57,14 +59,20 @@ private:
     return constant(
         Tensor::of<float>(Elem::f32_, dims, std::vector<float>(*elementCount(dims), value)));
   }
-  Value* randomConstant(const Shape& dims) {
-    return constant(*randomTensor(Elem::f32_, dims, rng_()));
+  Tensor numbers(const Shape& dims) {
+    if (!integers_)
+      return *randomTensor(Elem::f32_, dims, rng_());
+    std::vector<float> values(*elementCount(dims));
+    for (float& value : values)
+      value = static_cast<float>(pick(17) - 8);
+    return Tensor::of<float>(Elem::f32_, dims, values);
   }
+  Value* randomConstant(const Shape& dims) { return constant(numbers(dims)); }
 
   void addInputs() {
     for (const Shape& dims : {Shape{2, 3, 4}, Shape{4}, Shape{1, 2, 4, 3}}) {
       pool_.push_back(out_.graph.addInput(fmt::format("x{}", pool_.size()), {Elem::f32_, dims}));
-      out_.inputs.push_back(*randomTensor(Elem::f32_, dims, rng_()));
+      out_.inputs.push_back(numbers(dims));
     }
   }
 
@@ -83,12 +91,12 @@ private:
 
   /// A constant that broadcasts to the shape: neutral elements more often than not.
   Value* partner(const Shape& dims) {
-    static constexpr float kValues[] = {0.0f, -0.0f, 1.0f, 0.5f};
+    const float values[] = {0.0f, -0.0f, 1.0f, integers_ ? 2.0f : 0.5f};
     switch (pick(4)) {
     case 0:
-      return splat({}, kValues[pick(4)]);
+      return splat({}, values[pick(4)]);
     case 1:
-      return splat(dims, kValues[pick(4)]);
+      return splat(dims, values[pick(4)]);
     case 2:
       return randomConstant(dims);
     default:
@@ -100,7 +108,7 @@ private:
     static constexpr Kind kKinds[] = {Kind::Add, Kind::Sub, Kind::Mul, Kind::Min, Kind::Max};
     const Kind kind = kKinds[pick(5)];
     Value* y = any();
-    if (!(y->type == x->type))
+    if (!(y->type == x->type) || (integers_ && kind == Kind::Mul))
       y = partner(x->type.shape());
     return pick(2) ? op(kind, {x, y}) : op(kind, {y, x});
   }
@@ -233,6 +241,7 @@ private:
   RandomGraph out_;
   std::vector<Value*> pool_;
   int names_ = 0;
+  bool integers_ = false;
 };
 
 /// Equal numbers, NaN like NaN; with a tolerance relative to the larger magnitude, at least 1.

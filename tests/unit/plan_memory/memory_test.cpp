@@ -144,7 +144,7 @@ TEST(PlanMemory, TenThousandBuffersTakeSeconds) {
     const MemoryPlan plan = planned(problem);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     EXPECT_EQ(validate(problem, plan), std::nullopt);
-    EXPECT_LT(took.count(), 20.0); // about one; a cubic planner would take hours
+    EXPECT_LT(took.count(), 60.0); // about one; a cubic planner would take hours
   }
 }
 

@@ -109,6 +109,41 @@ TEST(Place, LetsAnElementwiseResultTakeItsOperandsPlace) {
   EXPECT_EQ(program.buffers[1].offset, program.buffers[2].offset);
 }
 
+TEST(Place, KeepsALookedUpTableApart) {
+  // Of 256 bytes through 256 entries: both could die here, but entries are read in any order.
+  Program program;
+  for (const char* name : {"x", "a", "table", "y", "out"}) {
+    program::Buffer buffer;
+    buffer.name = name;
+    buffer.bytes = 256;
+    buffer.role = *name == 'x' ? Role::input : *name == 'o' ? Role::output : Role::temp;
+    if (buffer.role != Role::temp)
+      buffer.offset = 0;
+    program.addBuffer(buffer);
+  }
+  const auto add = [&](uint16_t kind, std::vector<uint32_t> from, uint32_t to) {
+    Instr instr;
+    instr.kind = kind;
+    for (const uint32_t buffer : from)
+      instr.inputs.push_back(denseView(buffer, Elem::i8_, {256}));
+    instr.outputs = {denseView(to, Elem::i8_, {256})};
+    program.instrs.push_back(instr);
+  };
+  add(CDL_KIND_COPY, {0}, 1);
+  add(CDL_KIND_COPY, {0}, 2);
+  add(CDL_KIND_TABLE, {1, 2}, 3);
+  add(CDL_KIND_COPY, {3}, 4);
+  const auto report = plan::place(program);
+  ASSERT_TRUE(report.isOk()) << report.status().message();
+  EXPECT_EQ(program.buffers[3].offset, program.buffers[1].offset);
+  EXPECT_NE(program.buffers[3].offset, program.buffers[2].offset);
+  EXPECT_EQ(report->arenaBytes, 512u);
+  program.buffers[1].offset = 256;
+  program.buffers[2].offset = 0;
+  program.buffers[3].offset = 0;
+  EXPECT_THAT(plan::validatePlacement(program).message(), HasSubstr("buffers 'table' and 'y'"));
+}
+
 TEST(Place, KeepsSourceAndTargetOfOtherKindsApart) {
   Program program = chain(CDL_KIND_COPY, 0);
   const auto report = plan::place(program);

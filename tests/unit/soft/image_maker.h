@@ -25,7 +25,7 @@ public:
 
   uint32_t string(const std::string& text) {
     const uint32_t at = static_cast<uint32_t>(strings_.size());
-    strings_.insert(strings_.end(), text.c_str(), text.c_str() + text.size() + 1);
+    strings_.append(text.c_str(), text.size() + 1);
     return at;
   }
   /// A buffer that is bound, read and written.
@@ -129,7 +129,7 @@ public:
     image.minor = CDL_IMAGE_MINOR;
     image.engines = 1;
     image.name = string("test");
-    image.strings = append(strings_);
+    image.strings = append(std::vector<char>(strings_.begin(), strings_.end()));
     image.spaces = append(spaces_);
     image.buffers = append(buffers_);
     image.halos = append(halos_);
@@ -163,7 +163,7 @@ private:
     return {at * 8, sizeof(T), static_cast<uint32_t>(records.size())};
   }
 
-  std::vector<char> strings_{1, 0};
+  std::string strings_ = std::string(1, '\0');
   std::vector<cdl_space_t> spaces_{1};
   std::vector<cdl_buffer_t> buffers_{1};
   std::vector<cdl_halo_t> halos_{1};

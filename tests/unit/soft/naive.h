@@ -67,6 +67,11 @@ inline Int highest(int elem) {
   const ElemInfo e = info(elem);
   return e.kind == 3 ? 1 : (Int{1} << (e.bits - (e.kind == 1))) - 1;
 }
+/// The product modulo 2^128, of which the low bits are what types keep.
+inline Int times(Int a, Int b) {
+  using Unsigned = unsigned __int128;
+  return static_cast<Int>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
+}
 /// Modulo 2^bits into the type; bool: not 0.
 inline Int wrap(int elem, Int value) {
   const ElemInfo e = info(elem);
@@ -85,16 +90,18 @@ inline Real maxFinite(int elem) {
     return 448;
   return std::ldexp(Real{2} - std::ldexp(Real{1}, -e.manBits), bias);
 }
-/// The unit in the last place of the type at x.
+/// The unit in the last place of the type at x; of integers, 1.
 inline Real ulpAt(int elem, Real x) {
   const ElemInfo e = info(elem);
+  if (e.kind != 0)
+    return 1;
   const int minExponent = 2 - (1 << (e.expBits - 1));
   const int exponent = x == 0 || std::isinf(x) ? minExponent : std::max(minExponent, std::ilogb(x));
   return std::ldexp(Real{1}, exponent - e.manBits);
 }
 /// To nearest, ties to even, by scaling instead of by bits.
 inline Real roundTo(int elem, Real x, bool saturate = false) {
-  if (std::isnan(x) || x == 0)
+  if (std::isnan(x) || x == 0 || !isFloat(elem))
     return x;
   const Real overflow = saturate                ? maxFinite(elem)
                         : info(elem).finiteOnly ? std::numeric_limits<Real>::quiet_NaN()

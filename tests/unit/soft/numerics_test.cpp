@@ -162,10 +162,10 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
   const Int power = far ? 0 : Int{1} << static_cast<int>(y);
   const Int want[] = {wrap(elem, x + y),
                       wrap(elem, x - y),
-                      wrap(elem, x * y),
+                      wrap(elem, times(x, y)),
                       y == 0 ? 0 : wrap(elem, x / y),
                       y == 0 ? x : x % y,
-                      far ? 0 : wrap(elem, x * power),
+                      far ? 0 : wrap(elem, times(x, power)),
                       far ? (x < 0 ? -1 : 0) : (x - (x % power + power) % power) / power,
                       x < y ? x : y,
                       x < y ? y : x};

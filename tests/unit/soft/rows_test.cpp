@@ -86,9 +86,9 @@ Int power(int elem, Int a, Int b) {
   // Even bases vanish modulo 2^64 after 64 factors; odd ones repeat after 2^62.
   if (a % 2 == 0 && b > 64)
     return 0;
-  for (; b > 0; b /= 2, a = wrap(CDL_U64, a) * wrap(CDL_U64, a) & Int{UINT64_MAX})
+  for (; b > 0; b /= 2, a = wrap(CDL_U64, times(a, a)))
     if (b % 2)
-      result = (wrap(CDL_U64, result) * wrap(CDL_U64, a)) & Int{UINT64_MAX};
+      result = wrap(CDL_U64, times(result, a));
   return wrap(elem, result);
 }
 
@@ -125,7 +125,7 @@ Want binary(const Array& a, const Array& b, int64_t i, int fn) {
   case CDL_BINARY_SUB:
     return exactly(wrap(elem, x - y));
   case CDL_BINARY_MUL:
-    return exactly(wrap(elem, x * y));
+    return exactly(wrap(elem, times(x, y)));
   case CDL_BINARY_DIV:
     return exactly(y == 0 ? 0 : wrap(elem, x / y));
   case CDL_BINARY_MIN:
@@ -139,7 +139,7 @@ Want binary(const Array& a, const Array& b, int64_t i, int fn) {
   case CDL_BINARY_XOR:
     return exactly(x ^ y);
   case CDL_BINARY_SHL:
-    return exactly(far ? 0 : wrap(elem, x * unit));
+    return exactly(far ? 0 : wrap(elem, times(x, unit)));
   case CDL_BINARY_SHR:
     return exactly(far ? -(x < 0) : (x - ((x % unit) + unit) % unit) / unit);
   case CDL_BINARY_POW:
@@ -306,7 +306,7 @@ protected:
     return exactly(what == 0   ? wrap(elem, a.whole + whole)
                    : what == 1 ? std::min(a.whole, whole)
                    : what == 2 ? std::max(a.whole, whole)
-                   : what == 3 ? wrap(elem, a.whole * whole)
+                   : what == 3 ? wrap(elem, times(a.whole, whole))
                                : whole);
   }
   void scatter(const cdl_row_t& row) {
