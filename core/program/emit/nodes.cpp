@@ -62,22 +62,11 @@ Status Emitter::emitExpression(const Node& node) {
       if (arg.source == text::ExprArg::Source::acc) return badModel("expr '{}': no accumulator", node.userName());
       if (arg.source == text::ExprArg::Source::step) operand.source = Operand::Source::step;
       if (arg.source == text::ExprArg::Source::literal) {
-        CDL_ASSIGN(const uint64_t bits, text::parseElement(operand.elem, arg.literal));
+        if (hasConstant) return badModel("expr '{}': two constants in one step", node.userName());
+        CDL_ASSIGN(step.imm, text::parseElement(operand.elem, arg.literal));
+        operand.source = Operand::Source::constant;
         operand.index = 0;
-        if (!hasConstant) {
-          operand.source = Operand::Source::constant;
-          step.imm = bits;
-          hasConstant = true;
-        } else {
-          // A step holds one constant; the others are views of one repeated element.
-          View view;
-          view.buffer = program_.addConstant(node.result()->name + "_literal", Payload::splat(operand.elem, 1, bits));
-          view.elem = operand.elem;
-          view.dims = instr.outputs[0].dims;
-          view.strides.assign(view.dims.size(), 0);
-          operand.index = static_cast<uint16_t>(instr.inputs.size());
-          instr.inputs.push_back(std::move(view));
-        }
+        hasConstant = true;
       }
       step.in.push_back(operand);
     }

@@ -25,8 +25,8 @@ Graph alone(const Node& node) {
   std::vector<graph::TensorType> types;
   for (const Value* result : node.results()) types.push_back(result->type);
   Node* copy = graph.addNodeUnchecked(node.kind, operands, node.attrs, node.provenance, types);
-  for (size_t i = 0; i < node.results().size(); ++i)
-    if (i == 0 || !node.result(i)->users().empty()) graph.addOutput(copy->result(i), node.result(i)->name);
+  // A node does not know whether a result without users is an output of its graph: all count as used.
+  for (size_t i = 0; i < node.results().size(); ++i) graph.addOutput(copy->result(i), node.result(i)->name);
   return graph;
 }
 
@@ -57,12 +57,25 @@ Assessment assess(const Node& node, const Target& target, const PartitionOptions
     result.detail = status.message();
     return result;
   }
-  result.verdict = target.isHost() ? Verdict::lowersEmulated : Verdict::lowersNative;
+  Verdict verdict = target.isHost() ? Verdict::lowersEmulated : Verdict::lowersNative;
+  bool moves = false;
   for (const auto& part : graph.nodes()) {
     if (isAlias(*part)) continue;
-    if (ask(*part, target, lowerOptions).support != Support::native) result.verdict = Verdict::lowersEmulated;
+    moves = true;
+    if (ask(*part, target, lowerOptions).support != Support::native) verdict = Verdict::lowersEmulated;
     result.cost += costOf(*part);
   }
+  // What lowers to nothing may still have to be copied out, in a type that the target must know then.
+  if (!moves) {
+    InstrDesc copy;
+    copy.kind = CDL_KIND_COPY;
+    const Elem elem = node.result()->type.elem;
+    copy.operands = {{elem, {node.result()->type.count()}}, {elem, {node.result()->type.count()}}};
+    const Answer copied = target.query(copy);
+    if (copied.support == Support::none) return {Verdict::no, 0, copied.reason, copied.detail};
+    if (copied.support == Support::emulated) verdict = Verdict::lowersEmulated;
+  }
+  result.verdict = verdict;
   return result;
 }
 

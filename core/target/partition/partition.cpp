@@ -31,7 +31,7 @@ std::string signatureOf(const Node& node) {
   std::string text(graph::opName(node.kind));
   for (const auto& [name, attr] : node.attrs) text += ";" + name + "=" + attrText(attr);
   for (const Value* operand : node.operands()) text += operand ? fmt::format("|{}{}", operand->isConstant() ? "const " : "", operand->type.text()) : "|_";
-  for (const Value* result : node.results()) text += fmt::format(">{}{}", result->users().empty() ? "unused " : "", result->type.text());
+  for (const Value* result : node.results()) text += ">" + result->type.text();
   return text;
 }
 

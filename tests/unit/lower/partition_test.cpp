@@ -77,6 +77,14 @@ TEST(Assess, Verdicts) {
   EXPECT_THAT(none.detail, HasSubstr("f64 is outside every claimed profile"));
 }
 
+TEST(Assess, WhatLowersToNothingStillHasAType) {
+  Graph graph;
+  Value* x = graph.addInput("x", TensorType(Elem::i64_, {2, 8}));
+  Value* same = add(graph, OpKind::Transpose, {x}, {{"perm", std::vector<int64_t>{0, 1}}});
+  EXPECT_EQ(assess(*same->producer, accelerator()).verdict, Verdict::no);
+  EXPECT_EQ(assess(*same->producer, host()).verdict, Verdict::lowersEmulated);
+}
+
 TEST(Partition, ForeignTypesGoToTheHostAndNeighboursMerge) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
@@ -36,16 +38,25 @@ Result<Values> lowerMatmul(Lowering& l, const Node& node) {
   return Values{l.reshape(matmulAnyRank(l, a, b), node.result()->type.shape())};
 }
 
+namespace {
+
+// The factors of gemm are reals: an integer takes them in f64 and goes back toward zero.
+Value scaled(Lowering& l, Value x, double factor) {
+  const Elem elem = x->type.elem;
+  if (factor == 1) return x;
+  if (isFloat(elem) || factor == std::trunc(factor)) return l.mul(x, l.scalar(elem, factor));
+  return l.cast(l.mul(l.cast(x, Elem::f64_), l.scalar(Elem::f64_, factor)), elem);
+}
+
+} // namespace
+
 Result<Values> lowerGemm(Lowering& l, const Node& node) {
   Value a = node.operand(0), b = node.operand(1), c = node.operand(2);
   if (node.intAttr("transA")) a = l.transpose(a, {1, 0});
   if (node.intAttr("transB")) b = l.transpose(b, {1, 0});
-  Value y = matmulAnyRank(l, a, b);
-  const double alpha = node.floatAttr("alpha"), beta = node.floatAttr("beta");
-  const Elem elem = y->type.elem;
-  if (alpha != 1) y = l.mul(y, l.scalar(elem, alpha));
-  if (!c || beta == 0) return Values{y};
-  return Values{l.add(y, beta == 1 ? c : l.mul(c, l.scalar(elem, beta)))};
+  Value y = scaled(l, matmulAnyRank(l, a, b), node.floatAttr("alpha"));
+  const double beta = node.floatAttr("beta");
+  return Values{!c || beta == 0 ? y : l.add(y, scaled(l, c, beta))};
 }
 
 namespace {
