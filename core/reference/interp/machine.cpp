@@ -206,8 +206,10 @@ Values Call::epilogue(const Values& values) {
 }
 
 bool Call::sameElements(const View& a, const View& b) const {
-  if (a.buffer != b.buffer || elemBits(a.elem) != elemBits(b.elem) || a.offset != b.offset ||
-      a.dims != b.dims || !std::equal(std::begin(a.ivStrides), std::end(a.ivStrides), b.ivStrides))
+  // Two buffers may lie at one place: that is what in-place sharing is.
+  if (memory_.place(a.buffer, a.elem, 0) != memory_.place(b.buffer, b.elem, 0) ||
+      elemBits(a.elem) != elemBits(b.elem) || a.offset != b.offset || a.dims != b.dims ||
+      !std::equal(std::begin(a.ivStrides), std::end(a.ivStrides), b.ivStrides))
     return false;
   for (size_t d = 0; d < a.dims.size(); ++d)
     if (a.dims[d] > 1 && a.strides[d] != b.strides[d])
