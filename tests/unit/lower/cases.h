@@ -7,7 +7,8 @@
 #include "core/graph/graph.h"
 #include "core/target/target.h"
 
-/// Every op of the Graph in several shapes and types: what lowering and emitting must keep the meaning of.
+/// Every op of the Graph in several shapes and types: what lowering and emitting must keep the
+/// meaning of.
 namespace candela::cases {
 
 /// One operand: a graph input with these elements, or a constant.
