@@ -28,6 +28,24 @@ struct Material {
   bool transforms = false; ///< DFT, STFT: rounding errors are of the size of the largest output
 };
 
+/// Cases whose own data is wrong (ONNX 1.12). An unexpected pass fails, so that the list cannot grow stale.
+const std::map<std::string, std::string_view> kKnownDefects = {
+    {"test_cast_FLOAT_to_BFLOAT16", "the expected bfloat16 values are truncated, not rounded to nearest even"},
+    {"test_castlike_BFLOAT16_to_FLOAT", "'like' has 1 element in the data and 3x4 in the model"},
+    {"test_castlike_BFLOAT16_to_FLOAT_expanded", "'like' has 1 element in the data and 3x4 in the model"},
+    {"test_castlike_FLOAT_to_BFLOAT16", "'like' has 1 element in the data and 3x4 in the model"},
+    {"test_castlike_FLOAT_to_BFLOAT16_expanded", "'like' has 1 element in the data and 3x4 in the model"},
+};
+
+/// The file as the tensor that the model says it is. Files of sequences and optionals hold other messages, which would
+/// read as nonsense; bfloat16 data is stored as the uint16 that holds its bits.
+Result<Tensor> readAs(const fs::path& file, const onnx_io::ValueInfo& info) {
+  if (info.elem == Elem::none) return failure(Code::unsupported, "'{}' is {}", info.name, info.what);
+  CDL_ASSIGN(Tensor tensor, onnx_io::readTensor(file.string()));
+  if (info.elem == Elem::bf16_ && tensor.elem == Elem::u16_) tensor.elem = Elem::bf16_;
+  return tensor;
+}
+
 Result<DataSet> readDataSet(const fs::path& folder, const onnx_io::Model& model) {
   DataSet set;
   std::set<std::string> initialised;
@@ -38,11 +56,11 @@ Result<DataSet> readDataSet(const fs::path& folder, const onnx_io::Model& model)
     const fs::path file = folder / fmt::format("input_{}.pb", index++);
     std::error_code ignored;
     if (!fs::exists(file, ignored)) return failure(Code::not_found, "{}: is missing", file.string());
-    CDL_ASSIGN(Tensor tensor, onnx_io::readTensor(file.string()));
+    CDL_ASSIGN(Tensor tensor, readAs(file, input));
     set.inputs.emplace(input.name, std::move(tensor));
   }
   for (size_t i = 0; i < model.graph.outputs.size(); ++i) {
-    CDL_ASSIGN(Tensor tensor, onnx_io::readTensor((folder / fmt::format("output_{}.pb", i)).string()));
+    CDL_ASSIGN(Tensor tensor, readAs(folder / fmt::format("output_{}.pb", i), model.graph.outputs[i]));
     set.outputs.push_back(std::move(tensor));
   }
   return set;
@@ -157,6 +175,11 @@ CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run) {
                                                         : Outcome::failed;
   result.rawPassed = status && !frozen;
   result.reason = status.message();
+  if (const auto known = kKnownDefects.find(fs::path(onnxCase.folder).filename().string()); known != kKnownDefects.end()) {
+    result.reason = status ? fmt::format("passed, but is expected to fail: {}", known->second)
+                           : fmt::format("{} ({})", known->second, status.message());
+    result.outcome = status ? CaseResult::Outcome::failed : CaseResult::Outcome::xfail;
+  }
   result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

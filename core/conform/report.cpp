@@ -41,6 +41,7 @@ Summary summarise(const std::vector<CaseResult>& results) {
     summary.passed += result.outcome == Outcome::passed;
     summary.failed += result.outcome == Outcome::failed;
     summary.unsupported += result.outcome == Outcome::unsupported;
+    summary.xfail += result.outcome == Outcome::xfail;
     summary.rawPassed += result.rawPassed;
     summary.work += result.work;
     summary.milliseconds += result.milliseconds;
@@ -50,14 +51,15 @@ Summary summarise(const std::vector<CaseResult>& results) {
 
 nlohmann::ordered_json resultsJson(const std::vector<CaseResult>& results) {
   const Summary summary = summarise(results);
-  Json failed = Json::array(), unsupported = Json::array();
+  Json failed = Json::array(), unsupported = Json::array(), xfail = Json::array();
   for (const CaseResult& result : results) {
     if (result.outcome == Outcome::failed) failed.push_back({{"case", result.name}, {"reason", result.reason}});
+    if (result.outcome == Outcome::xfail) xfail.push_back({{"case", result.name}, {"reason", result.reason}});
     if (result.outcome == Outcome::unsupported) unsupported.push_back({{"case", result.name}, {"reason", result.reason}});
   }
   const Work& work = summary.work;
   return {{"total", summary.total}, {"passed", summary.passed}, {"raw_passed", summary.rawPassed},
-          {"failed", std::move(failed)}, {"unsupported", std::move(unsupported)}, {"xfail", Json::array()},
+          {"failed", std::move(failed)}, {"unsupported", std::move(unsupported)}, {"xfail", std::move(xfail)},
           {"native", {{"nodes", ratio(work.nativeNodes, work.nodes)}, {"macs", ratio(work.nativeMacs, work.macs)}}},
           {"nodes", {{"native", work.nativeNodes}, {"total", work.nodes}}},
           {"macs", {{"native", work.nativeMacs}, {"total", work.macs}}}};
@@ -70,7 +72,7 @@ std::string junitXml(const std::vector<CaseResult>& results, const std::string& 
   for (const auto& [tier, cases] : tiers) {
     const Summary summary = summarise(cases);
     out += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3f}\">\n",
-                       xmlEscaped(backend + ":" + tier), summary.total, summary.failed, summary.unsupported, summary.milliseconds / 1000);
+                       xmlEscaped(backend + ":" + tier), summary.total, summary.failed, summary.unsupported + summary.xfail, summary.milliseconds / 1000);
     for (const CaseResult& result : cases) {
       out += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"", xmlEscaped(tier), xmlEscaped(result.name),
                          result.milliseconds / 1000);

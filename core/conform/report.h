@@ -8,7 +8,7 @@
 namespace candela::conform {
 
 struct Summary {
-  uint64_t total = 0, passed = 0, rawPassed = 0, failed = 0, unsupported = 0;
+  uint64_t total = 0, passed = 0, rawPassed = 0, failed = 0, unsupported = 0, xfail = 0;
   Work work;
   double milliseconds = 0; ///< summed over the cases
 };

@@ -191,6 +191,10 @@ private:
         return false;
       }
     } while (in_.accept(","));
+    if (!quantized && (quant.axis >= 0 || !quant.zeros.empty())) {
+      in_.fail(in_.peek(), "axis and zero need a scale");
+      return false;
+    }
     if (quantized)
       type.quant = std::make_shared<const Quant>(std::move(quant));
     return true;

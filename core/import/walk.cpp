@@ -139,11 +139,15 @@ void Walk::addInputs() {
   }
 }
 
+/// What means in opset 1 what it means now.
+const std::set<std::string> kUnchangedSinceOpset1 = {"GlobalAveragePool", "GlobalMaxPool", "Transpose"};
+
 bool Walk::checkOpset(const Opsets& opsets, const std::string& who) {
   const auto opset = opsets.find("");
   if (opset == opsets.end())
     return true; // complained about where it is needed
-  if (opset->second >= kOldestOpset && opset->second <= kNewestOpset)
+  // Older opsets are judged operator by operator.
+  if (opset->second >= 1 && opset->second <= kNewestOpset)
     return true;
   complaints_.add(failure(Code::unsupported, "{}opset {} is outside {} to {}", who, opset->second,
                           kOldestOpset, kNewestOpset));
@@ -161,6 +165,8 @@ Status Walk::addOperator(const onnx_io::Node& node, const std::string& name, con
   if (!importer)
     return failure(Code::unsupported, "operator {}{}{} of opset {} is not supported", node.domain,
                    node.domain.empty() ? "" : ".", node.opType, opset->second);
+  if (opset->second < kOldestOpset && !kUnchangedSinceOpset1.count(node.opType))
+    return failure(Code::unsupported, "opset {} is outside {} to {}", opset->second, kOldestOpset, kNewestOpset);
   CDL_TRY(importer.checkArity(node));
   std::vector<Value*> values;
   for (const Slot& input : inputs) {

@@ -69,9 +69,23 @@ public:
     return at->second;
   }
 
+  /// Where a step writes it. A value that is there before any step, an input, is copied to a new one.
+  uint32_t written(const graph::Value& value) {
+    const uint32_t index = of(value);
+    if (value.producer) {
+      computed_.insert(index);
+      return index;
+    }
+    const auto copy = static_cast<uint32_t>(bundle_.values.size());
+    bundle_.values.push_back({value.name, value.type.elem, value.type.shape()});
+    return copy;
+  }
+  bool isComputed(uint32_t index) const { return computed_.count(index) != 0; }
+
 private:
   Bundle& bundle_;
   std::map<std::string, uint32_t> indices_;
+  std::set<uint32_t> computed_;
 };
 
 /// Outputs under the model's own names; those that are inputs, constants or named twice are copies.
@@ -80,7 +94,7 @@ Status bindOutputs(Bundle& bundle, ValueTable& table, const graph::Graph& graph)
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const graph::Value& value = *graph.outputs()[i];
     const uint32_t index = table.of(value);
-    if (value.isConstant()) {
+    if (value.isConstant() && !table.isComputed(index)) {
       CDL_ASSIGN(const Tensor tensor, value.payload().materialize(value.type.shape()));
       bundle.values[index].constant = bundle.addConstant(sha256(tensor.bytes.data(), tensor.sizeBytes()), tensor.bytes);
       taken.insert(index);
@@ -187,7 +201,12 @@ private:
       runtime::BundlePartition& made = bundle.partitions.back();
       runtime::BundleStep step{onHost ? runtime::StepKind::soft : runtime::StepKind::run, static_cast<uint32_t>(p), {}, {}};
       for (const graph::Value* value : part.graph.inputs()) step.inputs.push_back(table.of(*value));
-      for (const graph::Value* value : part.graph.outputs()) step.outputs.push_back(table.of(*value));
+      // By name: lowering may have put another value in the place of an output.
+      for (const std::string& output : part.graph.outputNames()) {
+        const graph::Value* value = graph_.find(output);
+        CDL_CHECK(value, "part {} computes {}, which the graph does not have", p, output);
+        step.outputs.push_back(table.written(*value));
+      }
       bundle.steps.push_back(std::move(step));
       bundle.arenaBytes = std::max(bundle.arenaBytes, part.arenaBytes);
       bundle.maxLiveBytes = std::max(bundle.maxLiveBytes, part.maxLiveBytes);

@@ -235,6 +235,12 @@ Answer Target::query(const InstrDesc& desc) const {
   return best;
 }
 
+Target Target::nativeOnly() const {
+  Target target = *this;
+  std::erase_if(target.rows_, [](const Row& row) { return row.row.support != CDL_SUPPORT_NATIVE; });
+  return target;
+}
+
 bool Target::hasKind(uint16_t kind, uint16_t fn) const {
   return std::any_of(rows_.begin(), rows_.end(), [&](const Row& entry) {
     return entry.row.kind == kind && (fn == 0xffff || entry.row.fn == fn) &&

@@ -7,10 +7,15 @@
 
 #include "core/support/tensor.h"
 
-/// What a backend declares, as data, and the evaluator that answers "supported?" from it. No vendor code runs here.
+/// What a backend declares, as data, and the evaluator that answers "supported?" from it. No vendor
+/// code runs here.
 namespace candela::target {
 
-enum class Support : uint8_t { none = CDL_SUPPORT_NONE, emulated = CDL_SUPPORT_EMULATED, native = CDL_SUPPORT_NATIVE };
+enum class Support : uint8_t {
+  none = CDL_SUPPORT_NONE,
+  emulated = CDL_SUPPORT_EMULATED,
+  native = CDL_SUPPORT_NATIVE
+};
 enum class OperandClass : uint8_t { dense = 1, broadcast = 2, rowStrided = 3, affine = 4 };
 
 /// The class of a view: dims and strides in elements.
@@ -25,8 +30,9 @@ struct OperandDesc {
   uint16_t layout = 0;
 };
 
-/// "Can you do this instruction?" Operands first, then results. attrs: (CDL_ATTR_*, values); defaults are filled in by the
-/// evaluator from spec/primitives.toml where the question leaves them out.
+/// "Can you do this instruction?" Operands first, then results. attrs: (CDL_ATTR_*, values);
+/// defaults are filled in by the evaluator from spec/primitives.toml where the question leaves them
+/// out.
 struct InstrDesc {
   uint16_t kind = 0, fn = 0;
   std::vector<OperandDesc> operands;
@@ -44,9 +50,10 @@ struct Answer {
 /// A capability table, copied out of a plugin (or soft's own). Immutable, shared by threads.
 class Target {
 public:
-  /// Checks the table: ids, counts, atoms, profiles (BASE and one more), required rows of claimed profiles present.
-  /// `isHost`: the built-in soft executor, whose every row counts as host work.
-  static Result<Target> fromCapabilities(std::string name, const cdl_capabilities_t& capabilities, bool isHost);
+  /// Checks the table: ids, counts, atoms, profiles (BASE and one more), required rows of claimed
+  /// profiles present. `isHost`: the built-in soft executor, whose every row counts as host work.
+  static Result<Target> fromCapabilities(std::string name, const cdl_capabilities_t& capabilities,
+                                         bool isHost);
 
   const std::string& name() const { return name_; }
   bool isHost() const { return isHost_; }
@@ -58,8 +65,8 @@ public:
 
   /// The best row's answer: native before emulated before none.
   Answer query(const InstrDesc& desc) const;
-  /// Without the emulated rows: what a backend that compiles whole programs (door 2) is asked for, since the host cannot
-  /// step in between.
+  /// Without the emulated rows: what a backend that compiles whole programs (door 2) is asked for,
+  /// since the host cannot step in between.
   Target nativeOnly() const;
   /// True when some row has this kind (and fn, when not 0xffff), whatever the types.
   bool hasKind(uint16_t kind, uint16_t fn = 0xffff) const;
@@ -83,7 +90,8 @@ private:
   std::vector<SpaceInfo> spaces_;
 };
 
-/// A rough price of an instruction, for ranking only: bytes moved plus arithmetic, in nanoseconds of a nominal device.
+/// A rough price of an instruction, for ranking only: bytes moved plus arithmetic, in nanoseconds
+/// of a nominal device.
 double rooflineCost(const InstrDesc& desc);
 
 } // namespace candela::target

@@ -29,12 +29,14 @@ inline cdl_host_t currentHost() {
 /// The bytes of some numbers.
 template <class T> std::vector<uint8_t> bytesOf(const std::vector<T>& values) {
   std::vector<uint8_t> bytes(values.size() * sizeof(T));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
+  if (!bytes.empty())
+    std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
 }
 template <class T> std::vector<T> valuesOf(const std::vector<uint8_t>& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty())
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return values;
 }
 

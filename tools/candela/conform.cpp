@@ -52,8 +52,8 @@ std::string rerunCommand(const Arguments& arguments, const std::string& name) {
 
 void printResults(const Arguments& arguments, const std::vector<CaseResult>& results, double milliseconds, Console& console) {
   const conform::Summary summary = conform::summarise(results);
-  console.print("onnx  {}/{} passed ({} raw), {} unsupported, {}      {}   {}\n", summary.passed, summary.total, summary.rawPassed,
-                summary.unsupported, summary.failed ? console.red(fmt::format("{} failed", summary.failed)) : "0 failed",
+  console.print("onnx  {}/{} passed ({} raw), {} unsupported, {} expected to fail, {}      {}   {}\n", summary.passed, summary.total, summary.rawPassed,
+                summary.unsupported, summary.xfail, summary.failed ? console.red(fmt::format("{} failed", summary.failed)) : "0 failed",
                 console.bold(arguments.backend), timeText(milliseconds));
   const auto percent = [](uint64_t part, uint64_t whole) { return whole ? 100.0 * double(part) / double(whole) : 0.0; };
   console.print("native  {:.1f} % of nodes, {:.1f} % of MACs\n", percent(summary.work.nativeNodes, summary.work.nodes),

@@ -7,10 +7,11 @@
 
 namespace candela::program {
 
-/// Graph -> Program for one target. Every node must be one that emits: a lowered form (affine, place, take, ...), an
-/// elementwise op with an instruction, an alias (reshape), or a composite whose instruction the target claims.
-/// Quantization leaves the types here. Buffers are unplaced; inputs and outputs keep the graph's order and names.
-/// Aliases share their operand's buffer; broadcasts become stride 0 where the row's operand class allows, else copies.
+/// Graph -> Program for one target. Every node must be one that emits: a lowered form (affine,
+/// place, take, ...), an elementwise op with an instruction, an alias (reshape), or a composite
+/// whose instruction the target claims. Quantization leaves the types here. Buffers are unplaced;
+/// inputs and outputs keep the graph's order and names. Aliases share their operand's buffer;
+/// broadcasts become stride 0 where the row's operand class allows, else copies.
 Result<Program> emit(const graph::Graph& graph, const target::Target& target);
 
 } // namespace candela::program

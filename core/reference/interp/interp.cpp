@@ -119,24 +119,38 @@ bool isResult(Role role) {
   return role == Role::output || role == Role::inout || role == Role::state;
 }
 
-/// The type that the Program itself gives a buffer: of the first view that covers all of it,
-/// results before operands; bytes when there is none.
+/// The type that the Program itself gives a buffer, by its views, results before operands: of one
+/// that covers all of it, else a row of the first one's elements, else bytes.
 Tensor typed(const Program& program, uint32_t buffer, Bytes bytes) {
-  const View* found = nullptr;
-  const auto look = [&](const std::vector<View>& views) {
-    for (const View& view : views)
-      if (!found && view.buffer == buffer && view.isDense() && view.offset == 0 &&
-          elemBytes(view.elem, static_cast<uint64_t>(view.count())) == bytes.size())
-        found = &view;
+  const auto size = static_cast<int64_t>(bytes.size());
+  Tensor tensor{Elem::u8_, {size}, std::move(bytes)};
+  bool known = false;
+  const auto look = [&](const std::vector<View>& views) { // true: found one that covers it
+    for (const View& view : views) {
+      if (view.buffer != buffer || view.layout.opaque)
+        continue;
+      const auto viewBytes =
+          static_cast<int64_t>(elemBytes(view.elem, static_cast<uint64_t>(view.count())));
+      if (view.isDense() && view.offset == 0 && viewBytes == size) {
+        tensor.elem = view.elem;
+        tensor.dims = view.dims;
+        return true;
+      }
+      if (!known && size * 8 % elemBits(view.elem) == 0) {
+        tensor.elem = view.elem;
+        tensor.dims = {size * 8 / elemBits(view.elem)};
+        known = true;
+      }
+    }
+    return false;
   };
   for (const Instr& instr : program.instrs)
-    look(instr.outputs);
+    if (look(instr.outputs))
+      return tensor;
   for (const Instr& instr : program.instrs)
-    look(instr.inputs);
-  if (found)
-    return {found->elem, found->dims, std::move(bytes)};
-  const auto size = static_cast<int64_t>(bytes.size());
-  return {Elem::u8_, {size}, std::move(bytes)};
+    if (look(instr.inputs))
+      return tensor;
+  return tensor;
 }
 
 } // namespace

@@ -19,6 +19,23 @@ namespace {
 constexpr uint8_t kPoison = 0xa5;
 constexpr uint64_t kMostBytes = uint64_t(1) << 33;
 
+/// Each element alone, in any order: in place is fine.
+bool isElementwise(uint16_t kind) {
+  switch (kind) {
+  case CDL_KIND_CONVERT:
+  case CDL_KIND_BINARY:
+  case CDL_KIND_COMPARE:
+  case CDL_KIND_SELECT:
+  case CDL_KIND_UNARY:
+  case CDL_KIND_RESCALE:
+  case CDL_KIND_TABLE:
+  case CDL_KIND_ELEMENTWISE:
+    return true;
+  default:
+    return false;
+  }
+}
+
 } // namespace
 
 Values::Values(Elem elem, std::vector<int64_t> dims) : elem(elem), dims(std::move(dims)) {
@@ -202,11 +219,7 @@ bool Call::sameElements(const View& a, const View& b) const {
 
 void Call::checkOverlaps() {
   const program::KindInfo& info = *program::kindInfo(instr.kind);
-  // Each element alone, in any order: in place is fine.
-  const bool elementwise = instr.kind == CDL_KIND_CONVERT || instr.kind == CDL_KIND_BINARY ||
-                           instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||
-                           instr.kind == CDL_KIND_UNARY || instr.kind == CDL_KIND_RESCALE ||
-                           instr.kind == CDL_KIND_ELEMENTWISE || instr.kind == CDL_KIND_TABLE;
+  const bool elementwise = isElementwise(instr.kind);
   const View& y = instr.outputs[0];
   std::set<Memory::Place> written;
   const auto writtenBytes = [&] {

@@ -3,11 +3,12 @@
 namespace candela::runtime {
 namespace {
 
-target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view) {
+/// The class of the dims from `skip` on.
+target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, uint32_t skip) {
   target::OperandDesc operand;
   operand.elem = static_cast<Elem>(view.elem);
   operand.dims.assign(view.dims, view.dims + view.rank);
-  operand.cls = target::classify(operand.dims, {view.strides, view.rank});
+  operand.cls = target::classify(std::span(operand.dims).subspan(skip), {view.strides + skip, view.rank - skip});
   operand.isConstant = cdl_get_buffer(image, view.buffer)->role == CDL_ROLE_CONSTANT;
   operand.layout = view.layout;
   return operand;
@@ -34,9 +35,14 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
     if (instr->kind != CDL_KIND_ELEMENTWISE)
       while (inputs > 0 && inputs <= 32 && (exprViews >> (inputs - 1) & 1)) --inputs;
   }
-  for (uint32_t i = 0; i < inputs; ++i) desc.operands.push_back(describe(image, *cdl_get_input(image, instr, i)));
+  for (uint32_t i = 0; i < inputs; ++i) {
+    const cdl_view_t& view = *cdl_get_input(image, instr, i);
+    // MATMUL repeats a batch by stride 0 in every operand class.
+    const bool repeats = instr->kind == CDL_KIND_MATMUL && i < 2 && view.rank == 3 && view.strides[0] == 0;
+    desc.operands.push_back(describe(image, view, repeats));
+  }
   for (uint32_t i = 0; i < instr->outputs; ++i)
-    desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i)));
+    desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i), 0));
   for (uint32_t i = 0; i < instr->attrs; ++i) {
     const cdl_attr_t* attr = cdl_get_attr(image, instr->first_attr + i);
     desc.attrs.emplace_back(attr->id, std::vector<int64_t>(attr->values, attr->values + attr->count));

@@ -27,16 +27,18 @@ template <typename T> std::string shortest(T value) {
   return asReal(std::string(buffer, result.ptr));
 }
 
-/// The shortest decimal that rounds to the same bits of a small float type.
+/// The shortest decimal that rounds to the same bits of a small float type; integers stay exact: 448, not 450.
 std::string shortestOf(Elem elem, uint64_t bits) {
   const double value = toReal(elem, bits);
+  if (value == std::trunc(value) && std::fabs(value) < 1e6)
+    return shortest(value);
   char buffer[64];
   for (int digits = 1;; ++digits) {
-    const auto result =
-        std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, digits);
-    const std::string_view text(buffer, result.ptr - buffer);
-    if (fromReal(elem, *parseReal(text)) == bits)
-      return asReal(std::string(text));
+    const auto result = std::to_chars(buffer, buffer + sizeof buffer, value,
+                                      std::chars_format::scientific, digits - 1);
+    const double candidate = *parseReal(std::string_view(buffer, result.ptr - buffer));
+    if (fromReal(elem, candidate) == bits)
+      return shortest(candidate);
   }
 }
 

@@ -8,31 +8,35 @@
 
 namespace candela::target {
 
-/// What a node would be as one instruction of the target: nullopt when the op has none (a composite without an optional
-/// instruction, an alias). Elementwise ops, lowered forms, and composites with an optional kind (conv -> CONV2D,
-/// max_pool/average_pool -> POOL2D, softmax -> SOFTMAX) have one.
+/// What a node would be as one instruction of the target: nullopt when the op has none (a composite
+/// without an optional instruction, an alias). Elementwise ops, lowered forms, and composites with
+/// an optional kind (conv -> CONV2D, max_pool/average_pool -> POOL2D, softmax -> SOFTMAX) have one.
 std::optional<InstrDesc> describe(const graph::Node& node);
 
-/// Every instruction that the node becomes: describe's, and the FILL or COPYs that go with it (place, put). Empty when
-/// describe has none.
+/// Every instruction that the node becomes: describe's, and the FILL or COPYs that go with it
+/// (place, put). Empty when describe has none.
 std::vector<InstrDesc> describeAll(const graph::Node& node);
 
 /// True for what needs no instruction: constants and reshapes.
 bool isAlias(const graph::Node& node);
 
 struct LowerOptions {
-  bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of the 13 primitives
+  bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of
+                             ///< the 13 primitives
 };
 
-/// The target's answer to the node as it is: of the instruction that it likes least, native when all are.
+/// The target's answer to the node as it is: of the instruction that it likes least, native when
+/// all are.
 Answer ask(const graph::Node& node, const Target& target, const LowerOptions& options = {});
 
-/// Replaces every node that the target does not take as it is by its decomposition, recursively, until each node is an
-/// alias or has an instruction that the target answers native or emulated. Failure: unsupported, naming the node and why.
+/// Replaces every node that the target does not take as it is by its decomposition, recursively,
+/// until each node is an alias or has an instruction that the target answers native or emulated.
+/// Failure: unsupported, naming the node and why.
 Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options = {});
 
-/// The builder that decompositions speak. Every method appends nodes before the one that is being lowered and carries its
-/// provenance. Shapes are exact. Constants are folded where that makes them smaller.
+/// The builder that decompositions speak. Every method appends nodes before the one that is being
+/// lowered and carries its provenance. Shapes are exact. Constants are folded where that makes them
+/// smaller.
 class Lowering {
 public:
   Lowering(graph::Graph& graph, graph::Node* at, const Target& target)
@@ -64,7 +68,8 @@ public:
   Value broadcast(Value x, const Shape& shape);
   /// x[n.., spatial..] with lo/hi of `bits` around it; x itself when all are 0.
   Value pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, uint64_t bits);
-  Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets, std::vector<int64_t> steps, uint64_t bits, bool fill);
+  Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets,
+              std::vector<int64_t> steps, uint64_t bits, bool fill);
   Value take(Value x3, Value index1, std::string mode = "clamp");
   // Reductions over one axis of any tensor (kept as 1), and over a [o,r,i] form.
   Value reduceAxis(Value x, int axis, const char* fn);
@@ -76,7 +81,8 @@ public:
   Value splat(Elem elem, const Shape& shape, double value);
   Value node(graph::OpKind kind, std::vector<Value> operands, graph::Attrs attrs = {});
 
-  /// The type to compute in: f32 for a 16-bit float where the target converts both ways and has FP32, else `elem`.
+  /// The type to compute in: f32 for a 16-bit float where the target converts both ways and has
+  /// FP32, else `elem`.
   Elem wide(Elem elem) const;
   const Target& target() const { return target_; }
   /// True when `node` was appended by this builder.
@@ -93,15 +99,15 @@ private:
 };
 
 using Values = std::vector<graph::Value*>;
-// One per composite record of spec/ops/, in lower/ops/<family>.cpp: values for the node's results (null: not made because
-// nobody uses it). A missing one is a link error.
+// One per composite record of spec/ops/, in lower/ops/<family>.cpp: values for the node's results
+// (null: not made because nobody uses it). A missing one is a link error.
 #define CANDELA_OP(Kind, name) Result<Values> lower##Kind(Lowering& l, const graph::Node& node);
 CANDELA_COMPOSITES(CANDELA_OP)
 #undef CANDELA_OP
 
-/// For ops that have an instruction which the target does not take: optional functions by required ones, small integers by
-/// way of i32, casts in two steps, operands expanded where stride 0 is refused. Empty when there is no such way. `why` is
-/// the target's answer.
+/// For ops that have an instruction which the target does not take: optional functions by required
+/// ones, small integers by way of i32, casts in two steps, operands expanded where stride 0 is
+/// refused. Empty when there is no such way. `why` is the target's answer.
 Result<Values> lowerElementwise(Lowering& l, const graph::Node& node, const Answer& why);
 
 } // namespace candela::target

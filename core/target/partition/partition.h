@@ -20,7 +20,8 @@ struct Assessment {
   std::string detail;
 };
 
-/// Nodes that a target must not get again (late refusals): (index of the target, node's first result name).
+/// Nodes that a target must not get again (late refusals): (index of the target, node's first
+/// result name).
 using Barred = std::set<std::pair<size_t, std::string>>;
 
 struct Part {
@@ -38,15 +39,18 @@ struct PartitionOptions {
   bool toPrimitives = false;
 };
 
-Assessment assess(const graph::Node& node, const Target& target, const PartitionOptions& options = {});
+Assessment assess(const graph::Node& node, const Target& target,
+                  const PartitionOptions& options = {});
 
-/// Each node goes to the first target that claims it or lowers it natively, else to the first that emulates it; the last
-/// target must be the host. Neighbours on one target merge unless that made a cycle. Aliases follow their operand, constants their users.
-/// Failure: a node that no target takes, all of them listed.
-Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target* const> targets, const Barred& barred = {},
-                               const PartitionOptions& options = {});
+/// Each node goes to the first target that claims it or lowers it natively, else to the first that
+/// emulates it; the last target must be the host. Neighbours on one target merge unless that made a
+/// cycle. Aliases follow their operand, constants their users. Failure: a node that no target
+/// takes, all of them listed.
+Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target* const> targets,
+                               const Barred& barred = {}, const PartitionOptions& options = {});
 
-/// The part as a graph of its own. Inputs and outputs are the values that cross its border, under their names.
+/// The part as a graph of its own. Inputs and outputs are the values that cross its border, under
+/// their names.
 Result<graph::Graph> extract(const graph::Graph& graph, const Part& part);
 
 } // namespace candela::target
