@@ -172,8 +172,9 @@ void describeSession(candela_model& model) {
 }
 
 /// The oracle on a graph counts as host work, node by node.
-void describeReference(candela_model& model, const std::string& path) {
+void describeReference(candela_model& model, const std::string& path, std::vector<runtime::KeptValue> kept) {
   runtime::Bundle bundle;
+  bundle.kept = std::move(kept);
   bundle.model = path;
   for (const graph::Value* value : model.graph->inputs())
     model.inputs.push_back({value->name, value->type.elem, value->type.shape()});
@@ -206,12 +207,15 @@ Status compileReference(candela_model& model, pipeline::LoadedModel loaded, cons
     return Status::ok();
   }
   model.graph = std::move(loaded.graph);
+  std::vector<runtime::KeptValue> kept;
   if (keepValues)
     for (const auto& node : model.graph->nodes())
       for (graph::Value* value : node->results())
-        if (node->kind != graph::OpKind::Constant && !model.graph->isOutput(value))
+        if (node->kind != graph::OpKind::Constant && !model.graph->isOutput(value)) {
           model.graph->addOutput(value, value->name);
-  describeReference(model, path);
+          kept.push_back({value->name, node->userName()});
+        }
+  describeReference(model, path, std::move(kept));
   return Status::ok();
 }
 

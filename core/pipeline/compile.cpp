@@ -177,8 +177,11 @@ private:
   void keepValues() {
     for (const auto& node : graph_.nodes()) {
       if (node->kind == graph::OpKind::Constant) continue;
-      for (graph::Value* value : node->results())
-        if (!graph_.isOutput(value)) graph_.addOutput(value, value->name);
+      for (graph::Value* value : node->results()) {
+        if (graph_.isOutput(value)) continue;
+        graph_.addOutput(value, value->name);
+        kept_.push_back({value->name, node->userName()});
+      }
     }
   }
 
@@ -189,6 +192,7 @@ private:
     bundle.model = name_;
     bundle.modelNodes = modelNodes_;
     bundle.parameters = parameters_;
+    bundle.kept = kept_;
     ValueTable table(bundle);
     for (const graph::Value* input : graph_.inputs()) bundle.inputs.push_back(table.of(*input));
     for (size_t p = 0; p < parts.size(); ++p) {
@@ -292,6 +296,7 @@ private:
   std::vector<target::Target> nativeOnly_;
   std::vector<const target::Target*> targets_;
   uint64_t modelNodes_ = 0, parameters_ = 0;
+  std::vector<runtime::KeptValue> kept_;
 };
 
 } // namespace

@@ -57,11 +57,12 @@ std::string placementJson(const runtime::Bundle& bundle) {
                           {"image_bytes", partition.image.size()},
                           {"executable_bytes", partition.executable.size()}});
   }
-  const Json report = {{"schema", "candela.placement/1"}, {"model", bundle.model}, {"backends", backends},
+  Json report = {{"schema", "candela.placement/1"}, {"model", bundle.model}, {"backends", backends},
                        {"nodes", bundle.modelNodes}, {"parameters", bundle.parameters},
                        {"arena_bytes", bundle.arenaBytes}, {"max_live_bytes", bundle.maxLiveBytes},
                        {"placement", nodes}, {"macs", macsBy}, {"transfers", transfers(bundle)},
                        {"partitions", partitions}, {"nodes_detail", detail}};
+  for (const runtime::KeptValue& value : bundle.kept) report["values"].push_back({{"name", value.name}, {"node", value.node}});
   return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

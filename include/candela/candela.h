@@ -75,7 +75,8 @@ typedef struct {
 
 #define CANDELA_FLAG_REQUIRE_NATIVE 1u /* fail with the list of nodes when anything is emulated or on the host */
 #define CANDELA_FLAG_TO_PRIMITIVES 2u  /* lower every op to the 13 primitives */
-#define CANDELA_FLAG_KEEP_VALUES 4u    /* every node's results become outputs too, before anything is fused: for dumps */
+#define CANDELA_FLAG_KEEP_VALUES 4u    /* every node's results become outputs too, behind the model's own, before anything is fused:
+                                          for dumps */
 
 #define CANDELA_OPTIONS_INIT {(uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL}
 
@@ -108,7 +109,8 @@ CANDELA_API candela_status_t candela_run(const candela_model_t* model, const can
                                          size_t error_size);
 
 /* What was compiled and where it goes, as JSON (schema candela.placement/1): model, backends, nodes, parameters, arena_bytes, max_live_bytes,
- * placement {native, emulated, host}, macs {native, emulated, host}, nodes_detail [{node, op, on, class, why, macs}], transfers, steps.
+ * placement {native, emulated, host}, macs {native, emulated, host}, nodes_detail [{node, op, on, class, why, macs}], transfers, partitions; with
+ * KEEP_VALUES values [{name, node}] of the outputs that it added.
  * Lives as long as the model. */
 CANDELA_API const char* candela_report_json(const candela_model_t* model);
 

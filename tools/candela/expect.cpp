@@ -48,11 +48,9 @@ ExpectedErrors::ExpectedErrors(const std::string& text, std::string file) : file
         std::from_chars(*number == '+' ? number + 1 : number, lines[i].c_str() + lines[i].size(), offset);
         line = here + offset;
       }
-      const size_t open = lines[i].find("{{", at), close = lines[i].find("}}", at);
-      if (open == std::string::npos || close == std::string::npos || close < open) {
-        problems_ += fmt::format("\n{}:{}: expected-error needs {{{{text}}}}", file_, here);
-        break;
-      }
+      // Anything else that contains the word is a comment like another.
+      const size_t open = lines[i].find_first_not_of("@*+-0123456789 ", at), close = lines[i].find("}}", at);
+      if (open == std::string::npos || close == std::string::npos || lines[i].compare(open, 2, "{{") != 0) continue;
       entries_.push_back({here, line, lines[i].substr(open + 2, close - open - 2)});
       at = close;
     }

@@ -13,20 +13,6 @@
 namespace candela::tool {
 namespace {
 
-/// The first word behind blanks and comments.
-std::string_view firstWord(std::string_view text) {
-  for (;;) {
-    const size_t start = text.find_first_not_of(" \t\r\n");
-    if (start == std::string_view::npos) return {};
-    text.remove_prefix(start);
-    if (!text.starts_with("//")) break;
-    const size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end);
-  }
-  return text.substr(0, text.find_first_of(" \t\r\n@({"));
-}
-
 int64_t parseInteger(const std::string& option, const std::string& whole, std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -65,7 +51,7 @@ Failure inFile(const std::string& path, const Status& status) {
 } // namespace
 
 Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  const std::string_view word = firstWord(text);
+  const std::string word = firstWord(text);
   if (word == "program") {
     CDL_ASSIGN(program::Program program, program::parse(text, file, diagnostics));
     return Ir(std::move(program));

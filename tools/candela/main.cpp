@@ -1,5 +1,5 @@
 // candela: the one command-line tool. Each sub-command is a file here.
-#include <csignal>
+#include <algorithm>
 #include <new>
 
 #include "candela/candela.hpp"
@@ -38,6 +38,11 @@ int run(int argc, char** argv) {
   addOpt(app, console);
   addLower(app, console);
   addConform(app, console);
+  // CLI11 would only say that a command is missing.
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
+    return report(kBadInput, fmt::format("no command is named '{}'; there are {}", argv[1], fmt::join(names, ", ")));
   try {
     app.parse(argc, argv);
     console.finish();

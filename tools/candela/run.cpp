@@ -107,7 +107,7 @@ bool compare(const Arguments& arguments, const Session& session, const std::vect
     const Binding expect = parseBinding("--expect", text);
     const size_t index = session.outputIndex("--expect", expect.name);
     const Tensor want = asStored(readTensorFile(expect.value), outputs[index].elem);
-    const Comparison result = compareTensors(outputs[index], want, bound);
+    const Comparison result = compareTensors(session.shaped(outputs[index], want.dims), want, bound);
     Json entry = {{"name", expect.name}, {"file", expect.value}, {"count", result.count}, {"mismatches", result.mismatches},
                   {"max_abs", result.maxAbs}, {"max_rel", result.maxRel}};
     if (!result.typeProblem.empty()) entry["reason"] = result.typeProblem;
@@ -179,7 +179,7 @@ void run(Arguments& arguments, Console& console) {
   line += fmt::format("   arena {}", bytesText(session.report.value("arena_bytes", uint64_t(0))));
   if (outputs.empty() && (!arguments.labels.empty() || arguments.top)) fail(kBadInput, "{}: the model has no output", arguments.run.model.path);
   if (!arguments.labels.empty()) {
-    const Accuracy accuracy = measureAccuracy(session.outputPorts[0], outputs[0], arguments.labels);
+    const Accuracy accuracy = measureAccuracy(session, outputs[0], arguments.labels);
     report["accuracy"] = accuracy.fraction();
     report["correct"] = accuracy.correct;
     report["total"] = accuracy.total;

@@ -25,9 +25,13 @@ struct Session {
   double compileMs = 0;
   std::vector<sdk::Port> inputPorts, outputPorts;
   std::vector<Tensor> inputs;
+  /// The model is a program's text: its inputs and outputs are buffers, whose size says no shape.
+  bool flatShapes = false;
 
   /// Runs once into fresh outputs; adds the time that it took.
   std::vector<Tensor> run(std::vector<double>& latenciesMs) const;
+  /// The tensor with these dims, when it has as many elements and the model says no shape; else as it is.
+  Tensor shaped(Tensor tensor, const Shape& dims) const;
   /// Index of the output with this name; fails with the list of them.
   size_t outputIndex(const std::string& option, const std::string& name) const;
 };
@@ -45,8 +49,8 @@ struct Accuracy {
   std::string predictionsSha256; ///< of the predictions as little-endian i64
   double fraction() const { return total ? static_cast<double>(correct) / static_cast<double>(total) : 0; }
 };
-/// scores: one row of scores for each label. The first of equal scores wins; NaN never does.
-Accuracy measureAccuracy(const sdk::Port& port, const Tensor& scores, const std::string& labelsFile);
+/// scores: the first output, one row for each label. The first of equal scores wins; NaN never does.
+Accuracy measureAccuracy(const Session& session, Tensor scores, const std::string& labelsFile);
 
 /// The k largest of each row of scores, largest first: rows of (index, value).
 std::vector<std::vector<std::pair<int64_t, double>>> topOf(const Tensor& scores, int k);

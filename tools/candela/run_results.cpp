@@ -39,8 +39,10 @@ Summary summarise(const Tensor& tensor) {
 
 } // namespace
 
-Accuracy measureAccuracy(const sdk::Port& port, const Tensor& scores, const std::string& labelsFile) {
+Accuracy measureAccuracy(const Session& session, Tensor scores, const std::string& labelsFile) {
+  const sdk::Port& port = session.outputPorts[0];
   const Tensor labels = readTensorFile(labelsFile);
+  if (labels.count() > 0) scores = session.shaped(std::move(scores), {labels.count(), scores.count() / labels.count()});
   if (!isInteger(labels.elem)) fail(kBadInput, "{}: labels are {}, not integers", labelsFile, labels.typeText());
   if (scores.dims.empty() || rowLength(scores) == 0)
     fail(kBadInput, "--labels: output '{}' is {}, which holds no scores", port.name, scores.typeText());

@@ -47,8 +47,9 @@ std::string inputList(const std::vector<sdk::Port>& ports) {
   return list.empty() ? "none" : list;
 }
 
-std::vector<Tensor> makeInputs(const RunOptions& options, const std::vector<sdk::Port>& ports, const Given& given) {
+std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session, const Given& given) {
   const std::string& path = options.model.path;
+  const std::vector<sdk::Port>& ports = session.inputPorts;
   for (const auto& [name, tensor] : given)
     if (std::none_of(ports.begin(), ports.end(), [&](const sdk::Port& port) { return port.name == name; }))
       fail(kBadInput, "{}: no input is named '{}'; inputs are {}", path, name, inputList(ports));
@@ -58,10 +59,8 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const std::vector<sdk:
   for (const sdk::Port& port : ports) {
     const auto at = given.find(port.name);
     if (at != given.end()) {
-      Tensor tensor = asStored(at->second, elemOf(port));
-      // The inputs of a program's text are buffers, whose size says no shape.
-      const bool sameShape = tensor.dims == port.dims || (endsWith(path, ".cdl") && tensor.count() == elementCount(port.dims));
-      if (tensor.elem != elemOf(port) || !sameShape)
+      Tensor tensor = session.shaped(asStored(at->second, elemOf(port)), port.dims);
+      if (tensor.elem != elemOf(port) || tensor.dims != port.dims)
         fail(kBadInput, "{}: input '{}' is {} but {} holds {}", path, port.name, portType(port),
              options.inputFiles.at(port.name), tensor.typeText());
       inputs.push_back(std::move(tensor));
@@ -80,6 +79,13 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const std::vector<sdk:
   return inputs;
 }
 
+/// Only of a file that could be compiled.
+bool isProgramText(const std::string& path) {
+  if (!endsWith(path, ".cdl")) return false;
+  const Bytes file = check(mapFile(path));
+  return firstWord({reinterpret_cast<const char*>(file.data()), file.size()}) == "program";
+}
+
 } // namespace
 
 Tensor asStored(Tensor tensor, Elem wanted) {
@@ -94,11 +100,13 @@ Session openSession(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   sdk::Model model = openModel(options, given);
   const double compileMs = millisecondsSince(start);
-  Session session{std::move(model), {}, compileMs, {}, {}, {}};
+  Session session{std::move(model), {}, compileMs, {}, {}, {}, isProgramText(options.model.path)};
   session.report = placementReport(session.model);
+  // The oracle compiles nothing, so that no partition tells its name.
+  if (options.model.backends == "reference") session.report["backends"] = {"reference"};
   session.inputPorts = session.model.inputs();
   session.outputPorts = session.model.outputs();
-  session.inputs = makeInputs(options, session.inputPorts, given);
+  session.inputs = makeInputs(options, session, given);
   return session;
 }
 
@@ -116,6 +124,11 @@ std::vector<Tensor> Session::run(std::vector<double>& latenciesMs) const {
   // A data-dependent dim comes out smaller than its bound.
   for (size_t i = 0; i < out.size(); ++i) results[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
   return results;
+}
+
+Tensor Session::shaped(Tensor tensor, const Shape& dims) const {
+  if (flatShapes && elementCount(dims) == tensor.count()) tensor.dims = dims;
+  return tensor;
 }
 
 size_t Session::outputIndex(const std::string& option, const std::string& name) const {

@@ -34,6 +34,11 @@ struct BundleConstant {
   Bytes bytes;
 };
 
+/// An output that is no output of the model: kept for a dump.
+struct KeptValue {
+  std::string name, node;
+};
+
 /// One Program for one backend.
 struct BundlePartition {
   std::string backend; ///< empty: soft
@@ -61,6 +66,7 @@ struct Bundle {
   std::vector<BundlePartition> partitions;
   std::vector<BundleStep> steps;
   std::vector<NodePlacement> placement;
+  std::vector<KeptValue> kept; ///< the last outputs, in their order; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
 
   /// Shares equal contents; returns the index.
