@@ -66,7 +66,7 @@ struct Bundle {
   std::vector<BundlePartition> partitions;
   std::vector<BundleStep> steps;
   std::vector<NodePlacement> placement;
-  std::vector<KeptValue> kept; ///< the last outputs, in their order; not stored
+  std::vector<KeptValue> kept;               ///< the last outputs, in their order; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
 
   /// Shares equal contents; returns the index.
@@ -75,8 +75,8 @@ struct Bundle {
 
 /// Writes through a temporary file. Failure: io.
 Status saveBundle(const Bundle& bundle, const std::string& path);
-/// Maps the file; constants and images share it. Every length, index and image is checked. Failure: bad_model naming the
-/// file, or incompatible for another version.
+/// Maps the file; constants and images share it. Every length, index and image is checked. Failure: bad_model naming
+/// the file, or incompatible for another version.
 Result<Bundle> loadBundle(const std::string& path);
 /// True when the file begins like a bundle.
 bool isBundle(const std::string& path);
