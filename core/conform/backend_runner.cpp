@@ -52,7 +52,8 @@ private:
 RunCase backendRunner(const std::string& backend, bool toPrimitives) {
   if (backend == "reference") return runReference;
   auto runner = std::make_shared<PipelineRunner>(backend, toPrimitives);
-  return [runner](graph::Graph graph, const std::vector<Tensor>& inputs) { return runner->run(std::move(graph), inputs); };
+  return
+      [runner](graph::Graph graph, const std::vector<Tensor>& inputs) { return runner->run(std::move(graph), inputs); };
 }
 
 Status probeBackend(const std::string& backend) {

@@ -35,8 +35,8 @@ struct RunAnswer {
   std::vector<Tensor> outputs; ///< in the graph's order
   Work work;
 };
-/// Compiles a graph for what is judged and runs it on these inputs (the graph's order). Code::unsupported: the backend, or
-/// this version, does not have what the graph needs.
+/// Compiles a graph for what is judged and runs it on these inputs (the graph's order). Code::unsupported: the backend,
+/// or this version, does not have what the graph needs.
 using RunCase = std::function<Result<RunAnswer>(graph::Graph, const std::vector<Tensor>&)>;
 
 } // namespace candela::conform

@@ -79,7 +79,8 @@ Result<Material> readMaterial(const OnnxCase& onnxCase) {
     CDL_ASSIGN(DataSet set, readDataSet(folder, material.model));
     material.sets.push_back(std::move(set));
   }
-  for (const onnx_io::Node& node : material.model.graph.nodes) material.transforms |= node.opType == "DFT" || node.opType == "STFT";
+  for (const onnx_io::Node& node : material.model.graph.nodes)
+    material.transforms |= node.opType == "DFT" || node.opType == "STFT";
   return material;
 }
 
@@ -87,7 +88,8 @@ Result<Material> readMaterial(const OnnxCase& onnxCase) {
 std::map<std::string, Shape> openShapes(const onnx_io::Model& model, const DataSet& set) {
   std::map<std::string, Shape> shapes;
   for (const onnx_io::ValueInfo& input : model.graph.inputs) {
-    const bool open = !input.hasShape || std::any_of(input.dims.begin(), input.dims.end(), [](const onnx_io::Dim& d) { return d.value < 0; });
+    const bool open = !input.hasShape || std::any_of(input.dims.begin(), input.dims.end(),
+                                                     [](const onnx_io::Dim& d) { return d.value < 0; });
     const auto at = set.inputs.find(input.name);
     if (open && at != set.inputs.end()) shapes[input.name] = at->second.dims;
   }
@@ -95,7 +97,8 @@ std::map<std::string, Shape> openShapes(const onnx_io::Model& model, const DataS
 }
 
 Status compareOutputs(const Material& material, const DataSet& set, const std::vector<Tensor>& got) {
-  if (got.size() != set.outputs.size()) return failure(Code::mismatch, "{} outputs, expected {}", got.size(), set.outputs.size());
+  if (got.size() != set.outputs.size())
+    return failure(Code::mismatch, "{} outputs, expected {}", got.size(), set.outputs.size());
   for (size_t i = 0; i < got.size(); ++i) {
     CompareBound bound;
     if (material.transforms && isFloat(set.outputs[i].elem)) {
@@ -107,7 +110,8 @@ Status compareOutputs(const Material& material, const DataSet& set, const std::v
       bound.absolute = 1e-6 * largest;
     }
     const Comparison result = compareTensors(got[i], set.outputs[i], bound);
-    if (!result.passed()) return failure(Code::mismatch, "output '{}': {}", material.model.graph.outputs[i].name, result.text());
+    if (!result.passed())
+      return failure(Code::mismatch, "output '{}': {}", material.model.graph.outputs[i].name, result.text());
   }
   return Status::ok();
 }
@@ -117,7 +121,8 @@ Status runSet(const Material& material, const DataSet& set, graph::Graph graph, 
   std::vector<Tensor> inputs;
   for (const graph::Value* input : graph.inputs()) {
     const auto at = set.inputs.find(input->name);
-    if (at == set.inputs.end()) return failure(Code::internal, "import made an input '{}' that the model does not have", input->name);
+    if (at == set.inputs.end())
+      return failure(Code::internal, "import made an input '{}' that the model does not have", input->name);
     inputs.push_back(at->second);
   }
   CDL_ASSIGN(const RunAnswer answer, run(std::move(graph), inputs));
@@ -170,12 +175,13 @@ CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run) {
   result.name = onnxCase.name;
   bool frozen = false;
   const Status status = runAll(onnxCase, run, frozen, result.work);
-  result.outcome = status                                ? Outcome::passed
+  result.outcome = status                               ? Outcome::passed
                    : status.code() == Code::unsupported ? Outcome::unsupported
                                                         : Outcome::failed;
   result.rawPassed = status && !frozen;
   result.reason = status.message();
-  if (const auto known = kKnownDefects.find(fs::path(onnxCase.folder).filename().string()); known != kKnownDefects.end()) {
+  if (const auto known = kKnownDefects.find(fs::path(onnxCase.folder).filename().string());
+      known != kKnownDefects.end()) {
     result.reason = status ? fmt::format("passed, but is expected to fail: {}", known->second)
                            : fmt::format("{} ({})", known->second, status.message());
     result.outcome = status ? CaseResult::Outcome::failed : CaseResult::Outcome::xfail;

@@ -12,7 +12,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Outcome = CaseResult::Outcome;
 
-double ratio(uint64_t part, uint64_t whole) { return whole ? static_cast<double>(part) / static_cast<double>(whole) : 0; }
+double ratio(uint64_t part, uint64_t whole) {
+  return whole ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
 
 /// Text of an XML attribute or element; characters that XML cannot hold become '?'.
 std::string xmlEscaped(std::string_view text) {
@@ -55,11 +57,16 @@ nlohmann::ordered_json resultsJson(const std::vector<CaseResult>& results) {
   for (const CaseResult& result : results) {
     if (result.outcome == Outcome::failed) failed.push_back({{"case", result.name}, {"reason", result.reason}});
     if (result.outcome == Outcome::xfail) xfail.push_back({{"case", result.name}, {"reason", result.reason}});
-    if (result.outcome == Outcome::unsupported) unsupported.push_back({{"case", result.name}, {"reason", result.reason}});
+    if (result.outcome == Outcome::unsupported)
+      unsupported.push_back({{"case", result.name}, {"reason", result.reason}});
   }
   const Work& work = summary.work;
-  return {{"total", summary.total}, {"passed", summary.passed}, {"raw_passed", summary.rawPassed},
-          {"failed", std::move(failed)}, {"unsupported", std::move(unsupported)}, {"xfail", std::move(xfail)},
+  return {{"total", summary.total},
+          {"passed", summary.passed},
+          {"raw_passed", summary.rawPassed},
+          {"failed", std::move(failed)},
+          {"unsupported", std::move(unsupported)},
+          {"xfail", std::move(xfail)},
           {"native", {{"nodes", ratio(work.nativeNodes, work.nodes)}, {"macs", ratio(work.nativeMacs, work.macs)}}},
           {"nodes", {{"native", work.nativeNodes}, {"total", work.nodes}}},
           {"macs", {{"native", work.nativeMacs}, {"total", work.macs}}}};
@@ -71,11 +78,13 @@ std::string junitXml(const std::vector<CaseResult>& results, const std::string& 
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
   for (const auto& [tier, cases] : tiers) {
     const Summary summary = summarise(cases);
-    out += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3f}\">\n",
-                       xmlEscaped(backend + ":" + tier), summary.total, summary.failed, summary.unsupported + summary.xfail, summary.milliseconds / 1000);
+    out += fmt::format(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{:.3f}\">\n",
+        xmlEscaped(backend + ":" + tier), summary.total, summary.failed, summary.unsupported + summary.xfail,
+        summary.milliseconds / 1000);
     for (const CaseResult& result : cases) {
-      out += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"", xmlEscaped(tier), xmlEscaped(result.name),
-                         result.milliseconds / 1000);
+      out += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3f}\"", xmlEscaped(tier),
+                         xmlEscaped(result.name), result.milliseconds / 1000);
       if (result.outcome == Outcome::passed) {
         out += "/>\n";
         continue;

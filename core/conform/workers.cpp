@@ -43,8 +43,11 @@ bool readAll(int fd, void* data, size_t size) {
 }
 
 std::string toText(const CaseResult& result) {
-  const Json json = {{"name", result.name}, {"outcome", static_cast<int>(result.outcome)}, {"raw", result.rawPassed},
-                     {"reason", result.reason}, {"ms", result.milliseconds},
+  const Json json = {{"name", result.name},
+                     {"outcome", static_cast<int>(result.outcome)},
+                     {"raw", result.rawPassed},
+                     {"reason", result.reason},
+                     {"ms", result.milliseconds},
                      {"work", {result.work.nodes, result.work.nativeNodes, result.work.macs, result.work.nativeMacs}}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -72,8 +75,8 @@ struct Worker {
 
 class Supervisor {
 public:
-  Supervisor(const std::vector<std::string>& names, const std::function<CaseResult(size_t)>& run, const WorkerOptions& options,
-             const std::function<void(const CaseResult&, size_t)>& done)
+  Supervisor(const std::vector<std::string>& names, const std::function<CaseResult(size_t)>& run,
+             const WorkerOptions& options, const std::function<void(const CaseResult&, size_t)>& done)
       : names_(names), run_(run), options_(options), done_(done), results_(names.size()) {}
   ~Supervisor() {
     for (Worker& worker : workers_) stop(worker, SIGKILL);
@@ -96,7 +99,8 @@ private:
     while (!worker.current && next_ < names_.size()) {
       if (worker.pid < 0) CDL_TRY(start(worker));
       worker.current = next_++;
-      worker.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.timeLimitSeconds));
+      worker.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options_.timeLimitSeconds));
       const uint64_t index = *worker.current;
       // A worker that died meanwhile shows at its other pipe.
       (void)writeAll(worker.toWorker, &index, sizeof index);
@@ -146,9 +150,7 @@ private:
       CaseResult result;
       try {
         result = run_(index);
-      } catch (const std::exception& error) {
-        result.reason = fmt::format("threw: {}", error.what());
-      }
+      } catch (const std::exception& error) { result.reason = fmt::format("threw: {}", error.what()); }
       result.name = names_[index];
       const std::string text = toText(result);
       const uint64_t size = text.size();
@@ -208,8 +210,7 @@ private:
     close(worker.toWorker);
     close(worker.fromWorker);
     int state = 0;
-    while (waitpid(worker.pid, &state, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(worker.pid, &state, 0) < 0 && errno == EINTR) {}
     worker = {};
     if (WIFSIGNALED(state)) {
       const char* name = sigabbrev_np(WTERMSIG(state));
@@ -243,8 +244,8 @@ private:
 
 } // namespace
 
-Result<std::vector<CaseResult>> runInWorkers(const std::vector<std::string>& names, const std::function<CaseResult(size_t)>& run,
-                                             const WorkerOptions& options,
+Result<std::vector<CaseResult>> runInWorkers(const std::vector<std::string>& names,
+                                             const std::function<CaseResult(size_t)>& run, const WorkerOptions& options,
                                              const std::function<void(const CaseResult&, size_t)>& done) {
   return Supervisor(names, run, options, done).supervise();
 }

@@ -45,9 +45,7 @@ template <typename F> candela_status_t guarded(char* error, size_t size, F&& bod
     return report(body(), error, size);
   } catch (const std::bad_alloc&) {
     return report(failure(Code::out_of_memory, "out of memory"), error, size);
-  } catch (const std::exception& e) {
-    return report(failure(Code::internal, "{}", e.what()), error, size);
-  }
+  } catch (const std::exception& e) { return report(failure(Code::internal, "{}", e.what()), error, size); }
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -106,12 +104,14 @@ Result<Request> parseOptions(const candela_options_t* given) {
         CDL_ASSIGN(const int64_t dim, parseDim(text, *s));
         shape.push_back(dim);
       }
-    if (!request.shapes.emplace(pair.first, shape).second) return badArgument("shape of '{}' is given twice", pair.first);
+    if (!request.shapes.emplace(pair.first, shape).second)
+      return badArgument("shape of '{}' is given twice", pair.first);
   }
   for (const char* const* o = options.options; o && *o; ++o) {
     const std::string_view text = *o;
     const size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string_view::npos) return badArgument("option '{}' is not of the form key=value", text);
+    if (equals == 0 || equals == std::string_view::npos)
+      return badArgument("option '{}' is not of the form key=value", text);
     const std::string_view key = text.substr(0, equals);
     const size_t dot = key.find('.');
     const std::string backend(dot == std::string_view::npos ? "" : key.substr(0, dot));
@@ -121,10 +121,8 @@ Result<Request> parseOptions(const candela_options_t* given) {
   request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;
   request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;
   if (options.progress)
-    request.compile.progress = [call = options.progress, context = options.progress_context](const char* stage,
-                                                                                            double fraction) {
-      call(context, stage, fraction);
-    };
+    request.compile.progress = [call = options.progress, context = options.progress_context](
+                                   const char* stage, double fraction) { call(context, stage, fraction); };
   return request;
 }
 
@@ -219,18 +217,17 @@ Status compileModel(candela_model& model, const std::string& path, const candela
   CDL_ASSIGN(const Request request, parseOptions(given));
   bool reference = false;
   for (const std::string& name : request.backends) reference |= name == "reference";
-  if (reference && request.backends.size() > 1) return badArgument("the reference runs alone, not beside other backends");
+  if (reference && request.backends.size() > 1)
+    return badArgument("the reference runs alone, not beside other backends");
   // Backends first: a wrong name is told before a large model is read.
   std::vector<std::shared_ptr<runtime::Device>> devices;
-  if (!reference) {
-    CDL_ASSIGN(devices, openDevices(request));
-  }
+  if (!reference) { CDL_ASSIGN(devices, openDevices(request)); }
   CDL_ASSIGN(pipeline::LoadedModel loaded, pipeline::loadModel(path, request.dims, request.shapes));
   if (reference) return compileReference(model, std::move(loaded), path, request.compile.keepValues);
   if (loaded.program) {
     if (devices.size() > 1) return badArgument("{}: a program runs on one backend, {} are given", path, devices.size());
-    CDL_ASSIGN(model.session, pipeline::compileProgram(std::move(*loaded.program), path,
-                                                       devices.empty() ? nullptr : devices[0]));
+    CDL_ASSIGN(model.session,
+               pipeline::compileProgram(std::move(*loaded.program), path, devices.empty() ? nullptr : devices[0]));
     model.flatShapes = true;
   } else {
     CDL_ASSIGN(model.session, pipeline::compile(std::move(*loaded.graph), path, devices, request.compile));
@@ -261,15 +258,16 @@ Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela
     const candela_tensor_t& given = inputs[i];
     const runtime::BundleValue& port = model.inputs[i];
     if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
-      return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank, int(given.elem));
+      return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank,
+                         int(given.elem));
     Tensor tensor{static_cast<Elem>(given.elem), Shape(given.dims, given.dims + given.rank), {}};
     const auto elements = elementCount(tensor.dims);
     if (!elements) return badArgument("input '{}': impossible shape {}", port.name, shapeText(tensor.dims));
     const bool fits = tensor.elem == port.elem &&
                       (tensor.dims == port.dims || (model.flatShapes && elements == elementCount(port.dims)));
     if (!fits)
-      return badArgument("input '{}' is {}[{}] but {} was given", port.name, elemName(port.elem), fmt::join(port.dims, ","),
-                         tensor.typeText());
+      return badArgument("input '{}' is {}[{}] but {} was given", port.name, elemName(port.elem),
+                         fmt::join(port.dims, ","), tensor.typeText());
     tensor.dims = port.dims;
     if (given.bytes < tensor.sizeBytes() || (!given.data && tensor.sizeBytes()))
       return badArgument("input '{}' needs {} bytes, {} were given", port.name, tensor.sizeBytes(),
@@ -305,8 +303,8 @@ extern "C" {
 
 const char* candela_version(void) { return CANDELA_VERSION; }
 
-candela_status_t candela_compile(const char* path, const candela_options_t* options, candela_model_t** model, char* error,
-                                 size_t error_size) {
+candela_status_t candela_compile(const char* path, const candela_options_t* options, candela_model_t** model,
+                                 char* error, size_t error_size) {
   return guarded(error, error_size, [&] {
     return createModel(model, path, [&](candela_model& made) { return compileModel(made, path, options); });
   });
@@ -377,9 +375,7 @@ char* candela_backends_json(const char* const* paths) {
   for (; paths && *paths; ++paths) list.emplace_back(*paths);
   try {
     return duplicate(pipeline::backendsJson(list));
-  } catch (const std::exception&) {
-    return nullptr;
-  }
+  } catch (const std::exception&) { return nullptr; }
 }
 
 void candela_free_text(char* text) { std::free(text); }

@@ -169,8 +169,10 @@ private:
 
   void countModel() {
     for (const auto& node : graph_.nodes()) {
-      if (node->kind == graph::OpKind::Constant) parameters_ += node->payload->count();
-      else ++modelNodes_;
+      if (node->kind == graph::OpKind::Constant)
+        parameters_ += node->payload->count();
+      else
+        ++modelNodes_;
     }
   }
 
@@ -199,7 +201,8 @@ private:
       CDL_ASSIGN(runtime::BundlePartition partition, makePartition(bundle, part.program, device.get()));
       bundle.partitions.push_back(std::move(partition));
       runtime::BundlePartition& made = bundle.partitions.back();
-      runtime::BundleStep step{onHost ? runtime::StepKind::soft : runtime::StepKind::run, static_cast<uint32_t>(p), {}, {}};
+      runtime::BundleStep step{
+          onHost ? runtime::StepKind::soft : runtime::StepKind::run, static_cast<uint32_t>(p), {}, {}};
       for (const graph::Value* value : part.graph.inputs()) step.inputs.push_back(table.of(*value));
       // By name: lowering may have put another value in the place of an output.
       for (const std::string& output : part.graph.outputNames()) {
@@ -220,7 +223,8 @@ private:
         if (runner.status().code() != Code::refused) return runner.status();
         refusal = LateRefusal{p, refused, {}};
         const cdl_image_t* image = asImage(made.image);
-        if (refused.instr > 0 && refused.instr < image->instrs.count) refusal->origins = originsOf(image, refused.instr);
+        if (refused.instr > 0 && refused.instr < image->instrs.count)
+          refusal->origins = originsOf(image, refused.instr);
         return attempt;
       }
       CDL_ASSIGN(made.executable, (*runner)->save());
@@ -258,7 +262,7 @@ private:
         placement.node = node->userName();
         placement.op = fmt::format("{} {}", graph::opName(node->kind), elemName(node->result()->type.elem));
         placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
-        placement.cls = onHost                      ? NodePlacement::Class::host
+        placement.cls = onHost                       ? NodePlacement::Class::host
                         : comesFrom(*node, emulated) ? NodePlacement::Class::emulated
                                                      : NodePlacement::Class::native;
         placement.why = why(partitioning, *node, part.target, placement.cls);
@@ -373,7 +377,7 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
     placement.node = instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node;
     placement.op = program::kindName(instr.kind);
     placement.on = device ? device->plugin().name() : "host";
-    placement.cls = !device                               ? NodePlacement::Class::host
+    placement.cls = !device                              ? NodePlacement::Class::host
                     : support == target::Support::native ? NodePlacement::Class::native
                                                          : NodePlacement::Class::emulated;
     bundle.placement.push_back(std::move(placement));

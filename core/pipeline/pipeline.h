@@ -32,7 +32,8 @@ struct LoweredPart {
 
 /// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every part.
 Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
-                                            std::span<const target::Target* const> targets, const CompileOptions& options);
+                                            std::span<const target::Target* const> targets,
+                                            const CompileOptions& options);
 
 /// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals), bundle, session.
 /// Devices come in order of preference; what none of them takes runs on the host.

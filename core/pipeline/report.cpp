@@ -46,7 +46,12 @@ std::string placementJson(const runtime::Bundle& bundle) {
     const char* cls = className(node.cls);
     nodes[cls] = nodes[cls].get<uint64_t>() + 1;
     macsBy[cls] = macsBy[cls].get<uint64_t>() + node.macs;
-    detail.push_back({{"node", node.node}, {"op", node.op}, {"on", node.on}, {"class", cls}, {"why", node.why}, {"macs", node.macs}});
+    detail.push_back({{"node", node.node},
+                      {"op", node.op},
+                      {"on", node.on},
+                      {"class", cls},
+                      {"why", node.why},
+                      {"macs", node.macs}});
   }
   Json partitions = Json::array();
   for (const runtime::BundlePartition& partition : bundle.partitions) {
@@ -57,11 +62,18 @@ std::string placementJson(const runtime::Bundle& bundle) {
                           {"image_bytes", partition.image.size()},
                           {"executable_bytes", partition.executable.size()}});
   }
-  const Json report = {{"schema", "candela.placement/1"}, {"model", bundle.model}, {"backends", backends},
-                       {"nodes", bundle.modelNodes}, {"parameters", bundle.parameters},
-                       {"arena_bytes", bundle.arenaBytes}, {"max_live_bytes", bundle.maxLiveBytes},
-                       {"placement", nodes}, {"macs", macsBy}, {"transfers", transfers(bundle)},
-                       {"partitions", partitions}, {"nodes_detail", detail}};
+  const Json report = {{"schema", "candela.placement/1"},
+                       {"model", bundle.model},
+                       {"backends", backends},
+                       {"nodes", bundle.modelNodes},
+                       {"parameters", bundle.parameters},
+                       {"arena_bytes", bundle.arenaBytes},
+                       {"max_live_bytes", bundle.maxLiveBytes},
+                       {"placement", nodes},
+                       {"macs", macsBy},
+                       {"transfers", transfers(bundle)},
+                       {"partitions", partitions},
+                       {"nodes_detail", detail}};
   return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -71,8 +83,13 @@ std::string traceJson(const std::vector<runtime::TraceEvent>& events) {
   for (const runtime::TraceEvent& event : events) {
     const auto [at, isNew] = tracks.try_emplace(event.on, static_cast<int>(tracks.size()));
     if (isNew)
-      list.push_back({{"ph", "M"}, {"name", "thread_name"}, {"pid", 0}, {"tid", at->second}, {"args", {{"name", event.on}}}});
-    list.push_back({{"ph", "X"}, {"name", event.name}, {"pid", 0}, {"tid", at->second}, {"ts", event.startNs / 1e3},
+      list.push_back(
+          {{"ph", "M"}, {"name", "thread_name"}, {"pid", 0}, {"tid", at->second}, {"args", {{"name", event.on}}}});
+    list.push_back({{"ph", "X"},
+                    {"name", event.name},
+                    {"pid", 0},
+                    {"tid", at->second},
+                    {"ts", event.startNs / 1e3},
                     {"dur", (event.endNs - event.startNs) / 1e3}});
   }
   return Json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump(1);
@@ -92,7 +109,9 @@ Json describeTarget(const target::Target& target) {
     emulated += row.row.support == CDL_SUPPORT_EMULATED;
   }
   for (const target::Target::SpaceInfo& space : target.spaces())
-    spaces.push_back({{"name", space.name}, {"capacity_bytes", space.space.capacity_bytes}, {"alignment", space.space.alignment},
+    spaces.push_back({{"name", space.name},
+                      {"capacity_bytes", space.space.capacity_bytes},
+                      {"alignment", space.space.alignment},
                       {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
   return {{"profiles", profiles}, {"rows", {{"native", native}, {"emulated", emulated}}}, {"spaces", spaces}};
 }
@@ -113,7 +132,8 @@ Json describePlugin(const std::string& nameOrPath) {
   entry["door"] = (*plugin)->table().compile ? "compile" : "run";
   entry["options"] = Json::array();
   for (const cdl_option_schema_t& option : (*plugin)->options())
-    entry["options"].push_back({{"name", option.name}, {"summary", option.summary ? option.summary : ""},
+    entry["options"].push_back({{"name", option.name},
+                                {"summary", option.summary ? option.summary : ""},
                                 {"values", option.values ? option.values : "string"},
                                 {"default", option.default_value ? option.default_value : ""}});
   entry["devices"] = Json::array();
@@ -134,7 +154,9 @@ Json describePlugin(const std::string& nameOrPath) {
 
 std::string backendsJson(const std::vector<std::string>& paths) {
   Json list = Json::array();
-  list.push_back({{"name", "reference"}, {"description", "the oracle: f64 and 128-bit integers, slow"}, {"devices", Json::array()}});
+  list.push_back({{"name", "reference"},
+                  {"description", "the oracle: f64 and 128-bit integers, slow"},
+                  {"devices", Json::array()}});
   Json soft = {{"name", "soft"}, {"description", "the portable host executor"}, {"devices", Json::array()}};
   Json device = {{"name", "host"}};
   device.update(describeTarget(hostTarget()));

@@ -79,7 +79,8 @@ Comparison compareTensors(const Tensor& got, const Tensor& want, const CompareBo
                           difference <= bound.absolute + bound.relative * size);
     }
     result.maxAbs = std::max(result.maxAbs, difference);
-    if (size > 0 && difference > 0) result.maxRel = std::max(result.maxRel, std::isinf(size) ? difference : difference / size);
+    if (size > 0 && difference > 0)
+      result.maxRel = std::max(result.maxRel, std::isinf(size) ? difference : difference / size);
     if (within) continue;
     if (result.mismatches++ == 0) {
       result.first = indexOf(i, got.dims);
@@ -93,8 +94,9 @@ Comparison compareTensors(const Tensor& got, const Tensor& want, const CompareBo
 std::string Comparison::text() const {
   if (!typeProblem.empty()) return typeProblem;
   if (mismatches == 0) return "equal within the bound";
-  return fmt::format("{} of {} values differ, first at [{}]: expected {}, got {}; largest difference {:.4g} (relative {:.4g})",
-                     mismatches, count, fmt::join(first, ","), firstWant, firstGot, maxAbs, maxRel);
+  return fmt::format(
+      "{} of {} values differ, first at [{}]: expected {}, got {}; largest difference {:.4g} (relative {:.4g})",
+      mismatches, count, fmt::join(first, ","), firstWant, firstGot, maxAbs, maxRel);
 }
 
 } // namespace candela

@@ -12,7 +12,8 @@ int main(int argc, char** argv) try {
   // The floats of a .npy file of version 1 begin behind 10 bytes and the header, whose length stands at 8.
   std::ifstream file(argv[2], std::ios::binary);
   const std::vector<char> npy((std::istreambuf_iterator<char>(file)), {});
-  const size_t start = npy.size() < 10 ? 0 : 10 + static_cast<unsigned char>(npy[8]) + 256 * static_cast<unsigned char>(npy[9]);
+  const size_t start =
+      npy.size() < 10 ? 0 : 10 + static_cast<unsigned char>(npy[8]) + 256 * static_cast<unsigned char>(npy[9]);
   if (start == 0 || start > npy.size()) throw sdk::Error(CANDELA_IO, std::string(argv[2]) + ": not a .npy file");
   std::vector<float> images(reinterpret_cast<const float*>(npy.data() + start),
                             reinterpret_cast<const float*>(npy.data() + start) + (npy.size() - start) / sizeof(float));
@@ -33,7 +34,8 @@ int main(int argc, char** argv) try {
     input.data = images.data() + i * imageSize;
     std::vector<candela_tensor_t> outputs{{out.elem, 0, {}, scores.data(), out.bytes}};
     model.run({input}, outputs);
-    std::printf("image %zu: %s %td\n", i, out.name.c_str(), std::max_element(scores.begin(), scores.end()) - scores.begin());
+    std::printf("image %zu: %s %td\n", i, out.name.c_str(),
+                std::max_element(scores.begin(), scores.end()) - scores.begin());
   }
   return count > 0 ? 0 : 1;
 } catch (const std::exception& error) {

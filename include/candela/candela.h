@@ -7,8 +7,8 @@
  *   candela_run(model, &in, 1, &out, 1, error, sizeof error);
  *   candela_free(model);
  *
- * Errors: a code and a message in a buffer of the caller (NULL and 0 are allowed). Threads: one model may be run by many
- * threads at once; every other call on it by one. Ownership is said at each function. */
+ * Errors: a code and a message in a buffer of the caller (NULL and 0 are allowed). Threads: one model may be run by
+ * many threads at once; every other call on it by one. Ownership is said at each function. */
 #ifndef CANDELA_CANDELA_H
 #define CANDELA_CANDELA_H
 
@@ -36,16 +36,27 @@ typedef enum {
   CANDELA_DEVICE_LOST = 6,
   CANDELA_TIMEOUT = 7,
   CANDELA_CANCELLED = 8,
-  CANDELA_NOT_FOUND = 9,        /* a file, backend or name does not exist */
-  CANDELA_IO = 10,              /* reading or writing failed */
-  CANDELA_INTERNAL = 11,        /* a defect in Candela or in a backend */
-  CANDELA_BAD_MODEL = 12        /* the file is malformed */
+  CANDELA_NOT_FOUND = 9, /* a file, backend or name does not exist */
+  CANDELA_IO = 10,       /* reading or writing failed */
+  CANDELA_INTERNAL = 11, /* a defect in Candela or in a backend */
+  CANDELA_BAD_MODEL = 12 /* the file is malformed */
 } candela_status_t;
 
 /* Element types, the numbers of spec/types.toml. */
 typedef enum {
-  CANDELA_F32 = 1, CANDELA_F16 = 2, CANDELA_BF16 = 3, CANDELA_F64 = 4, CANDELA_I8 = 5, CANDELA_U8 = 6, CANDELA_I16 = 7,
-  CANDELA_U16 = 8, CANDELA_I32 = 9, CANDELA_U32 = 10, CANDELA_I64 = 11, CANDELA_U64 = 12, CANDELA_BOOL = 13
+  CANDELA_F32 = 1,
+  CANDELA_F16 = 2,
+  CANDELA_BF16 = 3,
+  CANDELA_F64 = 4,
+  CANDELA_I8 = 5,
+  CANDELA_U8 = 6,
+  CANDELA_I16 = 7,
+  CANDELA_U16 = 8,
+  CANDELA_I32 = 9,
+  CANDELA_U32 = 10,
+  CANDELA_I64 = 11,
+  CANDELA_U64 = 12,
+  CANDELA_BOOL = 13
 } candela_elem_t;
 
 typedef struct candela_model candela_model_t;
@@ -62,10 +73,10 @@ typedef struct {
 } candela_tensor_t;
 
 typedef struct {
-  uint32_t struct_size;       /* sizeof(candela_options_t): set by CANDELA_OPTIONS_INIT */
-  uint32_t flags;             /* CANDELA_FLAG_* */
-  const char* backends;       /* "acme,soft": names or paths, the first one first. NULL: "soft". "reference": the oracle */
-  const char* const* dims;    /* "N=1", ended by NULL: symbolic dims by name */
+  uint32_t struct_size;    /* sizeof(candela_options_t): set by CANDELA_OPTIONS_INIT */
+  uint32_t flags;          /* CANDELA_FLAG_* */
+  const char* backends;    /* "acme,soft": names or paths, the first one first. NULL: "soft". "reference": the oracle */
+  const char* const* dims; /* "N=1", ended by NULL: symbolic dims by name */
   const char* const* shapes;  /* "images=1x3x224x224", ended by NULL */
   const char* const* options; /* "key=value" or "backend.key=value", ended by NULL: for the backends */
   /* Called now and then on the calling thread with a stage and 0..1 of it; NULL is allowed. */
@@ -75,27 +86,29 @@ typedef struct {
 
 #define CANDELA_FLAG_REQUIRE_NATIVE 1u /* fail with the list of nodes when anything is emulated or on the host */
 #define CANDELA_FLAG_TO_PRIMITIVES 2u  /* lower every op to the 13 primitives */
-#define CANDELA_FLAG_KEEP_VALUES 4u    /* every node's results become outputs too, before anything is fused: for dumps */
+#define CANDELA_FLAG_KEEP_VALUES 4u /* every node's results become outputs too, before anything is fused: for dumps */
 
-#define CANDELA_OPTIONS_INIT {(uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL}
+#define CANDELA_OPTIONS_INIT                                                                                           \
+  { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* "0.1.0" */
 CANDELA_API const char* candela_version(void);
 
 /* Compiles a .onnx or .cdl file. *model is the caller's, for candela_free. */
-CANDELA_API candela_status_t candela_compile(const char* path, const candela_options_t* options, candela_model_t** model,
-                                             char* error, size_t error_size);
+CANDELA_API candela_status_t candela_compile(const char* path, const candela_options_t* options,
+                                             candela_model_t** model, char* error, size_t error_size);
 
 /* Loads a bundle (.cdb) that candela_save wrote. */
 CANDELA_API candela_status_t candela_load(const char* path, candela_model_t** model, char* error, size_t error_size);
 
 /* Writes a bundle. A file that is there survives a failure. */
-CANDELA_API candela_status_t candela_save(const candela_model_t* model, const char* path, char* error, size_t error_size);
+CANDELA_API candela_status_t candela_save(const candela_model_t* model, const char* path, char* error,
+                                          size_t error_size);
 
 CANDELA_API void candela_free(candela_model_t* model);
 
-/* Inputs and outputs in the model's order. Names live as long as the model; `data` of the description is NULL and `bytes`
- * what the tensor needs. Returns NULL and leaves `description` alone when index is out of range. */
+/* Inputs and outputs in the model's order. Names live as long as the model; `data` of the description is NULL and
+ * `bytes` what the tensor needs. Returns NULL and leaves `description` alone when index is out of range. */
 CANDELA_API uint32_t candela_input_count(const candela_model_t* model);
 CANDELA_API uint32_t candela_output_count(const candela_model_t* model);
 CANDELA_API const char* candela_input(const candela_model_t* model, uint32_t index, candela_tensor_t* description);
@@ -103,21 +116,22 @@ CANDELA_API const char* candela_output(const candela_model_t* model, uint32_t in
 
 /* Runs once and returns when the outputs are written. inputs[i] must have the type and dims that candela_input gives;
  * outputs[i].data is filled, its elem, rank and dims are set; bytes must suffice. */
-CANDELA_API candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs, uint32_t input_count,
-                                         candela_tensor_t* outputs, uint32_t output_count, char* error,
-                                         size_t error_size);
+CANDELA_API candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs,
+                                         uint32_t input_count, candela_tensor_t* outputs, uint32_t output_count,
+                                         char* error, size_t error_size);
 
-/* What was compiled and where it goes, as JSON (schema candela.placement/1): model, backends, nodes, parameters, arena_bytes, max_live_bytes,
- * placement {native, emulated, host}, macs {native, emulated, host}, nodes_detail [{node, op, on, class, why, macs}], transfers, steps.
- * Lives as long as the model. */
+/* What was compiled and where it goes, as JSON (schema candela.placement/1): model, backends, nodes, parameters,
+ * arena_bytes, max_live_bytes, placement {native, emulated, host}, macs {native, emulated, host}, nodes_detail [{node,
+ * op, on, class, why, macs}], transfers, steps. Lives as long as the model. */
 CANDELA_API const char* candela_report_json(const candela_model_t* model);
 
 /* The trace of the newest run on any thread as Chrome trace JSON. The caller frees it with candela_free_text. */
 CANDELA_API char* candela_trace_json(const candela_model_t* model);
 
-/* Every backend that can be found, as JSON (schema candela.backends/1): backends [{name, version, origin, description, error, devices
- * [{name, profiles, rows {native, emulated}, spaces}], options}]. `paths` adds plugins by path, ended by NULL. The caller frees it with
- * candela_free_text. */
+/* Every backend that can be found, as JSON (schema candela.backends/1): backends [{name, version, origin, description,
+ * error, devices
+ * [{name, profiles, rows {native, emulated}, spaces}], options}]. `paths` adds plugins by path, ended by NULL. The
+ * caller frees it with candela_free_text. */
 CANDELA_API char* candela_backends_json(const char* const* paths);
 
 CANDELA_API void candela_free_text(char* text);

@@ -28,12 +28,15 @@ TEST(Compare, AWrongValueFailsAndIsNamed) {
   EXPECT_EQ(result.first, (Shape{1, 1}));
   EXPECT_NEAR(result.maxAbs, 0.1, 1e-6);
   EXPECT_NEAR(result.maxRel, 0.025, 1e-6);
-  EXPECT_NE(result.text().find("1 of 4 values differ, first at [1,1]: expected 4, got 4.1"), std::string::npos) << result.text();
+  EXPECT_NE(result.text().find("1 of 4 values differ, first at [1,1]: expected 4, got 4.1"), std::string::npos)
+      << result.text();
 }
 
 TEST(Compare, TheBoundIsAbsolutePlusRelative) {
   const CompareBound bound{1e-2, 1e-3, true};
-  const auto passes = [&](float got, float want) { return compareTensors(floats({1}, {got}), floats({1}, {want}), bound).passed(); };
+  const auto passes = [&](float got, float want) {
+    return compareTensors(floats({1}, {got}), floats({1}, {want}), bound).passed();
+  };
   EXPECT_TRUE(passes(100.9f, 100));
   EXPECT_FALSE(passes(101.1f, 100));
   EXPECT_TRUE(passes(9e-4f, 0));
@@ -44,7 +47,9 @@ TEST(Compare, TheBoundIsAbsolutePlusRelative) {
 
 TEST(Compare, NaNAndInfinityOnOneSideFail) {
   const CompareBound wide{1e30, 1e30, true};
-  const auto passes = [&](float got, float want) { return compareTensors(floats({1}, {got}), floats({1}, {want}), wide).passed(); };
+  const auto passes = [&](float got, float want) {
+    return compareTensors(floats({1}, {got}), floats({1}, {want}), wide).passed();
+  };
   EXPECT_TRUE(passes(kNan, kNan));
   EXPECT_TRUE(passes(kInf, kInf));
   EXPECT_FALSE(passes(kNan, 1));
@@ -69,7 +74,8 @@ TEST(Compare, IntegersAreExactUnlessAsked) {
   const auto one = [](int64_t value) { return Tensor::of<int64_t>(Elem::i64_, {1}, {value}); };
   EXPECT_FALSE(compareTensors(one(1000001), one(1000000)).passed());
   EXPECT_TRUE(compareTensors(one(1000001), one(1000000), {1e-3, 0, false}).passed());
-  EXPECT_FALSE(compareTensors(one((int64_t(1) << 60) + 1), one(int64_t(1) << 60)).passed()) << "beyond a double's 53 bits";
+  EXPECT_FALSE(compareTensors(one((int64_t(1) << 60) + 1), one(int64_t(1) << 60)).passed())
+      << "beyond a double's 53 bits";
   const auto truth = [](uint8_t value) { return Tensor::of<uint8_t>(Elem::bool_, {1}, {value}); };
   EXPECT_FALSE(compareTensors(truth(1), truth(0), {10, 10, false}).passed());
 }

@@ -28,7 +28,9 @@ std::vector<Tensor> expectedOutputs(const std::string& name, int count) {
 }
 
 CaseResult judge(const std::string& name, std::vector<Tensor> answer) {
-  return runOnnxCase(findCase(name), [&](graph::Graph, const std::vector<Tensor>&) -> Result<RunAnswer> { return RunAnswer{answer, {7, 3, 0, 0}}; });
+  return runOnnxCase(findCase(name), [&](graph::Graph, const std::vector<Tensor>&) -> Result<RunAnswer> {
+    return RunAnswer{answer, {7, 3, 0, 0}};
+  });
 }
 
 Tensor changed(const Tensor& from, int64_t index, float delta) {
@@ -63,7 +65,8 @@ TEST(OnnxTier, WrongAnswersFail) {
 
 TEST(OnnxTier, RefusalsCountAsUnsupportedAndErrorsAsFailed) {
   const auto with = [](Status status) {
-    return runOnnxCase(findCase("test_add"), [&](graph::Graph, const std::vector<Tensor>&) -> Result<RunAnswer> { return status; });
+    return runOnnxCase(findCase("test_add"),
+                       [&](graph::Graph, const std::vector<Tensor>&) -> Result<RunAnswer> { return status; });
   };
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).outcome, Outcome::unsupported);
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).reason, "not yet");
@@ -97,11 +100,11 @@ TEST(OnnxTier, ShapeOperandsAreFoundThroughOtherNodes) {
 TEST(OnnxTier, TheFrozenFormGivesTheRest) {
   const std::vector<Tensor> right = expectedOutputs("test_reshape_reduced_dims", 1);
   size_t inputs = 0;
-  const CaseResult result =
-      runOnnxCase(findCase("test_reshape_reduced_dims"), [&](graph::Graph, const std::vector<Tensor>& given) -> Result<RunAnswer> {
-        inputs = given.size();
-        return RunAnswer{right, {}};
-      });
+  const CaseResult result = runOnnxCase(findCase("test_reshape_reduced_dims"),
+                                        [&](graph::Graph, const std::vector<Tensor>& given) -> Result<RunAnswer> {
+                                          inputs = given.size();
+                                          return RunAnswer{right, {}};
+                                        });
   EXPECT_EQ(result.outcome, Outcome::passed) << result.reason;
   EXPECT_FALSE(result.rawPassed);
   EXPECT_EQ(inputs, 1u);
@@ -128,7 +131,9 @@ TEST(Report, CountsAndNames) {
   EXPECT_EQ(json["native"]["nodes"], 0.25);
   EXPECT_EQ(json["native"]["macs"], 0.5);
   const std::string xml = junitXml(results, "soft");
-  EXPECT_NE(xml.find("<testsuite name=\"soft:onnx\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""), std::string::npos) << xml;
+  EXPECT_NE(xml.find("<testsuite name=\"soft:onnx\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
+            std::string::npos)
+      << xml;
   EXPECT_NE(xml.find("<failure message=\"&lt;wrong &amp; &quot;bad&quot;&gt;\"/>"), std::string::npos) << xml;
 }
 

@@ -63,16 +63,19 @@ Json nextSteps(const Arguments& arguments, const std::string& backend, Console& 
   for (const auto& [op, entry] : sorted) {
     const double part = macs ? double(entry.macs) / double(macs) : 0;
     table.add({op, fmt::format("{}", entry.nodes), fmt::format("{:.1f} %", 100 * part), entry.why});
-    list.push_back({{"op", op}, {"nodes", entry.nodes}, {"macs", entry.macs}, {"mac_fraction", part}, {"why", entry.why}});
+    list.push_back(
+        {{"op", op}, {"nodes", entry.nodes}, {"macs", entry.macs}, {"mac_fraction", part}, {"why", entry.why}});
   }
-  console.print("\n{}  {} nodes in {} model{}\n", console.bold(backend), nodes, arguments.next.size(), arguments.next.size() == 1 ? "" : "s");
+  console.print("\n{}  {} nodes in {} model{}\n", console.bold(backend), nodes, arguments.next.size(),
+                arguments.next.size() == 1 ? "" : "s");
   console.print("{}", table.empty() ? std::string("  every node is native\n") : table.text());
   return {{"backend", backend}, {"nodes", nodes}, {"macs", macs}, {"next", std::move(list)}};
 }
 
 void backends(const Arguments& arguments, Console& console) {
   const Json known = Json::parse(sdk::Model::backendsJson(arguments.paths), nullptr, false);
-  if (!known.is_object() || !known.contains("backends")) fail(kWorkFailed, "the list of backends is not what it should be");
+  if (!known.is_object() || !known.contains("backends"))
+    fail(kWorkFailed, "the list of backends is not what it should be");
   Table table({"backend", "version", "device", "profiles", "native rows", "emulated rows", "options"});
   std::vector<std::pair<std::string, std::string>> problems;
   std::vector<std::string> plugins;
@@ -83,16 +86,16 @@ void backends(const Arguments& arguments, Console& console) {
       problems.emplace_back(name.empty() ? origin : name, error.get<std::string>());
       continue;
     }
-    const bool given = std::any_of(arguments.paths.begin(), arguments.paths.end(), [&](const std::string& path) {
-      return fileName(path) == fileName(origin);
-    });
+    const bool given = std::any_of(arguments.paths.begin(), arguments.paths.end(),
+                                   [&](const std::string& path) { return fileName(path) == fileName(origin); });
     if (name != "soft" && name != "reference") plugins.push_back(given ? origin : name);
     const Json devices = backend.value("devices", Json::array()), options = backend.value("options", Json::array());
     if (devices.empty()) table.add({name, backend.value("version", ""), "", "", "", "", names(options)});
     for (const Json& device : devices) {
       const Json rows = device.value("rows", Json::object());
-      table.add({name, backend.value("version", ""), device.value("name", ""), names(device.value("profiles", Json::array())),
-                 fmt::format("{}", rows.value("native", 0)), fmt::format("{}", rows.value("emulated", 0)), names(options)});
+      table.add({name, backend.value("version", ""), device.value("name", ""),
+                 names(device.value("profiles", Json::array())), fmt::format("{}", rows.value("native", 0)),
+                 fmt::format("{}", rows.value("emulated", 0)), names(options)});
     }
   }
   console.print("{}", table.text(0));
@@ -117,7 +120,8 @@ void backends(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addBackends(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("backends", "List backends: devices, profiles, native rows; say what a port should do next.");
+  auto* command =
+      app.add_subcommand("backends", "List backends: devices, profiles, native rows; say what a port should do next.");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("PLUGIN", arguments->paths, "plugins by path, beside those that are found")->type_name("FILE...");
   command->add_option("--next", arguments->next, "list what to implement next for these models")->type_name("MODEL...");

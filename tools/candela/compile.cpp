@@ -27,7 +27,8 @@ void compile(const Arguments& arguments, Console& console) {
     model.save(arguments.output);
   } catch (const sdk::Error& error) {
     const std::string message = error.what();
-    throw Failure(kWorkFailed, message.find(arguments.output) != std::string::npos ? message : arguments.output + ": " + message);
+    throw Failure(kWorkFailed,
+                  message.find(arguments.output) != std::string::npos ? message : arguments.output + ": " + message);
   }
   std::error_code unknown;
   const auto size = std::filesystem::file_size(arguments.output, unknown);
@@ -47,7 +48,8 @@ void compile(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addCompile(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("compile", "Compile a model into a bundle (.cdb) that `candela run` and the runtime load.");
+  auto* command =
+      app.add_subcommand("compile", "Compile a model into a bundle (.cdb) that `candela run` and the runtime load.");
   auto arguments = std::make_shared<Arguments>();
   arguments->model.addTo(command);
   command->add_option("-o,--output", arguments->output, "the bundle")->required()->type_name("FILE.cdb");

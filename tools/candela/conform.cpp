@@ -50,10 +50,12 @@ std::string rerunCommand(const Arguments& arguments, const std::string& name) {
   return command + " --cases " + fmt::format("'{}'", name);
 }
 
-void printResults(const Arguments& arguments, const std::vector<CaseResult>& results, double milliseconds, Console& console) {
+void printResults(const Arguments& arguments, const std::vector<CaseResult>& results, double milliseconds,
+                  Console& console) {
   const conform::Summary summary = conform::summarise(results);
-  console.print("onnx  {}/{} passed ({} raw), {} unsupported, {} expected to fail, {}      {}   {}\n", summary.passed, summary.total, summary.rawPassed,
-                summary.unsupported, summary.xfail, summary.failed ? console.red(fmt::format("{} failed", summary.failed)) : "0 failed",
+  console.print("onnx  {}/{} passed ({} raw), {} unsupported, {} expected to fail, {}      {}   {}\n", summary.passed,
+                summary.total, summary.rawPassed, summary.unsupported, summary.xfail,
+                summary.failed ? console.red(fmt::format("{} failed", summary.failed)) : "0 failed",
                 console.bold(arguments.backend), timeText(milliseconds));
   const auto percent = [](uint64_t part, uint64_t whole) { return whole ? 100.0 * double(part) / double(whole) : 0.0; };
   console.print("native  {:.1f} % of nodes, {:.1f} % of MACs\n", percent(summary.work.nativeNodes, summary.work.nodes),
@@ -75,7 +77,8 @@ void conformCommand(Arguments& arguments, Console& console) {
     if (tier != "onnx") fail(kBadInput, "--tier {}: not available yet in this version: tiers are onnx", tier);
   if (arguments.backend == "reference" && arguments.toPrimitives)
     fail(kBadInput, "--to-primitives: the reference runs every op as it is");
-  if (arguments.backend.find(',') != std::string::npos) fail(kBadInput, "--backend {}: conform judges one backend", arguments.backend);
+  if (arguments.backend.find(',') != std::string::npos)
+    fail(kBadInput, "--backend {}: conform judges one backend", arguments.backend);
   const std::vector<conform::OnnxCase> cases = selectCases(arguments);
   check(conform::probeBackend(arguments.backend));
   std::vector<std::string> names;
@@ -132,8 +135,12 @@ void addConform(CLI::App& app, Console& console) {
   command->add_option("--onnx-data", a.onnxData, "folder of the ONNX node tests")->type_name("DIR");
   command->add_flag("--to-primitives", a.toPrimitives, "lower every op to the 13 primitives first");
   command->add_option("--shard", a.shard, "only part K of N")->type_name("K/N");
-  command->add_option("--jobs", a.jobs, "worker processes (default: one per core)")->type_name("N")->check(CLI::Range(1, 1024));
-  command->add_option("--time-limit", a.timeLimit, "seconds for one case (60)")->type_name("S")->check(CLI::Range(0.1, 86400.0));
+  command->add_option("--jobs", a.jobs, "worker processes (default: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--time-limit", a.timeLimit, "seconds for one case (60)")
+      ->type_name("S")
+      ->check(CLI::Range(0.1, 86400.0));
   command->add_option("--junit", a.junit, "write JUnit XML")->type_name("FILE");
   addJsonOption(command, console);
   command->footer(kFooter);

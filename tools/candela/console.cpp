@@ -15,7 +15,8 @@ namespace candela::tool {
 
 void Console::write(const std::string& text) {
   errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && !writeError_) writeError_ = errno ? errno : EIO;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && !writeError_)
+    writeError_ = errno ? errno : EIO;
 }
 
 void Console::finish() {
@@ -30,7 +31,8 @@ std::string Console::colour(std::string_view code, std::string_view text) const 
 }
 
 Json Console::report(std::string_view name) const {
-  return {{"schema", fmt::format("candela.{}/1", name)}, {"candela_version", candela_version()}, {"command", commandLine_}};
+  return {
+      {"schema", fmt::format("candela.{}/1", name)}, {"candela_version", candela_version()}, {"command", commandLine_}};
 }
 
 void Console::writeJson(const Json& report) {

@@ -29,8 +29,7 @@ public:
 private:
   int exitCode_;
 };
-template <typename... Args>
-[[noreturn]] void fail(int exitCode, fmt::format_string<Args...> format, Args&&... args) {
+template <typename... Args> [[noreturn]] void fail(int exitCode, fmt::format_string<Args...> format, Args&&... args) {
   throw Failure(exitCode, fmt::format(format, std::forward<Args>(args)...));
 }
 inline void check(const Status& status, int exitCode = kBadInput) {
@@ -107,8 +106,8 @@ private:
   bool drawn_ = false;
 };
 
-std::string bytesText(uint64_t bytes);  ///< "1.2 MB"
-std::string countText(uint64_t count);  ///< "35 k"
+std::string bytesText(uint64_t bytes);     ///< "1.2 MB"
+std::string countText(uint64_t count);     ///< "35 k"
 std::string timeText(double milliseconds); ///< "0.31 ms", "4.2 s"
 double millisecondsSince(std::chrono::steady_clock::time_point start);
 /// Quoted for a shell where it has to be.

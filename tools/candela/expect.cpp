@@ -61,7 +61,8 @@ ExpectedErrors::ExpectedErrors(const std::string& text, std::string file) : file
 
 void ExpectedErrors::match(int line, const std::string& message) {
   for (Entry& entry : entries_)
-    if (!entry.seen && (line == 0 || entry.line == -1 || entry.line == line) && message.find(entry.text) != std::string::npos) {
+    if (!entry.seen && (line == 0 || entry.line == -1 || entry.line == line) &&
+        message.find(entry.text) != std::string::npos) {
       entry.seen = true;
       return;
     }
@@ -71,7 +72,8 @@ void ExpectedErrors::match(int line, const std::string& message) {
 Status ExpectedErrors::finish() const {
   std::string problems = problems_;
   for (const Entry& entry : entries_)
-    if (!entry.seen) problems += fmt::format("\n{}:{}: expected error did not happen: {}", file_, entry.announcedAt, entry.text);
+    if (!entry.seen)
+      problems += fmt::format("\n{}:{}: expected error did not happen: {}", file_, entry.announcedAt, entry.text);
   if (entries_.empty() && problems.empty()) problems = fmt::format("\n{}: announces no error", file_);
   if (problems.empty()) return Status::ok();
   return Status(Code::mismatch, problems.substr(1));

@@ -30,7 +30,9 @@ Page inspectFile(const std::string& path) {
   const auto begins = [&](std::string_view magic) {
     return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
   };
-  if (begins("\x7f" "ELF")) return inspectPlugin(path);
+  if (begins("\x7f"
+             "ELF"))
+    return inspectPlugin(path);
   if (begins("CDLP")) return inspectImage(path);
   if (begins("\x93NUMPY")) return inspectTensor(path);
   if (runtime::isBundle(path)) return inspectBundle(path);
@@ -41,7 +43,8 @@ Page inspectFile(const std::string& path) {
 void inspect(const Arguments& arguments, Console& console) {
   const Page page = inspectFile(arguments.path);
   if (arguments.dot) {
-    if (page.drawing.nodes.empty()) fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
+    if (page.drawing.nodes.empty())
+      fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
     console.print("{}", drawingDot(page));
   } else {
     console.print("{}", pageText(page, console, arguments.all ? SIZE_MAX : 40));

@@ -8,11 +8,11 @@
 namespace candela::tool {
 
 Page inspectOnnx(const std::string& path);
-Page inspectText(const std::string& path);    ///< .cdl: a graph or a program
-Page inspectBundle(const std::string& path);  ///< .cdb
-Page inspectImage(const std::string& path);   ///< the flat image of a Program
-Page inspectPlugin(const std::string& path);  ///< .so; runs the plugin's code
-Page inspectTensor(const std::string& path);  ///< .npy
+Page inspectText(const std::string& path);   ///< .cdl: a graph or a program
+Page inspectBundle(const std::string& path); ///< .cdb
+Page inspectImage(const std::string& path);  ///< the flat image of a Program
+Page inspectPlugin(const std::string& path); ///< .so; runs the plugin's code
+Page inspectTensor(const std::string& path); ///< .npy
 
 /// Instructions, buffers and a drawing of the waits.
 void addProgram(Page& page, const program::Program& program);

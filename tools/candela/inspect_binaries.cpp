@@ -55,8 +55,9 @@ void addProgram(Page& page, const program::Program& program) {
     spaces.rows.push_back({space.name, space.capacityBytes, space.alignment, space.hostMapped, space.local});
   PageTable buffers{"buffers", {"name", "role", "bytes", "offset"}, {}};
   for (const program::Buffer& buffer : program.buffers)
-    buffers.rows.push_back({buffer.name, roleName(buffer.role), buffer.bytes,
-                            buffer.role == program::Role::temp && buffer.offset != CDL_UNPLACED ? Json(buffer.offset) : Json()});
+    buffers.rows.push_back(
+        {buffer.name, roleName(buffer.role), buffer.bytes,
+         buffer.role == program::Role::temp && buffer.offset != CDL_UNPLACED ? Json(buffer.offset) : Json()});
   PageTable instrs{"instruction list", {"index", "instruction", "result", "from"}, {}};
   for (size_t i = 0; i < program.instrs.size(); ++i) {
     const program::Instr& instr = program.instrs[i];
@@ -65,9 +66,11 @@ void addProgram(Page& page, const program::Program& program) {
     if (!fn.empty()) name += fmt::format(".{}", fn);
     for (const program::Origin& origin : instr.provenance) from += (from.empty() ? "" : ", ") + origin.node;
     for (const program::View& view : instr.outputs)
-      result += fmt::format("{}{}:{}", result.empty() ? "" : ", ", program.buffers[view.buffer].name, typeText(elemName(view.elem), view.dims));
+      result += fmt::format("{}{}:{}", result.empty() ? "" : ", ", program.buffers[view.buffer].name,
+                            typeText(elemName(view.elem), view.dims));
     page.drawing.nodes.push_back({fmt::format("instr {}", i + 1), fmt::format("[{}] {}", i + 1, name), result});
-    for (const uint32_t wait : instr.waits) page.drawing.edges.push_back({fmt::format("instr {}", wait + 1), fmt::format("instr {}", i + 1), ""});
+    for (const uint32_t wait : instr.waits)
+      page.drawing.edges.push_back({fmt::format("instr {}", wait + 1), fmt::format("instr {}", i + 1), ""});
     instrs.rows.push_back({i + 1, std::move(name), std::move(result), std::move(from)});
   }
   for (PageTable* table : {&spaces, &buffers, &instrs}) page.tables.push_back(std::move(*table));
@@ -105,7 +108,8 @@ Page inspectBundle(const std::string& path) {
   };
   ports("inputs", bundle.inputs);
   ports("outputs", bundle.outputs);
-  PageTable partitions{"partitions", {"index", "backend", "version", "instructions", "image bytes", "executable bytes"}, {}};
+  PageTable partitions{
+      "partitions", {"index", "backend", "version", "instructions", "image bytes", "executable bytes"}, {}};
   for (size_t i = 0; i < bundle.partitions.size(); ++i) {
     const runtime::BundlePartition& partition = bundle.partitions[i];
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
@@ -131,7 +135,8 @@ Page inspectBundle(const std::string& path) {
   PageTable placement{"placement", {"node", "op", "on", "class", "why", "macs"}, {}};
   constexpr const char* kClasses[] = {"native", "emulated", "host"};
   for (const runtime::NodePlacement& node : bundle.placement)
-    placement.rows.push_back({node.node, node.op, node.on, kClasses[static_cast<size_t>(node.cls) % 3], node.why, node.macs});
+    placement.rows.push_back(
+        {node.node, node.op, node.on, kClasses[static_cast<size_t>(node.cls) % 3], node.why, node.macs});
   for (PageTable* table : {&partitions, &steps, &placement}) page.tables.push_back(std::move(*table));
   return page;
 }
@@ -139,7 +144,9 @@ Page inspectBundle(const std::string& path) {
 Result<std::vector<std::string>> exportedSymbols(const std::string& path) {
   CDL_ASSIGN(const Bytes file, mapFile(path));
   const auto* data = reinterpret_cast<const char*>(file.data());
-  const auto holds = [&](uint64_t offset, uint64_t size) { return offset <= file.size() && size <= file.size() - offset; };
+  const auto holds = [&](uint64_t offset, uint64_t size) {
+    return offset <= file.size() && size <= file.size() - offset;
+  };
   Elf64_Ehdr header;
   if (!holds(0, sizeof header)) return badModel("{}: shorter than an ELF header", path);
   std::memcpy(&header, data, sizeof header);
@@ -157,12 +164,14 @@ Result<std::vector<std::string>> exportedSymbols(const std::string& path) {
     Elf64_Shdr symbols, strings;
     if (!section(i, symbols)) return badModel("{}: section {} leaves the file", path, i);
     if (symbols.sh_type != SHT_DYNSYM) continue;
-    if (!section(symbols.sh_link, strings) || strings.sh_type != SHT_STRTAB) return badModel("{}: symbols without names", path);
+    if (!section(symbols.sh_link, strings) || strings.sh_type != SHT_STRTAB)
+      return badModel("{}: symbols without names", path);
     for (uint64_t at = 0; symbols.sh_size - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
       Elf64_Sym symbol;
       std::memcpy(&symbol, data + symbols.sh_offset + at, sizeof symbol);
       const unsigned binding = ELF64_ST_BIND(symbol.st_info);
-      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS || (binding != STB_GLOBAL && binding != STB_WEAK)) continue;
+      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS || (binding != STB_GLOBAL && binding != STB_WEAK))
+        continue;
       if (symbol.st_name >= strings.sh_size) return badModel("{}: a symbol's name leaves the file", path);
       const char* name = data + strings.sh_offset + symbol.st_name;
       names.emplace_back(name, strnlen(name, strings.sh_size - symbol.st_name));
@@ -187,8 +196,8 @@ Page inspectPlugin(const std::string& path) {
   page.fact("exported symbols", symbols);
   PageTable options{"options", {"name", "values", "default", "summary"}, {}};
   for (const cdl_option_schema_t& option : plugin->options())
-    options.rows.push_back({option.name, option.values ? option.values : "", option.default_value ? option.default_value : "",
-                            option.summary ? option.summary : ""});
+    options.rows.push_back({option.name, option.values ? option.values : "",
+                            option.default_value ? option.default_value : "", option.summary ? option.summary : ""});
   page.tables.push_back(std::move(options));
   for (uint32_t d = 0; d < plugin->deviceCount(); ++d) {
     const std::string label = plugin->deviceCount() > 1 ? fmt::format("device {} ", d) : "device ";
@@ -212,12 +221,13 @@ Page inspectPlugin(const std::string& path) {
       const cdl_row_t& row = target.rows()[r].row;
       native += row.support == CDL_SUPPORT_NATIVE;
       std::vector<std::string> types;
-      for (unsigned e = 0; e < row.elem_count && e < 8; ++e) types.emplace_back(row.elems[e] ? elemName(static_cast<Elem>(row.elems[e])) : "any");
+      for (unsigned e = 0; e < row.elem_count && e < 8; ++e)
+        types.emplace_back(row.elems[e] ? elemName(static_cast<Elem>(row.elems[e])) : "any");
       std::string name(program::kindName(row.kind));
       const std::string_view fn = program::fnName(row.kind, row.fn);
       if (!fn.empty()) name += fmt::format(".{}", fn);
-      rows.rows.push_back({r, std::move(name), std::move(types), supportName(row.support), kClasses[row.operand_class % 5],
-                           target.rows()[r].atoms.size()});
+      rows.rows.push_back({r, std::move(name), std::move(types), supportName(row.support),
+                           kClasses[row.operand_class % 5], target.rows()[r].atoms.size()});
     }
     page.fact(label + "native rows", fmt::format("{} of {}", native, target.rows().size()));
     page.tables.push_back(std::move(rows));

@@ -19,11 +19,13 @@ std::string dimsText(const onnx_io::ValueInfo& value) {
   if (value.elem == Elem::none) return value.what;
   if (!value.hasShape) return fmt::format("{}[...]", elemName(value.elem));
   std::vector<std::string> dims;
-  for (const onnx_io::Dim& dim : value.dims) dims.push_back(!dim.name.empty() ? dim.name : dim.value < 0 ? "?" : fmt::format("{}", dim.value));
+  for (const onnx_io::Dim& dim : value.dims)
+    dims.push_back(!dim.name.empty() ? dim.name : dim.value < 0 ? "?" : fmt::format("{}", dim.value));
   return fmt::format("{}[{}]", elemName(value.elem), fmt::join(dims, ","));
 }
 
-PageTable ports(const std::string& name, const std::vector<onnx_io::ValueInfo>& values, const std::map<std::string, bool>& hidden) {
+PageTable ports(const std::string& name, const std::vector<onnx_io::ValueInfo>& values,
+                const std::map<std::string, bool>& hidden) {
   PageTable table{name, {"name", "type"}, {}};
   for (const onnx_io::ValueInfo& value : values)
     if (!hidden.count(value.name)) table.rows.push_back({value.name, dimsText(value)});
@@ -70,7 +72,8 @@ Page inspectOnnx(const std::string& path) {
   const onnx_io::Model model = check(onnx_io::readModel(path));
   Page page{"ONNX model", path, {}, {}, {}};
   std::map<std::string, uint64_t> ops;
-  for (const onnx_io::Node& node : model.graph.nodes) ++ops[node.domain.empty() ? node.opType : node.domain + "." + node.opType];
+  for (const onnx_io::Node& node : model.graph.nodes)
+    ++ops[node.domain.empty() ? node.opType : node.domain + "." + node.opType];
   uint64_t parameters = 0, bytes = 0;
   std::map<std::string, bool> initialised;
   for (const onnx_io::Initializer& initializer : model.graph.initializers) {
@@ -79,7 +82,8 @@ Page inspectOnnx(const std::string& path) {
     initialised[initializer.name] = true;
   }
   std::vector<std::string> opsets;
-  for (const auto& [domain, version] : model.opsets) opsets.push_back(fmt::format("{} {}", domain.empty() ? "ai.onnx" : domain, version));
+  for (const auto& [domain, version] : model.opsets)
+    opsets.push_back(fmt::format("{} {}", domain.empty() ? "ai.onnx" : domain, version));
   page.fact("nodes", model.graph.nodes.size());
   page.fact("opsets", opsets);
   page.fact("ir version", model.irVersion);
@@ -90,9 +94,9 @@ Page inspectOnnx(const std::string& path) {
   const auto known = import::supportedOperators();
   std::vector<std::string> unknown;
   for (const onnx_io::Node& node : model.graph.nodes) {
-    const bool isFunction = std::any_of(model.functions.begin(), model.functions.end(), [&](const onnx_io::Function& f) {
-      return f.name == node.opType && f.domain == node.domain;
-    });
+    const bool isFunction =
+        std::any_of(model.functions.begin(), model.functions.end(),
+                    [&](const onnx_io::Function& f) { return f.name == node.opType && f.domain == node.domain; });
     if (!isFunction && std::find(known.begin(), known.end(), std::pair(node.domain, node.opType)) == known.end() &&
         std::find(unknown.begin(), unknown.end(), node.opType) == unknown.end())
       unknown.push_back(node.opType);

@@ -35,26 +35,25 @@ int64_t parseInteger(const std::string& option, const std::string& whole, std::s
   return value;
 }
 
-import::ImportOptions importOptions(const ImportFlags& flags) {
-  import::ImportOptions options;
-  for (const std::string& text : flags.dims) {
-    const Binding dim = parseBinding("--dim", text);
-    options.dims[dim.name] = parseInteger("--dim", text, dim.value);
-  }
-  for (const std::string& text : flags.shapes) {
-    const Binding shape = parseBinding("--shape", text);
-    std::string_view rest = shape.value;
-    Shape dims;
-    for (;;) {
-      const size_t cross = std::min(rest.find('x'), rest.size());
-      dims.push_back(parseInteger("--shape", text, rest.substr(0, cross)));
-      if (cross == rest.size()) break;
-      rest.remove_prefix(cross + 1);
-    }
-    options.shapes[shape.name] = std::move(dims);
-  }
-  return options;
+import::ImportOptions importOptions(const ImportFlags& flags){import::ImportOptions options;
+for (const std::string& text : flags.dims) {
+  const Binding dim = parseBinding("--dim", text);
+  options.dims[dim.name] = parseInteger("--dim", text, dim.value);
 }
+for (const std::string& text : flags.shapes) {
+  const Binding shape = parseBinding("--shape", text);
+  std::string_view rest = shape.value;
+  Shape dims;
+  for (;;) {
+    const size_t cross = std::min(rest.find('x'), rest.size());
+    dims.push_back(parseInteger("--shape", text, rest.substr(0, cross)));
+    if (cross == rest.size()) break;
+    rest.remove_prefix(cross + 1);
+  }
+  options.shapes[shape.name] = std::move(dims);
+}
+return options;
+} // namespace
 
 /// One line for a message of one, lines below the file's name for more.
 Failure inFile(const std::string& path, const Status& status) {
@@ -62,7 +61,7 @@ Failure inFile(const std::string& path, const Status& status) {
   return Failure(kBadInput, named ? status.message() : path + ": " + status.message());
 }
 
-} // namespace
+} // namespace candela::tool
 
 Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
   const std::string_view word = firstWord(text);
@@ -124,7 +123,8 @@ std::string kindCounts(const program::Program& program) {
   std::map<uint16_t, size_t> counts;
   for (const program::Instr& instr : program.instrs) ++counts[instr.kind];
   std::string text;
-  for (const auto& [kind, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", program::kindName(kind), count);
+  for (const auto& [kind, count] : counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", program::kindName(kind), count);
   return text.empty() ? "no instruction" : text;
 }
 

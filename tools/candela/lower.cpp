@@ -28,7 +28,8 @@ struct Arguments {
 std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& backends) {
   std::vector<std::shared_ptr<runtime::Device>> devices;
   for (const std::string& name : splitList(backends)) {
-    if (name == "reference") fail(kBadInput, "--backend reference: the reference runs graphs as they are, there is nothing to lower");
+    if (name == "reference")
+      fail(kBadInput, "--backend reference: the reference runs graphs as they are, there is nothing to lower");
     if (name != "soft") devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
   }
   return devices;
@@ -67,7 +68,8 @@ std::string partFile(const std::string& output, size_t index, size_t count) {
 }
 
 void lower(Arguments& arguments, Console& console) {
-  if (!arguments.to.empty() && arguments.to != "primitives") fail(kBadInput, "--to {}: only 'primitives' is known", arguments.to);
+  if (!arguments.to.empty() && arguments.to != "primitives")
+    fail(kBadInput, "--to {}: only 'primitives' is known", arguments.to);
   ModelOptions& options = arguments.model;
   options.toPrimitives |= arguments.to == "primitives";
   std::vector<std::string> backends;
@@ -81,8 +83,9 @@ void lower(Arguments& arguments, Console& console) {
     const std::string counts = kindCounts(program);
     const std::string file = arguments.output.empty() ? "" : partFile(arguments.output, i, parts.size());
     const std::string folder = file.empty() ? "" : resourceFolderOf(file);
-    const std::string text = fmt::format("// {}\n// partition {} of {} on {}\n{}", counts, i + 1, parts.size(), backend,
-                                         arguments.graph ? printGraph(parts[i].graph, folder) : printProgram(program, folder));
+    const std::string text =
+        fmt::format("// {}\n// partition {} of {} on {}\n{}", counts, i + 1, parts.size(), backend,
+                    arguments.graph ? printGraph(parts[i].graph, folder) : printProgram(program, folder));
     if (file.empty()) {
       console.print("{}", text);
     } else {
@@ -94,8 +97,11 @@ void lower(Arguments& arguments, Console& console) {
       Json& count = kinds[std::string(program::kindName(instr.kind))];
       count = count.is_null() ? 1 : count.get<int>() + 1;
     }
-    report["partitions"].push_back({{"backend", backend}, {"instructions", program.instrs.size()}, {"counts", std::move(kinds)},
-                                    {"arena_bytes", parts[i].arenaBytes}, {"max_live_bytes", parts[i].maxLiveBytes}});
+    report["partitions"].push_back({{"backend", backend},
+                                    {"instructions", program.instrs.size()},
+                                    {"counts", std::move(kinds)},
+                                    {"arena_bytes", parts[i].arenaBytes},
+                                    {"max_live_bytes", parts[i].maxLiveBytes}});
   }
   console.writeJson(report);
 }

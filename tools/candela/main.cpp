@@ -64,9 +64,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return report(kWorkFailed, "out of memory");
-  } catch (const std::exception& error) {
+  } catch (const std::bad_alloc&) { return report(kWorkFailed, "out of memory"); } catch (const std::exception& error) {
     return report(kWorkFailed, error.what());
   }
 }

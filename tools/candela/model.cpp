@@ -11,7 +11,8 @@ namespace candela::tool {
 
 void ModelOptions::addTo(CLI::App* command) {
   command->add_option("MODEL", path, "a model: .onnx or .cdl")->required()->type_name("FILE");
-  command->add_option("--backend", backends, "backends by name or path, the first one first (default soft)")->type_name("B[,B2...]");
+  command->add_option("--backend", backends, "backends by name or path, the first one first (default soft)")
+      ->type_name("B[,B2...]");
   addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
   addRepeated(command, "--dim", dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
   addRepeated(command, "--option", options, "an option of a backend: key=value or backend.key=value", "KEY=VALUE");
@@ -44,10 +45,8 @@ int exitCodeOf(candela_status_t status) {
   case CANDELA_UNSUPPORTED:
   case CANDELA_NOT_FOUND:
   case CANDELA_BAD_MODEL:
-  case CANDELA_IO:
-    return kBadInput;
-  default:
-    return kWorkFailed;
+  case CANDELA_IO: return kBadInput;
+  default: return kWorkFailed;
   }
 }
 
@@ -62,9 +61,7 @@ sdk::Model compileModel(const ModelOptions& options) {
   Progress progress("compiling");
   try {
     return sdk::Model::compile(options.path, options.sdkOptions(progress));
-  } catch (const sdk::Error& error) {
-    failWith(error, options.path);
-  }
+  } catch (const sdk::Error& error) { failWith(error, options.path); }
 }
 
 std::vector<std::string> splitList(const std::string& text) {
@@ -100,13 +97,15 @@ TensorFolder::TensorFolder(std::string path) : path_(std::move(path)) { makeFold
 std::string TensorFolder::write(const std::string& name, const Tensor& tensor) {
   std::string safe;
   for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
     safe += plain ? c : '_';
   }
   if (safe.empty() || safe.front() == '.') safe.insert(0, "_");
   safe.resize(std::min<size_t>(safe.size(), 200)); // file systems end at 255 bytes
   std::string unique = safe;
-  for (int n = 1; std::find(used_.begin(), used_.end(), unique) != used_.end(); ++n) unique = fmt::format("{}_{}", safe, n);
+  for (int n = 1; std::find(used_.begin(), used_.end(), unique) != used_.end(); ++n)
+    unique = fmt::format("{}_{}", safe, n);
   used_.push_back(unique);
   const std::string path = (std::filesystem::path(path_) / (unique + ".npy")).string();
   check(writeNpy(path, tensor), kWorkFailed);
@@ -148,16 +147,20 @@ std::string percent(double part, double whole) { return fmt::format("{:.1f} %", 
 
 std::string placementLine(const Json& report) {
   const uint64_t parameters = report.value("parameters", uint64_t(0));
-  return fmt::format("{} nodes, {} parameters → {}", report.value("nodes", uint64_t(0)), countText(parameters), backendsText(report));
+  return fmt::format("{} nodes, {} parameters → {}", report.value("nodes", uint64_t(0)), countText(parameters),
+                     backendsText(report));
 }
 
 std::string explainText(const Json& report) {
   Table table({"node", "op", "on", "class", "why"});
   for (const Json& node : report.value("nodes_detail", Json::array()))
-    table.add({node.value("node", ""), node.value("op", ""), node.value("on", ""), node.value("class", ""), node.value("why", "")});
+    table.add({node.value("node", ""), node.value("op", ""), node.value("on", ""), node.value("class", ""),
+               node.value("why", "")});
   const Json nodes = report.value("placement", Json::object()), macs = report.value("macs", Json::object());
   const auto count = [](const Json& of, const char* key) { return of.value(key, uint64_t(0)); };
-  const auto total = [&](const Json& of) { return double(count(of, "native") + count(of, "emulated") + count(of, "host")); };
+  const auto total = [&](const Json& of) {
+    return double(count(of, "native") + count(of, "emulated") + count(of, "host"));
+  };
   return table.text() + fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host\n",
                                     percent(double(count(nodes, "native")), total(nodes)),
                                     percent(double(count(macs, "native")), total(macs)), count(nodes, "native"),
@@ -165,7 +168,8 @@ std::string explainText(const Json& report) {
 }
 
 void addPlacement(Json& to, const Json& report, bool withNodes) {
-  for (const char* key : {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement", "macs", "transfers", "steps"})
+  for (const char* key : {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement",
+                          "macs", "transfers", "steps"})
     if (report.contains(key)) to[key] = report[key];
   if (withNodes && report.contains("nodes_detail")) to["nodes_detail"] = report["nodes_detail"];
 }

@@ -4,8 +4,8 @@
 #include "core/passes/passes.h"
 #include "core/support/file.h"
 #include "tools/candela/command.h"
-#include "tools/candela/ir_file.h"
 #include "tools/candela/expect.h"
+#include "tools/candela/ir_file.h"
 #include "tools/candela/model.h"
 
 namespace candela::tool {
@@ -57,7 +57,8 @@ void verifyDiagnostics(const Arguments& arguments, Console& console) {
     Result<Ir> ir = parseIr(part, arguments.path, diagnostics);
     Status status = ir.status();
     if (ir) status = runPasses(*ir, arguments, console);
-    for (const Diagnostic& diagnostic : diagnostics.list()) expected.match(diagnostic.location.line, diagnostic.message);
+    for (const Diagnostic& diagnostic : diagnostics.list())
+      expected.match(diagnostic.location.line, diagnostic.message);
     if (diagnostics.empty() && !status) expected.match(0, status.message());
   }
   check(expected.finish(), kWorkFailed);
@@ -66,7 +67,8 @@ void verifyDiagnostics(const Arguments& arguments, Console& console) {
 void opt(const Arguments& arguments, Console& console) {
   if (arguments.list) {
     Table table({"pass", "does"});
-    for (const passes::PassInfo& pass : passes::allPasses()) table.add({std::string(pass.name), std::string(pass.summary)});
+    for (const passes::PassInfo& pass : passes::allPasses())
+      table.add({std::string(pass.name), std::string(pass.summary)});
     table.add({"optimize", "the standard order, repeated until nothing changes"});
     console.print("{}", table.text(0));
     return;
@@ -94,16 +96,23 @@ void opt(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addOpt(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("opt", "Run passes on the textual form of a graph; parse, verify and print either IR.");
+  auto* command =
+      app.add_subcommand("opt", "Run passes on the textual form of a graph; parse, verify and print either IR.");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->path, "a .cdl file (graph or program) or a .onnx model")->type_name("FILE");
-  command->add_option("--passes", arguments->passes, "passes in order, or optimize")->delimiter(',')->type_name("A,B...")->allow_extra_args(false);
+  command->add_option("--passes", arguments->passes, "passes in order, or optimize")
+      ->delimiter(',')
+      ->type_name("A,B...")
+      ->allow_extra_args(false);
   command->add_flag("--list", arguments->list, "list the passes");
-  command->add_flag("--print-ir-after-all", arguments->printAfterAll, "print the graph after each pass that changed it");
+  command->add_flag("--print-ir-after-all", arguments->printAfterAll,
+                    "print the graph after each pass that changed it");
   command->add_flag("--verify-diagnostics", arguments->verifyDiagnostics, "check the errors that the file announces");
-  addRepeated(command, "--dim", arguments->import.dims, "of a .onnx model: the value of a symbolic dimension", "NAME=VALUE");
+  addRepeated(command, "--dim", arguments->import.dims, "of a .onnx model: the value of a symbolic dimension",
+              "NAME=VALUE");
   addRepeated(command, "--shape", arguments->import.shapes, "of a .onnx model: the shape of an input", "NAME=DIMS");
-  command->add_option("-o,--output", arguments->output, "write here instead of to stdout, large constants beside it")->type_name("FILE");
+  command->add_option("-o,--output", arguments->output, "write here instead of to stdout, large constants beside it")
+      ->type_name("FILE");
   command->footer(kFooter);
   command->callback([arguments, &console] { opt(*arguments, console); });
 }

@@ -42,7 +42,8 @@ std::string dotQuoted(std::string_view text) {
   return out + "\"";
 }
 
-constexpr const char* kStyle = R"(body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em;color:#1d2329}
+constexpr const char* kStyle =
+    R"(body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em;color:#1d2329}
 h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.25em .8em .25em 0;border-bottom:1px solid #dde2e8;vertical-align:top;overflow-wrap:anywhere}
 th{color:#5b6672;font-weight:600}td{font-variant-numeric:tabular-nums}footer{margin-top:3em;color:#5b6672})";
@@ -91,9 +92,10 @@ void pageJson(const Page& page, Json& to) {
 }
 
 std::string pageHtml(const Page& page) {
-  std::string out = fmt::format("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>{1}</style>\n"
-                                "<h1>{0}</h1>\n<p>{2}</p>\n<table>\n",
-                                htmlEscaped(page.file), kStyle, htmlEscaped(page.kind));
+  std::string out =
+      fmt::format("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>{1}</style>\n"
+                  "<h1>{0}</h1>\n<p>{2}</p>\n<table>\n",
+                  htmlEscaped(page.file), kStyle, htmlEscaped(page.kind));
   for (const auto& [name, value] : page.facts)
     out += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", htmlEscaped(name), htmlEscaped(cellText(value)));
   out += "</table>\n";

@@ -48,7 +48,8 @@ void passThreads(Arguments& arguments, Console& console) {
         passed = true;
       }
   }
-  if (!passed) console.note("--threads {}: backend {} has no such option", arguments.threads, arguments.run.model.backends);
+  if (!passed)
+    console.note("--threads {}: backend {} has no such option", arguments.threads, arguments.run.model.backends);
 }
 
 /// Names of classes, one a line.
@@ -61,7 +62,8 @@ std::vector<std::string> readNames(const std::string& path) {
 }
 
 void printTop(const Arguments& arguments, const Tensor& scores, Console& console, Json& report) {
-  const std::vector<std::string> names = arguments.namesFile.empty() ? std::vector<std::string>() : readNames(arguments.namesFile);
+  const std::vector<std::string> names =
+      arguments.namesFile.empty() ? std::vector<std::string>() : readNames(arguments.namesFile);
   const auto rows = topOf(scores, arguments.top);
   constexpr size_t kShown = 16;
   Json all = Json::array();
@@ -88,7 +90,8 @@ void dump(const Arguments& arguments, const Session& session, const std::vector<
   size_t written = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = session.outputPorts[i].name;
-    if (!arguments.only.empty() && !ofNode.count(name) && fnmatch(arguments.only.c_str(), name.c_str(), 0) != 0) continue;
+    if (!arguments.only.empty() && !ofNode.count(name) && fnmatch(arguments.only.c_str(), name.c_str(), 0) != 0)
+      continue;
     folder.write(name, outputs[i]);
     ++written;
   }
@@ -97,7 +100,8 @@ void dump(const Arguments& arguments, const Session& session, const std::vector<
 }
 
 /// Compares as --expect asks; returns whether all is within the bound.
-bool compare(const Arguments& arguments, const Session& session, const std::vector<Tensor>& outputs, Console& console, Json& report) {
+bool compare(const Arguments& arguments, const Session& session, const std::vector<Tensor>& outputs, Console& console,
+             Json& report) {
   CompareBound bound;
   bound.relative = arguments.rtol.value_or(bound.relative);
   bound.absolute = arguments.atol.value_or(bound.absolute);
@@ -108,14 +112,16 @@ bool compare(const Arguments& arguments, const Session& session, const std::vect
     const size_t index = session.outputIndex("--expect", expect.name);
     const Tensor want = asStored(readTensorFile(expect.value), outputs[index].elem);
     const Comparison result = compareTensors(outputs[index], want, bound);
-    Json entry = {{"name", expect.name}, {"file", expect.value}, {"count", result.count}, {"mismatches", result.mismatches},
+    Json entry = {{"name", expect.name},      {"file", expect.value},
+                  {"count", result.count},    {"mismatches", result.mismatches},
                   {"max_abs", result.maxAbs}, {"max_rel", result.maxRel}};
     if (!result.typeProblem.empty()) entry["reason"] = result.typeProblem;
-    if (result.mismatches) entry.update({{"first", result.first}, {"got", result.firstGot}, {"want", result.firstWant}});
+    if (result.mismatches)
+      entry.update({{"first", result.first}, {"got", result.firstGot}, {"want", result.firstWant}});
     compared.push_back(entry);
     if (result.passed()) {
-      console.print("{}  {}  {} values, largest difference {:.3g} (relative {:.3g})\n", console.green("equal"), expect.name,
-                    result.count, result.maxAbs, result.maxRel);
+      console.print("{}  {}  {} values, largest difference {:.3g} (relative {:.3g})\n", console.green("equal"),
+                    expect.name, result.count, result.maxAbs, result.maxRel);
     } else {
       mismatches.push_back(entry);
       console.print("{}  {}  {}\n", console.red("MISMATCH"), expect.name, result.text());
@@ -135,7 +141,8 @@ void run(Arguments& arguments, Console& console) {
     if (!arguments.run.inputFiles.emplace(input.name, input.value).second)
       fail(kBadInput, "--input {}: given twice", input.name);
   }
-  if (arguments.precision != "f32") fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
+  if (arguments.precision != "f32")
+    fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
   if (!arguments.only.empty() && arguments.run.dumpFolder.empty()) fail(kBadInput, "--only needs --dump");
   if (!arguments.namesFile.empty() && arguments.top == 0) fail(kBadInput, "--names needs --top");
   if (arguments.threads && arguments.run.keepsCompiled) arguments.run.keepsCompiled = false;
@@ -151,9 +158,7 @@ void run(Arguments& arguments, Console& console) {
       outputs = session.run(latencies);
       progress.update(fmt::format("{} of {}", i + 1, arguments.repeat), double(i + 1) / arguments.repeat);
     }
-  } catch (const sdk::Error& error) {
-    failWith(error, arguments.run.model.path);
-  }
+  } catch (const sdk::Error& error) { failWith(error, arguments.run.model.path); }
   std::vector<double> sorted = latencies;
   std::sort(sorted.begin(), sorted.end());
   const double min = sorted.front(), median = sorted[sorted.size() / 2];
@@ -177,15 +182,17 @@ void run(Arguments& arguments, Console& console) {
   std::string line = fmt::format("latency  {}", timeText(min));
   if (arguments.repeat > 1) line += fmt::format(" (median {} of {})", timeText(median), arguments.repeat);
   line += fmt::format("   arena {}", bytesText(session.report.value("arena_bytes", uint64_t(0))));
-  if (outputs.empty() && (!arguments.labels.empty() || arguments.top)) fail(kBadInput, "{}: the model has no output", arguments.run.model.path);
+  if (outputs.empty() && (!arguments.labels.empty() || arguments.top))
+    fail(kBadInput, "{}: the model has no output", arguments.run.model.path);
   if (!arguments.labels.empty()) {
     const Accuracy accuracy = measureAccuracy(session.outputPorts[0], outputs[0], arguments.labels);
     report["accuracy"] = accuracy.fraction();
     report["correct"] = accuracy.correct;
     report["total"] = accuracy.total;
     report["predictions_sha256"] = accuracy.predictionsSha256;
-    console.print("accuracy  {}  ({} of {})      {}\n", console.bold(fmt::format("{:.2f} %", 100 * accuracy.fraction())),
-                  accuracy.correct, accuracy.total, line);
+    console.print("accuracy  {}  ({} of {})      {}\n",
+                  console.bold(fmt::format("{:.2f} %", 100 * accuracy.fraction())), accuracy.correct, accuracy.total,
+                  line);
     console.print("predictions sha256  {}\n", accuracy.predictionsSha256);
   } else {
     console.print("{}\n", line);
@@ -227,13 +234,20 @@ void addRun(CLI::App& app, Console& console) {
   command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")->type_name("DIR");
   command->add_option("--only", a.only, "with --dump: only this node, or values that match a glob")->type_name("NODE");
   addRepeated(command, "--expect", a.expects, "compare an output with a tensor", "NAME=FILE");
-  command->add_option("--rtol", a.rtol, "relative part of the bound (1e-3; integers exact unless it is given)")->check(CLI::NonNegativeNumber);
+  command->add_option("--rtol", a.rtol, "relative part of the bound (1e-3; integers exact unless it is given)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--atol", a.atol, "absolute part of the bound (1e-7)")->check(CLI::NonNegativeNumber);
-  command->add_option("--top", a.top, "print the K largest values of each row of the first output")->type_name("K")->check(CLI::Range(1, 1000000));
+  command->add_option("--top", a.top, "print the K largest values of each row of the first output")
+      ->type_name("K")
+      ->check(CLI::Range(1, 1000000));
   command->add_option("--names", a.namesFile, "with --top: names of the classes, one a line")->type_name("FILE");
   command->add_option("--labels", a.labels, "print the top-1 accuracy of the first output")->type_name("FILE");
-  command->add_option("--repeat", a.repeat, "run N times and report the shortest and the median time")->type_name("N")->check(CLI::Range(1, 1000000000));
-  command->add_option("--threads", a.threads, "threads for backends that have an option threads")->type_name("N")->check(CLI::Range(1, 4096));
+  command->add_option("--repeat", a.repeat, "run N times and report the shortest and the median time")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000000));
+  command->add_option("--threads", a.threads, "threads for backends that have an option threads")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
   command->add_option("--precision", a.precision, "arithmetic: f32")->type_name("P");
   command->add_option("--trace", a.trace, "write a Chrome trace of the last run")->type_name("FILE");
   command->add_flag("--explain", a.explain, "per node: native, emulated or host, and why");

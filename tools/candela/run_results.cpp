@@ -45,8 +45,8 @@ Accuracy measureAccuracy(const sdk::Port& port, const Tensor& scores, const std:
   if (scores.dims.empty() || rowLength(scores) == 0)
     fail(kBadInput, "--labels: output '{}' is {}, which holds no scores", port.name, scores.typeText());
   if (labels.count() != scores.dims[0])
-    fail(kBadInput, "{}: {} labels for output '{}' with {} rows ({})", labelsFile, labels.count(), port.name, scores.dims[0],
-         scores.typeText());
+    fail(kBadInput, "{}: {} labels for output '{}' with {} rows ({})", labelsFile, labels.count(), port.name,
+         scores.dims[0], scores.typeText());
   const std::vector<int64_t> wanted = labels.toInts();
   const int64_t length = rowLength(scores);
   Accuracy accuracy;
@@ -77,7 +77,8 @@ std::vector<std::vector<std::pair<int64_t, double>>> topOf(const Tensor& scores,
     auto& list = top[static_cast<size_t>(row)];
     for (int64_t i = 0; i < length; ++i) list.emplace_back(i, elementAsReal(scores, row * length + i));
     const auto key = [](double x) { return std::isnan(x) ? -std::numeric_limits<double>::infinity() : x; };
-    std::stable_sort(list.begin(), list.end(), [&](const auto& a, const auto& b) { return key(a.second) > key(b.second); });
+    std::stable_sort(list.begin(), list.end(),
+                     [&](const auto& a, const auto& b) { return key(a.second) > key(b.second); });
     list.resize(std::min<size_t>(list.size(), static_cast<size_t>(k)));
   }
   return top;

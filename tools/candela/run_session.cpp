@@ -11,13 +11,13 @@ using Given = std::map<std::string, Tensor>;
 
 sdk::Model loadBundle(const RunOptions& options) {
   if (!options.keepsCompiled || !options.dumpFolder.empty())
-    fail(kBadInput, "{}: a bundle is compiled already: --backend, --shape, --dim, --option, --require-native, "
-         "--to-primitives, --threads and --dump need the model itself", options.model.path);
+    fail(kBadInput,
+         "{}: a bundle is compiled already: --backend, --shape, --dim, --option, --require-native, "
+         "--to-primitives, --threads and --dump need the model itself",
+         options.model.path);
   try {
     return sdk::Model::load(options.model.path);
-  } catch (const sdk::Error& error) {
-    failWith(error, options.model.path);
-  }
+  } catch (const sdk::Error& error) { failWith(error, options.model.path); }
 }
 
 sdk::Model openModel(const RunOptions& options, const Given& given) {
@@ -35,15 +35,15 @@ sdk::Model openModel(const RunOptions& options, const Given& given) {
     bound.shapes.clear();
     try {
       return compileModel(bound);
-    } catch (const Failure&) {
-    }
+    } catch (const Failure&) {}
     throw first;
   }
 }
 
 std::string inputList(const std::vector<sdk::Port>& ports) {
   std::string list;
-  for (const sdk::Port& port : ports) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", port.name, portType(port));
+  for (const sdk::Port& port : ports)
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", port.name, portType(port));
   return list.empty() ? "none" : list;
 }
 
@@ -60,7 +60,8 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const std::vector<sdk:
     if (at != given.end()) {
       Tensor tensor = asStored(at->second, elemOf(port));
       // The inputs of a program's text are buffers, whose size says no shape.
-      const bool sameShape = tensor.dims == port.dims || (endsWith(path, ".cdl") && tensor.count() == elementCount(port.dims));
+      const bool sameShape =
+          tensor.dims == port.dims || (endsWith(path, ".cdl") && tensor.count() == elementCount(port.dims));
       if (tensor.elem != elemOf(port) || !sameShape)
         fail(kBadInput, "{}: input '{}' is {} but {} holds {}", path, port.name, portType(port),
              options.inputFiles.at(port.name), tensor.typeText());
@@ -83,7 +84,8 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const std::vector<sdk:
 } // namespace
 
 Tensor asStored(Tensor tensor, Elem wanted) {
-  if (isUnsigned(tensor.elem) && (wanted == Elem::bf16_ || isStorageOnly(wanted)) && elemBits(tensor.elem) == elemBits(wanted))
+  if (isUnsigned(tensor.elem) && (wanted == Elem::bf16_ || isStorageOnly(wanted)) &&
+      elemBits(tensor.elem) == elemBits(wanted))
     tensor.elem = wanted;
   return tensor;
 }

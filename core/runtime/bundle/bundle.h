@@ -69,8 +69,8 @@ struct Bundle {
 
 /// Writes through a temporary file. Failure: io.
 Status saveBundle(const Bundle& bundle, const std::string& path);
-/// Maps the file; constants and images share it. Every length, index and image is checked. Failure: bad_model naming the
-/// file, or incompatible for another version.
+/// Maps the file; constants and images share it. Every length, index and image is checked. Failure: bad_model naming
+/// the file, or incompatible for another version.
 Result<Bundle> loadBundle(const std::string& path);
 /// True when the file begins like a bundle.
 bool isBundle(const std::string& path);
