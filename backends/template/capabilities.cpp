@@ -21,8 +21,8 @@ Template::Template() : PrimitiveBackend(TEMPLATE_NAME, "0.1.0") {
   support(cdl::Kind::Table, tableSupport);
 
   // The loops step through any strides; only MATMUL wants its rows contiguous.
-  for (cdl::Kind kind : {cdl::Kind::Fill, cdl::Kind::Convert, cdl::Kind::Binary, cdl::Kind::Compare,
-                         cdl::Kind::Select, cdl::Kind::Gather, cdl::Kind::Scatter,
-                         cdl::Kind::Reduce, cdl::Kind::Unary, cdl::Kind::Rescale, cdl::Kind::Table})
+  for (cdl::Kind kind : {cdl::Kind::Fill, cdl::Kind::Convert, cdl::Kind::Binary, cdl::Kind::Compare, cdl::Kind::Select,
+                         cdl::Kind::Gather, cdl::Kind::Scatter, cdl::Kind::Reduce, cdl::Kind::Unary, cdl::Kind::Rescale,
+                         cdl::Kind::Table})
     capabilities().operandClass(kind, CDL_CLASS_AFFINE);
 }

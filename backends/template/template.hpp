@@ -33,9 +33,8 @@ public:
 };
 
 // Set by the switch at the head of each primitive's file.
-extern const cdl::Support copySupport, fillSupport, convertSupport, binarySupport, compareSupport,
-    selectSupport, gatherSupport, scatterSupport, reduceSupport, matMulSupport, unarySupport,
-    rescaleSupport, tableSupport;
+extern const cdl::Support copySupport, fillSupport, convertSupport, binarySupport, compareSupport, selectSupport,
+    gatherSupport, scatterSupport, reduceSupport, matMulSupport, unarySupport, rescaleSupport, tableSupport;
 
 /// An element type as a C++ type: bool is a byte too, but not a number.
 template <class T, bool IsBool = false> struct Type {
@@ -46,38 +45,28 @@ template <class T, bool IsBool = false> struct Type {
 /// Calls body(Type<T>()) for the element types of this backend's profiles.
 template <class F> cdl::Status withElem(const cdl::Op& op, uint8_t elem, F&& body) {
   switch (elem) {
-  case CDL_F32:
-    return body(Type<float>());
-  case CDL_I32:
-    return body(Type<int32_t>());
-  case CDL_I8:
-    return body(Type<int8_t>());
-  case CDL_U8:
-    return body(Type<uint8_t>());
-  case CDL_BOOL:
-    return body(Type<uint8_t, true>());
-  default:
-    return cdl::unsupported(cdl::kindName(op.instr().kind) + " on " + cdl::elemName(elem));
+  case CDL_F32: return body(Type<float>());
+  case CDL_I32: return body(Type<int32_t>());
+  case CDL_I8: return body(Type<int8_t>());
+  case CDL_U8: return body(Type<uint8_t>());
+  case CDL_BOOL: return body(Type<uint8_t, true>());
+  default: return cdl::unsupported(cdl::kindName(op.instr().kind) + " on " + cdl::elemName(elem));
   }
 }
 
 inline cdl::Status unknownFunction(const cdl::Op& op, uint8_t elem) {
-  return cdl::unsupported(cdl::kindName(op.instr().kind) + " function " + std::to_string(op.fn()) +
-                          " on " + cdl::elemName(elem));
+  return cdl::unsupported(cdl::kindName(op.instr().kind) + " function " + std::to_string(op.fn()) + " on " +
+                          cdl::elemName(elem));
 }
 
 /// y[i] = f(x[i]...) for every element.
-template <class F, class Y, class... X>
-void map(F f, const cdl::View<Y>& y, const cdl::View<X>&... x) {
+template <class F, class Y, class... X> void map(F f, const cdl::View<Y>& y, const cdl::View<X>&... x) {
   cdl::forEachRow(
       [f](int64_t n, cdl::Row<Y> to, cdl::Row<X>... from) {
-        if (to.stride == 1 &&
-            ((from.stride == 1) && ...)) { // the common case, which compilers vectorise
-          for (int64_t i = 0; i < n; ++i)
-            to.data[i] = f(from.data[i]...);
+        if (to.stride == 1 && ((from.stride == 1) && ...)) { // the common case, which compilers vectorise
+          for (int64_t i = 0; i < n; ++i) to.data[i] = f(from.data[i]...);
         } else {
-          for (int64_t i = 0; i < n; ++i)
-            to[i] = f(from[i]...);
+          for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]...);
         }
       },
       y, x...);

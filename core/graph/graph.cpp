@@ -22,8 +22,7 @@ std::string hintOf(const Node& node) {
 
 void mergeProvenance(Provenance& into, const Provenance& from) {
   for (const std::string& name : from)
-    if (std::find(into.begin(), into.end(), name) == into.end())
-      into.push_back(name);
+    if (std::find(into.begin(), into.end(), name) == into.end()) into.push_back(name);
 }
 
 bool Value::isConstant() const { return producer && producer->kind == OpKind::Constant; }
@@ -35,43 +34,37 @@ const Payload& Value::payload() const {
 
 void Node::setOperand(size_t i, Value* value) {
   CDL_CHECK(i < operands_.size());
-  if (operands_[i])
-    dropOneUse(operands_[i]->users_, this);
+  if (operands_[i]) dropOneUse(operands_[i]->users_, this);
   operands_[i] = value;
-  if (value)
-    value->users_.push_back(this);
+  if (value) value->users_.push_back(this);
 }
 
 std::string Node::userName() const {
-  if (!provenance.empty())
-    return provenance.front();
+  if (!provenance.empty()) return provenance.front();
   return results_.empty() ? "" : results_.front()->name;
 }
 
 Status Node::failWith(std::string_view constraint, std::vector<std::string> holes) const {
   const auto& constraints = info().constraints;
-  const auto record = std::find_if(constraints.begin(), constraints.end(),
-                                   [&](const ConstraintInfo& c) { return c.id == constraint; });
+  const auto record =
+      std::find_if(constraints.begin(), constraints.end(), [&](const ConstraintInfo& c) { return c.id == constraint; });
   CDL_CHECK(record != constraints.end(), "{} has no constraint {}", opName(kind), constraint);
   std::string text;
   std::string_view rest = record->text;
   for (const std::string& hole : holes) {
     const size_t open = rest.find('{');
     const size_t close = rest.find('}');
-    CDL_CHECK(open < close && close != std::string_view::npos, "{} has fewer than {} holes",
-              constraint, holes.size());
+    CDL_CHECK(open < close && close != std::string_view::npos, "{} has fewer than {} holes", constraint, holes.size());
     text += std::string(rest.substr(0, open)) + hole;
     rest.remove_prefix(close + 1);
   }
-  CDL_CHECK(rest.find('{') == std::string_view::npos, "{} has more than {} holes", constraint,
-            holes.size());
+  CDL_CHECK(rest.find('{') == std::string_view::npos, "{} has more than {} holes", constraint, holes.size());
   return badModel("{}: {}{} ({})", nodeText(*this), text, rest, constraint);
 }
 
 std::string nodeText(const Node& node) {
   const std::string name = node.userName();
-  return name.empty() ? std::string(opName(node.kind))
-                      : fmt::format("{} '{}'", opName(node.kind), name);
+  return name.empty() ? std::string(opName(node.kind)) : fmt::format("{} '{}'", opName(node.kind), name);
 }
 
 Value* Graph::newValue(std::string_view hint, TensorType type) {
@@ -95,20 +88,18 @@ void Graph::addOutput(Value* value, std::string name) {
   outputNames_.push_back(std::move(name));
 }
 
-Node* Graph::addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs,
-                              Provenance provenance, std::vector<TensorType> resultTypes,
-                              Node* before, const std::vector<std::string>& resultNames) {
+Node* Graph::addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
+                              std::vector<TensorType> resultTypes, Node* before,
+                              const std::vector<std::string>& resultNames) {
   std::unique_ptr<Node> owned(new Node(kind));
   Node* node = owned.get();
   node->attrs = std::move(attrs);
   node->provenance = std::move(provenance);
   node->operands_ = std::move(operands);
   for (Value* operand : node->operands_)
-    if (operand)
-      operand->users_.push_back(node);
+    if (operand) operand->users_.push_back(node);
   for (size_t i = 0; i < resultTypes.size(); ++i) {
-    Value* value = newValue(i < resultNames.size() ? resultNames[i] : hintOf(*node),
-                            std::move(resultTypes[i]));
+    Value* value = newValue(i < resultNames.size() ? resultNames[i] : hintOf(*node), std::move(resultTypes[i]));
     value->producer = node;
     value->resultIndex = static_cast<int>(i);
     node->results_.push_back(value);
@@ -118,56 +109,48 @@ Node* Graph::addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs a
   return node;
 }
 
-Result<Node*> Graph::addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs,
-                             Provenance provenance, Node* before, int resultCount) {
+Result<Node*> Graph::addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
+                             Node* before, int resultCount) {
   Node trial(kind);
   trial.attrs = attrs;
   trial.provenance = provenance;
   trial.operands_ = operands;
   CDL_ASSIGN(std::vector<TensorType> types, inferTypes(trial));
   const auto& results = trial.info().results;
-  const int required = static_cast<int>(std::count_if(
-      results.begin(), results.end(), [](const OperandInfo& info) { return !info.optional; }));
+  const int required = static_cast<int>(
+      std::count_if(results.begin(), results.end(), [](const OperandInfo& info) { return !info.optional; }));
   if (resultCount < required || resultCount > static_cast<int>(types.size()))
-    return badModel("{}: {} results, expected {} to {}", nodeText(trial), resultCount, required,
-                    types.size());
+    return badModel("{}: {} results, expected {} to {}", nodeText(trial), resultCount, required, types.size());
   types.resize(resultCount);
-  return addNodeUnchecked(kind, std::move(operands), std::move(attrs), std::move(provenance),
-                          std::move(types), before);
+  return addNodeUnchecked(kind, std::move(operands), std::move(attrs), std::move(provenance), std::move(types), before);
 }
 
 Value* Graph::addConstant(Payload payload, TensorType type, Provenance provenance, Node* before) {
-  CDL_CHECK(payload.elem() == type.elem && payload.count() == type.count(),
-            "payload of {} {} for {}", payload.count(), elemName(payload.elem()), type.text());
-  Node* node =
-      addNodeUnchecked(OpKind::Constant, {}, {}, std::move(provenance), {std::move(type)}, before);
+  CDL_CHECK(payload.elem() == type.elem && payload.count() == type.count(), "payload of {} {} for {}", payload.count(),
+            elemName(payload.elem()), type.text());
+  Node* node = addNodeUnchecked(OpKind::Constant, {}, {}, std::move(provenance), {std::move(type)}, before);
   node->payload = std::move(payload);
   return node->result();
 }
 
 Value* Graph::addConstant(Tensor tensor, Provenance provenance, Node* before) {
   TensorType type(tensor.elem, tensor.dims);
-  return addConstant(Payload::data(std::move(tensor)), std::move(type), std::move(provenance),
-                     before);
+  return addConstant(Payload::data(std::move(tensor)), std::move(type), std::move(provenance), before);
 }
 
 void Graph::replaceAllUses(Value* from, Value* to) {
   CDL_CHECK(to);
-  if (from == to)
-    return;
+  if (from == to) return;
   const std::vector<Node*> users = from->users_;
   for (Node* user : users)
     for (size_t i = 0; i < user->operands_.size(); ++i)
-      if (user->operands_[i] == from)
-        user->setOperand(i, to);
+      if (user->operands_[i] == from) user->setOperand(i, to);
   std::replace(outputs_.begin(), outputs_.end(), from, to);
 }
 
 void Graph::erase(Node* node) {
-  for (Value* result : node->results_)
-    CDL_CHECK(!isUsed(result), "value '{}' is still used", result->name);
-  for (size_t i = 0; i < node->operands_.size(); ++i)
-    node->setOperand(i, nullptr);
+  for (Value* result : node->results_) CDL_CHECK(!isUsed(result), "value '{}' is still used", result->name);
+  for (size_t i = 0; i < node->operands_.size(); ++i) node->setOperand(i, nullptr);
   for (Value* result : node->results_) {
     byName_.erase(result->name);
     values_.erase(result);
@@ -182,8 +165,7 @@ int Graph::eraseDead() {
   for (auto it = nodes_.end(); it != nodes_.begin();) {
     Node* node = std::prev(it)->get();
     const auto& results = node->results();
-    if (std::any_of(results.begin(), results.end(),
-                    [&](const Value* value) { return isUsed(value); })) {
+    if (std::any_of(results.begin(), results.end(), [&](const Value* value) { return isUsed(value); })) {
       --it;
     } else {
       erase(node); // `it` stands behind it and stays valid
@@ -199,19 +181,15 @@ bool Graph::isOutput(const Value* value) const {
 
 std::string Graph::uniqueName(std::string_view hint) {
   std::string name(hint.empty() ? "value" : hint);
-  if (!byName_.count(name))
-    return name;
+  if (!byName_.count(name)) return name;
   int& counter = nameCounters_[name];
   std::string numbered;
-  do {
-    numbered = fmt::format("{}_{}", name, ++counter);
-  } while (byName_.count(numbered));
+  do { numbered = fmt::format("{}_{}", name, ++counter); } while (byName_.count(numbered));
   return numbered;
 }
 
 void Graph::rename(Value* value, std::string_view name) {
-  if (value->name == name)
-    return;
+  if (value->name == name) return;
   byName_.erase(value->name);
   value->name = uniqueName(name);
   byName_[value->name] = value;
@@ -226,26 +204,22 @@ Graph Graph::clone() const {
   Graph copy;
   copy.name = name;
   std::map<const Value*, Value*> twin{{nullptr, nullptr}};
-  for (const Value* input : inputs_)
-    twin[input] = copy.addInput(input->name, input->type);
+  for (const Value* input : inputs_) twin[input] = copy.addInput(input->name, input->type);
   for (const auto& node : nodes_) {
     std::vector<Value*> operands;
-    for (const Value* operand : node->operands_)
-      operands.push_back(twin.at(operand));
+    for (const Value* operand : node->operands_) operands.push_back(twin.at(operand));
     std::vector<TensorType> types;
     std::vector<std::string> names;
     for (const Value* result : node->results_) {
       types.push_back(result->type);
       names.push_back(result->name);
     }
-    Node* made = copy.addNodeUnchecked(node->kind, std::move(operands), node->attrs,
-                                       node->provenance, std::move(types), nullptr, names);
+    Node* made = copy.addNodeUnchecked(node->kind, std::move(operands), node->attrs, node->provenance, std::move(types),
+                                       nullptr, names);
     made->payload = node->payload;
-    for (size_t i = 0; i < names.size(); ++i)
-      twin[node->results_[i]] = made->results_[i];
+    for (size_t i = 0; i < names.size(); ++i) twin[node->results_[i]] = made->results_[i];
   }
-  for (size_t i = 0; i < outputs_.size(); ++i)
-    copy.addOutput(twin.at(outputs_[i]), outputNames_[i]);
+  for (size_t i = 0; i < outputs_.size(); ++i) copy.addOutput(twin.at(outputs_[i]), outputNames_[i]);
   return copy;
 }
 

@@ -18,8 +18,7 @@ class Graph;
 class Node;
 
 /// The value of an attribute. Bool is an int of 0 or 1.
-using Attr =
-    std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
+using Attr = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
 using Attrs = std::map<std::string, Attr, std::less<>>;
 
 /// The ONNX nodes that something came from, in order of first mention.
@@ -99,9 +98,7 @@ public:
 
   const std::vector<Value*>& inputs() const { return inputs_; }
   const std::vector<Value*>& outputs() const { return outputs_; }
-  std::vector<std::string>& outputNames() {
-    return outputNames_;
-  } ///< the model's own names, same order
+  std::vector<std::string>& outputNames() { return outputNames_; } ///< the model's own names, same order
   const std::vector<std::string>& outputNames() const { return outputNames_; }
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   size_t nodeCount() const { return nodes_.size(); }
@@ -113,15 +110,14 @@ public:
   /// Appends (or inserts before `before`) a node and infers its result types. On failure the graph
   /// is unchanged. resultCount: how many of the record's results exist (trailing optional ones may
   /// be left out).
-  Result<Node*> addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs = {},
-                        Provenance provenance = {}, Node* before = nullptr, int resultCount = 1);
+  Result<Node*> addNode(OpKind kind, std::vector<Value*> operands, Attrs attrs = {}, Provenance provenance = {},
+                        Node* before = nullptr, int resultCount = 1);
   /// For parsers: result types are given, to be judged by the verifier. Results without a name are
   /// named after the node.
-  Node* addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs,
-                         Provenance provenance, std::vector<TensorType> resultTypes,
-                         Node* before = nullptr, const std::vector<std::string>& resultNames = {});
-  Value* addConstant(Payload payload, TensorType type, Provenance provenance = {},
-                     Node* before = nullptr);
+  Node* addNodeUnchecked(OpKind kind, std::vector<Value*> operands, Attrs attrs, Provenance provenance,
+                         std::vector<TensorType> resultTypes, Node* before = nullptr,
+                         const std::vector<std::string>& resultNames = {});
+  Value* addConstant(Payload payload, TensorType type, Provenance provenance = {}, Node* before = nullptr);
   Value* addConstant(Tensor tensor, Provenance provenance = {}, Node* before = nullptr);
 
   /// Every use of `from`, graph outputs too, becomes `to`.

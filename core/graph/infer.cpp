@@ -14,16 +14,14 @@ const OperandInfo& operandInfo(const OpInfo& info, size_t i) {
 const Value* operandNamed(const Node& node, std::string_view name) {
   const auto& records = node.info().operands;
   for (size_t i = 0; i < records.size(); ++i)
-    if (records[i].name == name)
-      return node.operand(i);
+    if (records[i].name == name) return node.operand(i);
   return nullptr;
 }
 
 std::string elemNames(uint32_t mask) {
   std::string out;
   for (unsigned i = 1; i < kElemCount; ++i)
-    if (mask >> i & 1)
-      out += (out.empty() ? "" : " ") + std::string(elemName(static_cast<Elem>(i)));
+    if (mask >> i & 1) out += (out.empty() ? "" : " ") + std::string(elemName(static_cast<Elem>(i)));
   return out;
 }
 
@@ -33,35 +31,31 @@ Status checkOperands(const Node& node) {
   const bool variadic = most > 0 && info.operands.back().variadic;
   const size_t count = std::max(most, node.operands().size());
   if (node.operands().size() > most && !variadic)
-    return badModel("{}: {} operands, expected at most {}", nodeText(node), node.operands().size(),
-                    most);
+    return badModel("{}: {} operands, expected at most {}", nodeText(node), node.operands().size(), most);
   for (size_t i = 0; i < count; ++i) {
     const OperandInfo& record = operandInfo(info, i);
     const Value* operand = node.operand(i);
     if (!operand) {
-      if (record.optional)
-        continue;
+      if (record.optional) continue;
       return badModel("{}: operand {} is missing", nodeText(node), record.name);
     }
     const Elem elem = operand->type.elem;
     if (!record.accepts(elem))
-      return badModel("{}: operand {} is {}, expected one of {}", nodeText(node), record.name,
-                      elemName(elem), elemNames(record.elems));
+      return badModel("{}: operand {} is {}, expected one of {}", nodeText(node), record.name, elemName(elem),
+                      elemNames(record.elems));
     const Value* model = record.like.empty() ? nullptr : operandNamed(node, record.like);
     if (model && model->type.elem != elem)
-      return badModel("{}: operand {} is {} but {} is {}", nodeText(node), record.name,
-                      elemName(elem), record.like, elemName(model->type.elem));
+      return badModel("{}: operand {} is {} but {} is {}", nodeText(node), record.name, elemName(elem), record.like,
+                      elemName(model->type.elem));
   }
   return Status::ok();
 }
 
 Result<std::vector<TensorType>> inferOp(const Node& node) {
   switch (node.kind) {
-  case OpKind::Constant:
-    break;
-#define CANDELA_OP(Kind, name)                                                                     \
-  case OpKind::Kind:                                                                               \
-    return infer##Kind(node);
+  case OpKind::Constant: break;
+#define CANDELA_OP(Kind, name)                                                                                         \
+  case OpKind::Kind: return infer##Kind(node);
     CANDELA_OPS(CANDELA_OP)
 #undef CANDELA_OP
   }
@@ -70,8 +64,7 @@ Result<std::vector<TensorType>> inferOp(const Node& node) {
 
 /// A constant's type is given; the payload must fill it.
 Result<std::vector<TensorType>> inferConstant(const Node& node) {
-  if (!node.payload || node.results().size() != 1)
-    return badModel("{}: no content", nodeText(node));
+  if (!node.payload || node.results().size() != 1) return badModel("{}: no content", nodeText(node));
   const TensorType& type = node.result()->type;
   CDL_TRY(checkType(type, node.result()->name));
   if (node.payload->elem() != type.elem || node.payload->count() != type.count())
@@ -82,19 +75,15 @@ Result<std::vector<TensorType>> inferConstant(const Node& node) {
 
 /// Moving elements does not change what one scale and zero point mean.
 void keepQuantization(const Node& node, std::vector<TensorType>& types) {
-  if (!node.info().has(kTraitMovement) || !node.operand(0))
-    return;
+  if (!node.info().has(kTraitMovement) || !node.operand(0)) return;
   const auto& quant = node.operand(0)->type.quant;
-  if (!quant || quant->axis >= 0)
-    return;
+  if (!quant || quant->axis >= 0) return;
   const auto& info = node.info();
   for (size_t i = 1; i < node.operands().size(); ++i) {
     const OperandInfo& record = operandInfo(info, i);
-    if (!node.operand(i) || !(record.variadic || record.like == info.operands[0].name))
-      continue;
+    if (!node.operand(i) || !(record.variadic || record.like == info.operands[0].name)) continue;
     const auto& other = node.operand(i)->type.quant;
-    if (!other || *other != *quant)
-      return;
+    if (!other || *other != *quant) return;
   }
   types[0].quant = quant;
 }
@@ -102,42 +91,30 @@ void keepQuantization(const Node& node, std::vector<TensorType>& types) {
 } // namespace
 
 Status checkType(const TensorType& type, std::string_view what) {
-  if (!isValidElem(static_cast<unsigned>(type.elem)))
-    return badModel("'{}' has no element type", what);
-  if (!elementCount(type.shape()))
-    return badModel("'{}': impossible shape {}", what, shapeText(type.shape()));
+  if (!isValidElem(static_cast<unsigned>(type.elem))) return badModel("'{}' has no element type", what);
+  if (!elementCount(type.shape())) return badModel("'{}': impossible shape {}", what, shapeText(type.shape()));
   if (type.quant) {
     const Quant& quant = *type.quant;
-    const int64_t expected = quant.axis < 0             ? 1
-                             : quant.axis < type.rank() ? type.dim(quant.axis)
-                                                        : -1;
-    if (!isInteger(type.elem))
-      return badModel("'{}': quantization of {}", what, elemName(type.elem));
-    if (expected < 0)
-      return badModel("'{}': quantized along axis {} of rank {}", what, quant.axis, type.rank());
-    if (static_cast<int64_t>(quant.scales.size()) != expected ||
-        quant.zeros.size() != quant.scales.size())
-      return badModel("'{}': {} scales and {} zero points, expected {}", what, quant.scales.size(),
-                      quant.zeros.size(), expected);
+    const int64_t expected = quant.axis < 0 ? 1 : quant.axis < type.rank() ? type.dim(quant.axis) : -1;
+    if (!isInteger(type.elem)) return badModel("'{}': quantization of {}", what, elemName(type.elem));
+    if (expected < 0) return badModel("'{}': quantized along axis {} of rank {}", what, quant.axis, type.rank());
+    if (static_cast<int64_t>(quant.scales.size()) != expected || quant.zeros.size() != quant.scales.size())
+      return badModel("'{}': {} scales and {} zero points, expected {}", what, quant.scales.size(), quant.zeros.size(),
+                      expected);
   }
   if (type.layout.steps.size() > CDL_MAX_RANK)
-    return badModel("'{}': layout of {} steps, at most {}", what, type.layout.steps.size(),
-                    CDL_MAX_RANK);
-  if (type.layout.isRowMajor())
-    return Status::ok();
+    return badModel("'{}': layout of {} steps, at most {}", what, type.layout.steps.size(), CDL_MAX_RANK);
+  if (type.layout.isRowMajor()) return Status::ok();
   std::vector<int> whole(type.rank(),
                          0); // how often a dim has the step that takes what its factors leave over
   for (const Layout::Step& step : type.layout.steps) {
-    if (step.dim >= type.rank())
-      return badModel("'{}': layout names d{} of rank {}", what, step.dim, type.rank());
-    if (step.factor == 0 && whole[step.dim]++ > 0)
-      return badModel("'{}': layout names d{} twice", what, step.dim);
+    if (step.dim >= type.rank()) return badModel("'{}': layout names d{} of rank {}", what, step.dim, type.rank());
+    if (step.factor == 0 && whole[step.dim]++ > 0) return badModel("'{}': layout names d{} twice", what, step.dim);
     if (step.factor != 0 && whole[step.dim] == 0)
       return badModel("'{}': layout has a factor of d{} outside of it", what, step.dim);
   }
   for (int i = 0; i < type.rank(); ++i)
-    if (!whole[i])
-      return badModel("'{}': layout leaves out d{}", what, i);
+    if (!whole[i]) return badModel("'{}': layout leaves out d{}", what, i);
   return Status::ok();
 }
 
@@ -146,8 +123,7 @@ bool agrees(const TensorType& declared, const TensorType& inferred) {
 }
 
 Result<std::vector<TensorType>> inferTypes(const Node& node) {
-  if (node.kind == OpKind::Constant)
-    return inferConstant(node);
+  if (node.kind == OpKind::Constant) return inferConstant(node);
   CDL_TRY(checkOperands(node));
   CDL_TRY(checkAttributes(node));
   CDL_ASSIGN(std::vector<TensorType> types, inferOp(node));
@@ -155,8 +131,8 @@ Result<std::vector<TensorType>> inferTypes(const Node& node) {
   CDL_CHECK(types.size() == results.size(), "{} infers {} types", opName(node.kind), types.size());
   for (size_t i = 0; i < types.size(); ++i)
     if (!elementCount(types[i].shape()))
-      return badModel("{}: result {} would have the impossible shape {}", nodeText(node),
-                      results[i].name, shapeText(types[i].shape()));
+      return badModel("{}: result {} would have the impossible shape {}", nodeText(node), results[i].name,
+                      shapeText(types[i].shape()));
   keepQuantization(node, types);
   return types;
 }

@@ -12,8 +12,7 @@ namespace {
 #undef CANDELA_COMPOSITES
 #include "core/graph/generated/ops.inc"
 
-constexpr OperandInfo kConstantResults[] = {
-    {"y", "[..]", (1u << kElemCount) - 2, "", false, false}};
+constexpr OperandInfo kConstantResults[] = {{"y", "[..]", (1u << kElemCount) - 2, "", false, false}};
 constexpr OpInfo kConstant = {OpKind::Constant,
                               "constant",
                               "builtin",
@@ -35,16 +34,14 @@ constexpr OpInfo kConstant = {OpKind::Constant,
 
 const AttrInfo* OpInfo::attr(std::string_view wanted) const {
   for (const AttrInfo& info : attrs)
-    if (info.name == wanted)
-      return &info;
+    if (info.name == wanted) return &info;
   return nullptr;
 }
 
 std::span<const OpInfo> allOps() { return kOpTable; }
 
 const OpInfo& opInfo(OpKind kind) {
-  if (kind == OpKind::Constant)
-    return kConstant;
+  if (kind == OpKind::Constant) return kConstant;
   const size_t index = static_cast<size_t>(kind) - 1; // the table has the order of the enum
   CDL_CHECK(index < std::size(kOpTable), "op {}", index);
   return kOpTable[index];
@@ -53,13 +50,11 @@ const OpInfo& opInfo(OpKind kind) {
 std::optional<OpKind> parseOp(std::string_view name) {
   static const std::map<std::string_view, OpKind> byName = [] {
     std::map<std::string_view, OpKind> out{{kConstant.name, OpKind::Constant}};
-    for (const OpInfo& info : kOpTable)
-      out[info.name] = info.kind;
+    for (const OpInfo& info : kOpTable) out[info.name] = info.kind;
     return out;
   }();
   const auto found = byName.find(name);
-  if (found == byName.end())
-    return std::nullopt;
+  if (found == byName.end()) return std::nullopt;
   return found->second;
 }
 

@@ -23,23 +23,20 @@ Result<std::string> nodeLine(const Node& node, const PrintOptions& options) {
                text::payloadText(*node.payload, node.result()->name, options.resourceDirectory));
     line += " " + content;
   }
-  for (size_t i = 0; i < node.operands().size(); ++i)
-    line += (i ? ", " : " ") + valueText(node.operands()[i]);
+  for (size_t i = 0; i < node.operands().size(); ++i) line += (i ? ", " : " ") + valueText(node.operands()[i]);
   if (!node.attrs.empty()) {
     line += " {";
     const char* separator = "";
     for (const auto& [name, attr] : node.attrs) {
       const AttrInfo* info = node.info().attr(name);
-      line += fmt::format("{}{} = {}", separator, name,
-                          attrText(attr, info ? info->type : AttrType::Int));
+      line += fmt::format("{}{} = {}", separator, name, attrText(attr, info ? info->type : AttrType::Int));
       separator = ", ";
     }
     line += "}";
   }
   if (options.locations && !node.provenance.empty()) {
     line += " loc(";
-    for (size_t i = 0; i < node.provenance.size(); ++i)
-      line += (i ? ", " : "") + text::quoteText(node.provenance[i]);
+    for (size_t i = 0; i < node.provenance.size(); ++i) line += (i ? ", " : "") + text::quoteText(node.provenance[i]);
     line += ")";
   }
   return line + " : " + types + "\n";
@@ -50,14 +47,12 @@ Result<std::string> nodeLine(const Node& node, const PrintOptions& options) {
 Result<std::string> print(const Graph& graph, const PrintOptions& options) {
   std::string out = fmt::format("graph {}(", text::nameText('@', graph.name));
   for (size_t i = 0; i < graph.inputs().size(); ++i)
-    out += fmt::format("{}{}: {}", i ? ", " : "", valueText(graph.inputs()[i]),
-                       graph.inputs()[i]->type.text());
+    out += fmt::format("{}{}: {}", i ? ", " : "", valueText(graph.inputs()[i]), graph.inputs()[i]->type.text());
   out += ") -> (";
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const Value* value = graph.outputs()[i];
     out += fmt::format("{}{}: {}", i ? ", " : "", valueText(value), value->type.text());
-    if (graph.outputNames()[i] != value->name)
-      out += " " + text::quoteText(graph.outputNames()[i]);
+    if (graph.outputNames()[i] != value->name) out += " " + text::quoteText(graph.outputNames()[i]);
   }
   out += ") {\n";
   for (const auto& node : graph.nodes()) {

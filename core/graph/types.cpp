@@ -9,8 +9,7 @@ namespace candela::graph {
 
 Shape TensorType::shape() const {
   Shape shape;
-  for (const Dim& dim : dims)
-    shape.push_back(dim.bound);
+  for (const Dim& dim : dims) shape.push_back(dim.bound);
   return shape;
 }
 
@@ -26,8 +25,7 @@ std::string quantText(const Quant& quant) {
   std::string out = quant.axis < 0 ? "" : fmt::format("axis {}, ", quant.axis);
   out += "scale [";
   for (size_t i = 0; i < quant.scales.size(); ++i)
-    out +=
-        (i ? ", " : "") + text::elementText(Elem::f32_, std::bit_cast<uint32_t>(quant.scales[i]));
+    out += (i ? ", " : "") + text::elementText(Elem::f32_, std::bit_cast<uint32_t>(quant.scales[i]));
   return out + fmt::format("], zero [{}]", fmt::join(quant.zeros, ", "));
 }
 
@@ -36,14 +34,11 @@ std::string layoutText(const Layout& layout) {
   for (size_t i = 0; i < layout.steps.size(); ++i) {
     const Layout::Step& step = layout.steps[i];
     out += fmt::format("{}d{}", i ? ", " : "", step.dim);
-    if (step.factor)
-      out += fmt::format("%{}", step.factor);
+    if (step.factor) out += fmt::format("%{}", step.factor);
   }
   out += "]";
-  if (layout.pad == Layout::Pad::zero)
-    out += ", pad zero";
-  if (layout.pad == Layout::Pad::zeroPoint)
-    out += ", pad zero_point";
+  if (layout.pad == Layout::Pad::zero) out += ", pad zero";
+  if (layout.pad == Layout::Pad::zeroPoint) out += ", pad zero_point";
   return out;
 }
 
@@ -54,12 +49,9 @@ std::string TensorType::text() const {
   for (size_t i = 0; i < dims.size(); ++i)
     out += fmt::format("{}{}{}", i ? "," : "", dims[i].exact ? "" : "<=", dims[i].bound);
   out += "]";
-  if (quant && !layout.isRowMajor())
-    return fmt::format("{}{{{}, {}}}", out, quantText(*quant), layoutText(layout));
-  if (quant)
-    return fmt::format("{}{{{}}}", out, quantText(*quant));
-  if (!layout.isRowMajor())
-    return fmt::format("{}{{{}}}", out, layoutText(layout));
+  if (quant && !layout.isRowMajor()) return fmt::format("{}{{{}, {}}}", out, quantText(*quant), layoutText(layout));
+  if (quant) return fmt::format("{}{{{}}}", out, quantText(*quant));
+  if (!layout.isRowMajor()) return fmt::format("{}{{{}}}", out, layoutText(layout));
   return out;
 }
 

@@ -33,21 +33,16 @@ public:
       : graph_(graph), options_(options), complaints_(complaints) {}
 
   std::map<std::string, Shape> run() {
-    for (const onnx_io::Initializer& initializer : graph_.initializers)
-      initializers_.insert(initializer.name);
+    for (const onnx_io::Initializer& initializer : graph_.initializers) initializers_.insert(initializer.name);
     for (const auto& [name, value] : options_.dims) {
-      if (value < 0)
-        complaints_.add(badArgument("--dim {}={} is negative", name, value));
+      if (value < 0) complaints_.add(badArgument("--dim {}={} is negative", name, value));
       bound_[name] = {value, fmt::format("--dim {}={}", name, value)};
     }
     std::vector<const ValueInfo*> inputs;
     for (const ValueInfo& input : graph_.inputs)
-      if (!initializers_.count(input.name) && !options_.frozen.count(input.name))
-        inputs.push_back(&input);
-    for (const ValueInfo* input : inputs)
-      applyShape(*input);
-    for (const ValueInfo* input : inputs)
-      bind(*input);
+      if (!initializers_.count(input.name) && !options_.frozen.count(input.name)) inputs.push_back(&input);
+    for (const ValueInfo* input : inputs) applyShape(*input);
+    for (const ValueInfo* input : inputs) bind(*input);
     for (const auto& [name, who] : unbound_)
       complaints_.add(badArgument("dim '{}' of input {} is not bound: --dim {}=<value>", name,
                                   fmt::format("'{}'", fmt::join(who, "', '")), name));
@@ -59,45 +54,38 @@ private:
   void bindName(const std::string& name, int64_t value, const std::string& source) {
     const auto [known, added] = bound_.emplace(name, Binding{value, source});
     if (!added && known->second.value != value)
-      complaints_.add(badArgument("dim '{}' is {} by {} but {} by {}", name, known->second.value,
-                                  known->second.source, value, source));
+      complaints_.add(badArgument("dim '{}' is {} by {} but {} by {}", name, known->second.value, known->second.source,
+                                  value, source));
   }
 
   /// --shape binds the names that it covers, so that other inputs with them need nothing.
   void applyShape(const ValueInfo& input) {
     const auto given = options_.shapes.find(input.name);
-    if (given == options_.shapes.end())
-      return;
+    if (given == options_.shapes.end()) return;
     const Shape& shape = given->second;
     const std::string source = fmt::format("--shape {}={}", input.name, shapeText(shape));
-    if (!elementCount(shape))
-      complaints_.add(badArgument("{} is no shape", source));
-    if (!input.hasShape)
-      return;
+    if (!elementCount(shape)) complaints_.add(badArgument("{} is no shape", source));
+    if (!input.hasShape) return;
     if (shape.size() != input.dims.size()) {
-      complaints_.add(badArgument("{} has {} dims but the model declares {}", source, shape.size(),
-                                  input.dims.size()));
+      complaints_.add(badArgument("{} has {} dims but the model declares {}", source, shape.size(), input.dims.size()));
       return;
     }
     for (size_t i = 0; i < shape.size(); ++i) {
       if (input.dims[i].value >= 0 && input.dims[i].value != shape[i])
-        complaints_.add(badArgument("{} has {} in dim {} but the model declares {}", source,
-                                    shape[i], i, input.dims[i].value));
-      if (input.dims[i].value < 0 && !input.dims[i].name.empty())
-        bindName(input.dims[i].name, shape[i], source);
+        complaints_.add(
+            badArgument("{} has {} in dim {} but the model declares {}", source, shape[i], i, input.dims[i].value));
+      if (input.dims[i].value < 0 && !input.dims[i].name.empty()) bindName(input.dims[i].name, shape[i], source);
     }
   }
 
   void bind(const ValueInfo& input) {
     if (input.elem == Elem::none) {
-      complaints_.add(input.what.empty()
-                          ? badModel("input '{}' declares no type", input.name)
-                          : failure(Code::unsupported, "input '{}' is {}", input.name, input.what));
+      complaints_.add(input.what.empty() ? badModel("input '{}' declares no type", input.name)
+                                         : failure(Code::unsupported, "input '{}' is {}", input.name, input.what));
       return;
     }
     if (const auto given = options_.shapes.find(input.name); given != options_.shapes.end()) {
-      if (elementCount(given->second))
-        shapes_[input.name] = given->second;
+      if (elementCount(given->second)) shapes_[input.name] = given->second;
       return;
     }
     if (!input.hasShape) {
@@ -117,20 +105,17 @@ private:
       } else {
         complete = false;
         auto& who = unbound_[dim.name];
-        if (std::find(who.begin(), who.end(), input.name) == who.end())
-          who.push_back(input.name);
+        if (std::find(who.begin(), who.end(), input.name) == who.end()) who.push_back(input.name);
       }
     }
     if (nameless)
-      complaints_.add(badArgument("input '{0}' has dims without a name or value: --shape {0}={1}",
-                                  input.name, shapeHint(input.dims)));
-    if (!complete || nameless)
-      return;
+      complaints_.add(badArgument("input '{0}' has dims without a name or value: --shape {0}={1}", input.name,
+                                  shapeHint(input.dims)));
+    if (!complete || nameless) return;
     if (elementCount(shape))
       shapes_[input.name] = shape;
     else
-      complaints_.add(
-          badModel("input '{}' has the impossible shape {}", input.name, shapeText(shape)));
+      complaints_.add(badModel("input '{}' has the impossible shape {}", input.name, shapeText(shape)));
   }
 
   void checkUnused(const std::vector<const ValueInfo*>& inputs) {
@@ -138,21 +123,18 @@ private:
     for (const auto* list : {&graph_.inputs, &graph_.outputs, &graph_.values})
       for (const ValueInfo& info : *list)
         for (const Dim& dim : info.dims)
-          if (!dim.name.empty())
-            dims.insert(dim.name);
-    for (const ValueInfo* input : inputs)
-      names.insert(input->name);
+          if (!dim.name.empty()) dims.insert(dim.name);
+    for (const ValueInfo* input : inputs) names.insert(input->name);
     const auto list = [](const std::set<std::string>& set) {
       return set.empty() ? std::string("none") : fmt::format("'{}'", fmt::join(set, "', '"));
     };
     for (const auto& [name, value] : options_.dims)
       if (!dims.count(name))
-        complaints_.add(badArgument("--dim {}={}: no such dim in the model, which has {}", name,
-                                    value, list(dims)));
+        complaints_.add(badArgument("--dim {}={}: no such dim in the model, which has {}", name, value, list(dims)));
     for (const auto& [name, shape] : options_.shapes)
       if (!names.count(name))
-        complaints_.add(badArgument("--shape {}={}: no such input in the model, which has {}", name,
-                                    shapeText(shape), list(names)));
+        complaints_.add(badArgument("--shape {}={}: no such input in the model, which has {}", name, shapeText(shape),
+                                    list(names)));
   }
 
   const onnx_io::Graph& graph_;
@@ -175,32 +157,27 @@ Status checkDeclared(const ValueInfo& declared, const graph::TensorType& inferre
                      const std::map<std::string, int64_t>& named) {
   if (declared.elem == Elem::none && !declared.what.empty())
     return failure(Code::unsupported, "output '{}' is {}", declared.name, declared.what);
-  if (declared.elem == Elem::none)
-    return Status::ok();
+  if (declared.elem == Elem::none) return Status::ok();
   bool agrees = declared.elem == inferred.elem;
   if (declared.hasShape) {
     agrees = agrees && static_cast<int>(declared.dims.size()) == inferred.rank();
     for (int i = 0; agrees && i < inferred.rank(); ++i) {
       const Dim& dim = declared.dims[i];
-      if (dim.value >= 0 && inferred.dims[i].exact)
-        agrees = dim.value == inferred.dim(i);
+      if (dim.value >= 0 && inferred.dims[i].exact) agrees = dim.value == inferred.dim(i);
     }
   }
   if (!agrees) {
     std::vector<std::string> dims;
-    for (const Dim& dim : declared.dims)
-      dims.push_back(dimText(dim));
-    return badModel("output '{}' is declared {}{} but inference gives {}", declared.name,
-                    elemName(declared.elem),
-                    declared.hasShape ? fmt::format("[{}]", fmt::join(dims, ",")) : "",
-                    inferred.text());
+    for (const Dim& dim : declared.dims) dims.push_back(dimText(dim));
+    return badModel("output '{}' is declared {}{} but inference gives {}", declared.name, elemName(declared.elem),
+                    declared.hasShape ? fmt::format("[{}]", fmt::join(dims, ",")) : "", inferred.text());
   }
   for (size_t i = 0; i < declared.dims.size(); ++i)
-    if (const auto given = named.find(declared.dims[i].name);
-        declared.dims[i].value < 0 && given != named.end() && inferred.dims[i].exact &&
-        given->second != inferred.dims[i].bound)
-      return badArgument("--dim {}={} but dim {} of output '{}' is {}", given->first, given->second,
-                         i, declared.name, inferred.dims[i].bound);
+    if (const auto given = named.find(declared.dims[i].name); declared.dims[i].value < 0 && given != named.end() &&
+                                                              inferred.dims[i].exact &&
+                                                              given->second != inferred.dims[i].bound)
+      return badArgument("--dim {}={} but dim {} of output '{}' is {}", given->first, given->second, i, declared.name,
+                         inferred.dims[i].bound);
   return Status::ok();
 }
 

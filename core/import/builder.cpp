@@ -24,8 +24,7 @@ Status checkRange(const Attrs& attrs, int64_t limit) {
   for (const auto& [name, value] : attrs)
     if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
       for (int64_t v : *ints)
-        if (v < -limit || v > limit)
-          return badModel("attribute '{}' has value {}, beyond {}", name, v, limit);
+        if (v < -limit || v > limit) return badModel("attribute '{}' has value {}, beyond {}", name, v, limit);
   return Status::ok();
 }
 
@@ -45,9 +44,7 @@ Value* Builder::fresh(Value* value) {
   return value;
 }
 
-Value* Builder::constant(Tensor tensor) {
-  return fresh(graph_.addConstant(std::move(tensor), provenance_));
-}
+Value* Builder::constant(Tensor tensor) { return fresh(graph_.addConstant(std::move(tensor), provenance_)); }
 
 Value* Builder::constant(Payload payload, const Shape& shape) {
   const graph::TensorType type(payload.elem(), shape);
@@ -57,19 +54,14 @@ Value* Builder::constant(Payload payload, const Shape& shape) {
 bool Builder::isWorthFolding(const graph::Node& node) const {
   uint64_t stored = 0, work = 0, made = 0;
   for (const Value* operand : node.operands()) {
-    if (!operand)
-      continue;
-    if (!operand->isConstant())
-      return false;
+    if (!operand) continue;
+    if (!operand->isConstant()) return false;
     stored += storedBytes(operand->payload());
     work += operand->payload().sizeBytes();
   }
-  for (const Value* result : node.results())
-    made += elemBytes(result->type.elem, result->type.count());
-  if (made > foldLimitBytes_ && made > stored)
-    return false;
-  const bool heavy =
-      node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow);
+  for (const Value* result : node.results()) made += elemBytes(result->type.elem, result->type.count());
+  if (made > foldLimitBytes_ && made > stored) return false;
+  const bool heavy = node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow);
   return work + made <= (heavy ? foldLimitBytes_ : kFoldWorkBytes);
 }
 
@@ -85,35 +77,28 @@ Result<std::vector<Value*>> Builder::fold(graph::Node* node) {
   }
   CDL_ASSIGN(std::vector<Tensor> tensors, reference::evaluate(*node, operands));
   std::vector<Value*> values;
-  for (Tensor& tensor : tensors)
-    values.push_back(constant(std::move(tensor)));
+  for (Tensor& tensor : tensors) values.push_back(constant(std::move(tensor)));
   graph_.erase(node);
   return values;
 }
 
-Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs,
-                                            int resultCount) {
+Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs, int resultCount) {
   const graph::OpInfo& info = graph::opInfo(kind);
   CDL_TRY(checkRange(attrs, info.has(graph::kTraitWindow) ? kWindowLimit : kIntsLimit));
-  while (!operands.empty() && !operands.back())
-    operands.pop_back(); // absent optional ones
-  auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr,
-                             resultCount);
+  while (!operands.empty() && !operands.back()) operands.pop_back(); // absent optional ones
+  auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr, resultCount);
   if (!node) {
     // Whoever reports this names the ONNX node already.
     const std::string prefix = fmt::format("{} '{}': ", info.name, provenance_.front());
     const std::string& message = node.status().message();
-    return Status(node.status().code(),
-                  message.starts_with(prefix) ? message.substr(prefix.size()) : message);
+    return Status(node.status().code(), message.starts_with(prefix) ? message.substr(prefix.size()) : message);
   }
   for (const Value* result : (*node)->results())
     if (const Shape shape = result->type.shape(); !elementCount(shape))
       return badModel("its result of shape {} is impossibly large", shapeText(shape));
-  if (isWorthFolding(**node))
-    return fold(*node);
+  if (isWorthFolding(**node)) return fold(*node);
   std::vector<Value*> results = (*node)->results();
-  for (Value* result : results)
-    fresh(result);
+  for (Value* result : results) fresh(result);
   return results;
 }
 
@@ -124,19 +109,15 @@ Result<Value*> Builder::add(OpKind kind, std::vector<Value*> operands, Attrs att
 
 Result<Value*> Builder::scalar(double value, Elem elem) {
   Value* real = constant(Tensor::of<double>(Elem::f64_, {}, {value}));
-  if (elem == Elem::f64_)
-    return real;
+  if (elem == Elem::f64_) return real;
   return add(OpKind::Cast, {real}, {{"to", elem}});
 }
 
 Result<Value*> Builder::reshape(Value* value, const Shape& shape) {
-  if (value->type.isExact() && value->type.shape() == shape)
-    return value;
+  if (value->type.isExact() && value->type.shape() == shape) return value;
   const auto count = elementCount(shape);
-  if (!count)
-    return badModel("shape {} is impossibly large", shapeText(shape));
-  if (value->isConstant() && value->type.count() == *count)
-    return constant(value->payload(), shape);
+  if (!count) return badModel("shape {} is impossibly large", shapeText(shape));
+  if (value->isConstant() && value->type.count() == *count) return constant(value->payload(), shape);
   return add(OpKind::Reshape, {value}, {{"shape", shape}});
 }
 
@@ -144,10 +125,8 @@ Result<Value*> Builder::expand(Value* value, const Shape& shape) {
   const Shape from = value->type.shape();
   const auto to = graph::broadcastShapes(from, shape);
   const auto count = to ? elementCount(*to) : std::nullopt;
-  if (to && !count)
-    return badModel("shape {} is impossibly large", shapeText(*to));
-  if (to && *to == from && value->type.isExact())
-    return value;
+  if (to && !count) return badModel("shape {} is impossibly large", shapeText(*to));
+  if (to && *to == from && value->type.isExact()) return value;
   if (to && value->isConstant() && value->type.count() == 1 && elemBits(value->type.elem) >= 8) {
     CDL_ASSIGN(Tensor one, value->payload().materialize(from));
     uint64_t bits = 0;
@@ -163,8 +142,7 @@ std::optional<std::vector<int64_t>> Builder::knownInts(const Value* value) {
       value->type.count() > kMost)
     return std::nullopt;
   auto tensor = value->payload().materialize(value->type.shape());
-  if (!tensor)
-    return std::nullopt;
+  if (!tensor) return std::nullopt;
   return tensor->toInts();
 }
 

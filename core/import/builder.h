@@ -18,8 +18,7 @@ using graph::Value;
 /// bytes grow.
 class Builder {
 public:
-  Builder(graph::Graph& graph, uint64_t foldLimitBytes)
-      : graph_(graph), foldLimitBytes_(foldLimitBytes) {}
+  Builder(graph::Graph& graph, uint64_t foldLimitBytes) : graph_(graph), foldLimitBytes_(foldLimitBytes) {}
 
   graph::Graph& graph() { return graph_; }
   /// What follows comes from this ONNX node.
@@ -29,8 +28,7 @@ public:
 
   /// The first `resultCount` results. Failures as Graph::addNode gives them, without the op's and
   /// the node's name.
-  Result<std::vector<Value*>> addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs,
-                                     int resultCount);
+  Result<std::vector<Value*>> addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs, int resultCount);
   Result<Value*> add(OpKind kind, std::vector<Value*> operands, Attrs attrs = {});
 
   Value* constant(Tensor tensor);

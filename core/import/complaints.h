@@ -12,8 +12,7 @@ namespace candela::import {
 class Complaints {
 public:
   void add(Status status) {
-    if (!status.isOk())
-      list_.push_back(std::move(status));
+    if (!status.isOk()) list_.push_back(std::move(status));
   }
   bool empty() const { return list_.empty(); }
   /// Success when empty. Else one line each, with "path: " in front; the code is bad_model when one

@@ -9,8 +9,8 @@ constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxNodes = 1000000;
 
 std::string functionName(const onnx_io::Function& function) {
-  return fmt::format("{}{}{}{}{}", function.domain, function.domain.empty() ? "" : ".",
-                     function.name, function.overload.empty() ? "" : ":", function.overload);
+  return fmt::format("{}{}{}{}{}", function.domain, function.domain.empty() ? "" : ".", function.name,
+                     function.overload.empty() ? "" : ":", function.overload);
 }
 
 } // namespace
@@ -29,22 +29,19 @@ const onnx_io::Function* Functions::find(const onnx_io::Node& node) const {
   return found == byKey_.end() ? nullptr : found->second;
 }
 
-Status Functions::measure(const std::vector<onnx_io::Node>& nodes,
-                          std::vector<const onnx_io::Function*>& stack, Size& size) {
+Status Functions::measure(const std::vector<onnx_io::Node>& nodes, std::vector<const onnx_io::Function*>& stack,
+                          Size& size) {
   for (const onnx_io::Node& node : nodes) {
     const onnx_io::Function* function = byKey_.empty() ? nullptr : find(node);
     Size inner;
     if (function) {
-      if (const auto repeat = std::find(stack.begin(), stack.end(), function);
-          repeat != stack.end()) {
+      if (const auto repeat = std::find(stack.begin(), stack.end(), function); repeat != stack.end()) {
         std::string chain;
-        for (auto it = repeat; it != stack.end(); ++it)
-          chain += functionName(**it) + " -> ";
+        for (auto it = repeat; it != stack.end(); ++it) chain += functionName(**it) + " -> ";
         return badModel("function '{0}' calls itself: {1}{0}", functionName(*function), chain);
       }
       if (static_cast<int>(stack.size()) >= kMaxDepth)
-        return badModel("function '{}' is nested deeper than {}", functionName(*function),
-                        kMaxDepth);
+        return badModel("function '{}' is nested deeper than {}", functionName(*function), kMaxDepth);
       if (const auto known = sizes_.find(function); known != sizes_.end()) {
         inner = known->second;
       } else {
@@ -55,8 +52,7 @@ Status Functions::measure(const std::vector<onnx_io::Node>& nodes,
       }
       ++inner.depth;
       if (static_cast<int>(stack.size()) + inner.depth > kMaxDepth)
-        return badModel("function '{}' is nested deeper than {}", functionName(*function),
-                        kMaxDepth);
+        return badModel("function '{}' is nested deeper than {}", functionName(*function), kMaxDepth);
     }
     size.nodes += 1 + inner.nodes;
     size.depth = std::max(size.depth, inner.depth);
@@ -66,8 +62,7 @@ Status Functions::measure(const std::vector<onnx_io::Node>& nodes,
   return Status::ok();
 }
 
-onnx_io::Node bindAttributes(const onnx_io::Node& node, const onnx_io::Function& function,
-                             const onnx_io::Node& call) {
+onnx_io::Node bindAttributes(const onnx_io::Node& node, const onnx_io::Function& function, const onnx_io::Node& call) {
   onnx_io::Node bound = node;
   bound.attributeRefs.clear();
   for (const auto& [name, reference] : node.attributeRefs) {

@@ -27,8 +27,7 @@ private:
     int depth = 0;
   };
   /// Of the nodes with everything that they call; saturates. Failures name the chain of calls.
-  Status measure(const std::vector<onnx_io::Node>& nodes,
-                 std::vector<const onnx_io::Function*>& stack, Size& size);
+  Status measure(const std::vector<onnx_io::Node>& nodes, std::vector<const onnx_io::Function*>& stack, Size& size);
 
   std::map<Key, const onnx_io::Function*> byKey_;
   std::map<const onnx_io::Function*, Size> sizes_;
@@ -36,8 +35,7 @@ private:
 
 /// The function's node as the call makes it: attribute references replaced by the call's attributes
 /// or the function's defaults; a reference to neither leaves the attribute out.
-onnx_io::Node bindAttributes(const onnx_io::Node& node, const onnx_io::Function& function,
-                             const onnx_io::Node& call);
+onnx_io::Node bindAttributes(const onnx_io::Node& node, const onnx_io::Function& function, const onnx_io::Node& call);
 
 } // namespace candela::import
 

@@ -11,24 +11,19 @@ const std::map<std::string_view, Importer>& importers() {
   static const std::map<std::string_view, Importer> table = [] {
     std::map<std::string_view, Importer> made;
     for (const graph::OpInfo& record : graph::allOps())
-      if (!record.onnx.empty())
-        made[record.onnx].record = &record;
-    for (auto family : {elementwiseOperators(), movementOperators(), shapeOperators(),
-                        windowOperators(), reductionOperators(), normalizationOperators()})
-      for (const Operator& op : family)
-        made[op.name].adapter = &op;
+      if (!record.onnx.empty()) made[record.onnx].record = &record;
+    for (auto family : {elementwiseOperators(), movementOperators(), shapeOperators(), windowOperators(),
+                        reductionOperators(), normalizationOperators()})
+      for (const Operator& op : family) made[op.name].adapter = &op;
     return made;
   }();
   return table;
 }
 
 Status checkCount(size_t have, size_t least, size_t most, const char* what) {
-  if (have >= least && have <= most)
-    return Status::ok();
-  if (least == most)
-    return badModel("has {} {}, expected {}", have, what, least);
-  if (most == SIZE_MAX)
-    return badModel("has {} {}, expected at least {}", have, what, least);
+  if (have >= least && have <= most) return Status::ok();
+  if (least == most) return badModel("has {} {}, expected {}", have, what, least);
+  if (most == SIZE_MAX) return badModel("has {} {}, expected at least {}", have, what, least);
   return badModel("has {} {}, expected {} to {}", have, what, least, most);
 }
 
@@ -37,8 +32,7 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
   Attrs attrs;
   for (const graph::AttrInfo& info : record.attrs) {
     const std::string name(info.name);
-    if (!step.has(name))
-      continue;
+    if (!step.has(name)) continue;
     switch (info.type) {
     case graph::AttrType::Int: {
       CDL_ASSIGN(attrs[name], step.intAttr(name, 0));
@@ -57,8 +51,7 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
       CDL_ASSIGN(attrs[name], step.stringAttr(name, ""));
       break;
     }
-    default:
-      CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
+    default: CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
     }
   }
   return step.set(step.build.add(record.kind, step.inputs(), std::move(attrs)));
@@ -79,38 +72,32 @@ Status Importer::checkArity(const onnx_io::Node& node) const {
     outputs = adapter->maxOutputs;
   } else {
     for (const graph::OperandInfo& operand : record->operands) {
-      if (!operand.optional)
-        ++least;
+      if (!operand.optional) ++least;
       most = operand.variadic ? SIZE_MAX : most + 1;
     }
   }
   // Trailing inputs may be left out by an empty name.
   size_t inputs = node.inputs.size();
-  while (inputs > 0 && node.inputs[inputs - 1].empty())
-    --inputs;
+  while (inputs > 0 && node.inputs[inputs - 1].empty()) --inputs;
   CDL_TRY(checkCount(inputs, least, most, "inputs"));
   for (size_t i = 0; i < least; ++i)
-    if (node.inputs[i].empty())
-      return badModel("input {} is missing", i);
+    if (node.inputs[i].empty()) return badModel("input {} is missing", i);
   return checkCount(node.outputs.size(), 1, outputs, "outputs");
 }
 
 Status Importer::import(Step& step) const {
   CDL_TRY(adapter ? adapter->import(step) : importByRecord(step, *record));
   if (const std::string* unused = step.unusedAttribute())
-    return badModel("attribute '{}' is unknown to {} in opset {}", *unused, step.node.opType,
-                    step.opset);
+    return badModel("attribute '{}' is unknown to {} in opset {}", *unused, step.node.opType, step.opset);
   for (size_t i = 0; i < step.outputs().size(); ++i)
     if (step.wants(i) && !step.outputs()[i])
-      return failure(Code::unsupported, "output {} ('{}') is not supported", i,
-                     step.node.outputs[i]);
+      return failure(Code::unsupported, "output {} ('{}') is not supported", i, step.node.outputs[i]);
   return Status::ok();
 }
 
 std::vector<std::pair<std::string, std::string>> supportedOperators() {
   std::vector<std::pair<std::string, std::string>> names;
-  for (const auto& [name, importer] : importers())
-    names.emplace_back("", name);
+  for (const auto& [name, importer] : importers()) names.emplace_back("", name);
   return names;
 }
 

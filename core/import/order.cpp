@@ -10,8 +10,8 @@ namespace candela::import {
 namespace {
 
 /// Follows producers that are stuck themselves until a node comes again.
-std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers,
-                              const std::vector<bool>& isStuck, size_t start) {
+std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers, const std::vector<bool>& isStuck,
+                              size_t start) {
   std::vector<size_t> path;
   std::vector<size_t> position(isStuck.size(), SIZE_MAX);
   for (size_t node = start;;) {
@@ -22,8 +22,7 @@ std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers,
     }
     position[node] = path.size();
     path.push_back(node);
-    node = *std::find_if(producers[node].begin(), producers[node].end(),
-                         [&](size_t p) { return isStuck[p]; });
+    node = *std::find_if(producers[node].begin(), producers[node].end(), [&](size_t p) { return isStuck[p]; });
   }
 }
 
@@ -33,8 +32,7 @@ Order topologicalOrder(const std::vector<onnx_io::Node>& nodes) {
   std::unordered_map<std::string_view, size_t> definedBy;
   for (size_t i = 0; i < nodes.size(); ++i)
     for (const std::string& output : nodes[i].outputs)
-      if (!output.empty())
-        definedBy.emplace(output, i);
+      if (!output.empty()) definedBy.emplace(output, i);
 
   std::vector<std::vector<size_t>> producers(nodes.size()), consumers(nodes.size());
   std::vector<size_t> missing(nodes.size(), 0);
@@ -47,28 +45,22 @@ Order topologicalOrder(const std::vector<onnx_io::Node>& nodes) {
       }
 
   Order order;
-  std::priority_queue<size_t, std::vector<size_t>, std::greater<>>
-      ready; // the earliest in the file first
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready; // the earliest in the file first
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (missing[i] == 0)
-      ready.push(i);
+    if (missing[i] == 0) ready.push(i);
   while (!ready.empty()) {
     const size_t node = ready.top();
     ready.pop();
     order.nodes.push_back(node);
     for (size_t consumer : consumers[node])
-      if (--missing[consumer] == 0)
-        ready.push(consumer);
+      if (--missing[consumer] == 0) ready.push(consumer);
   }
-  if (order.nodes.size() == nodes.size())
-    return order;
+  if (order.nodes.size() == nodes.size()) return order;
 
   std::vector<bool> isStuck(nodes.size(), true);
-  for (size_t node : order.nodes)
-    isStuck[node] = false;
+  for (size_t node : order.nodes) isStuck[node] = false;
   for (size_t i = 0; i < nodes.size(); ++i)
-    if (isStuck[i])
-      order.stuck.push_back(i);
+    if (isStuck[i]) order.stuck.push_back(i);
   order.cycle = findCycle(producers, isStuck, order.stuck.front());
   return order;
 }

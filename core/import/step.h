@@ -15,8 +15,7 @@ namespace candela::import {
 class Step {
 public:
   Step(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs)
-      : build(build), node(node), opset(opset), inputs_(std::move(inputs)),
-        outputs_(node.outputs.size()) {}
+      : build(build), node(node), opset(opset), inputs_(std::move(inputs)), outputs_(node.outputs.size()) {}
 
   Builder& build;
   const onnx_io::Node& node;
@@ -26,16 +25,12 @@ public:
   Value* input(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   const std::vector<Value*>& inputs() const { return inputs_; }
   /// Whether the model gives the output a name.
-  bool wants(size_t output) const {
-    return output < node.outputs.size() && !node.outputs[output].empty();
-  }
+  bool wants(size_t output) const { return output < node.outputs.size() && !node.outputs[output].empty(); }
   void set(size_t output, Value* value) {
-    if (output < outputs_.size())
-      outputs_[output] = value;
+    if (output < outputs_.size()) outputs_[output] = value;
   }
   Status set(Result<Value*> value) {
-    if (!value)
-      return value.status();
+    if (!value) return value.status();
     set(0, *value);
     return Status::ok();
   }
@@ -61,8 +56,7 @@ public:
   /// known at import.
   Result<std::optional<std::vector<int64_t>>> knownInts(size_t input, const char* what) const;
   /// What was an attribute and became input `input` at opset `since`.
-  Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input,
-                                                              int since);
+  Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input, int since);
   /// The same, required.
   Result<std::vector<int64_t>> neededInts(const std::string& name, size_t input, int since);
 

@@ -23,12 +23,11 @@ using Opsets = std::map<std::string, int64_t>;
 
 /// A node of a function's body as this call makes it: with the call's attributes, and without what
 /// the call leaves out.
-onnx_io::Node bindBody(const onnx_io::Node& node, const onnx_io::Function& function,
-                       const onnx_io::Node& call, const Scope& scope) {
+onnx_io::Node bindBody(const onnx_io::Node& node, const onnx_io::Function& function, const onnx_io::Node& call,
+                       const Scope& scope) {
   onnx_io::Node bound = bindAttributes(node, function, call);
   for (std::string& input : bound.inputs)
-    if (const auto found = scope.find(input);
-        found != scope.end() && !found->second.value && !found->second.poisoned)
+    if (const auto found = scope.find(input); found != scope.end() && !found->second.value && !found->second.poisoned)
       input.clear();
   return bound;
 }
@@ -36,8 +35,7 @@ onnx_io::Node bindBody(const onnx_io::Node& node, const onnx_io::Function& funct
 class Walk {
 public:
   Walk(const onnx_io::Model& model, const ImportOptions& options)
-      : model_(model), options_(options), builder_(graph_, options.foldLimitBytes),
-        functions_(model, complaints_) {}
+      : model_(model), options_(options), builder_(graph_, options.foldLimitBytes), functions_(model, complaints_) {}
 
   Result<graph::Graph> run();
 
@@ -47,14 +45,11 @@ private:
   void addFrozen();
   void addOutputs();
   bool checkOpset(const Opsets& opsets, const std::string& who);
-  void addNodes(const std::vector<onnx_io::Node>& nodes, const Opsets& opsets, Scope& scope,
-                const std::string& prefix, const onnx_io::Function* function,
-                const onnx_io::Node* call);
-  void addNode(const onnx_io::Node& node, const std::string& name, const Opsets& opsets,
-               Scope& scope);
-  Status inlineCall(const onnx_io::Node& node, const std::string& name,
-                    const onnx_io::Function& function, const std::vector<Slot>& inputs,
-                    std::vector<Slot>& outputs);
+  void addNodes(const std::vector<onnx_io::Node>& nodes, const Opsets& opsets, Scope& scope, const std::string& prefix,
+                const onnx_io::Function* function, const onnx_io::Node* call);
+  void addNode(const onnx_io::Node& node, const std::string& name, const Opsets& opsets, Scope& scope);
+  Status inlineCall(const onnx_io::Node& node, const std::string& name, const onnx_io::Function& function,
+                    const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
   Status addOperator(const onnx_io::Node& node, const std::string& name, const Opsets& opsets,
                      const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
   void define(Scope& scope, const std::string& name, Slot slot, const std::string& who);
@@ -77,14 +72,12 @@ std::string nodeName(const onnx_io::Node& node, size_t index) {
 }
 
 void Walk::define(Scope& scope, const std::string& name, Slot slot, const std::string& who) {
-  if (!scope.emplace(name, slot).second)
-    complaints_.add(badModel("{}: value '{}' is defined twice", who, name));
+  if (!scope.emplace(name, slot).second) complaints_.add(badModel("{}: value '{}' is defined twice", who, name));
 }
 
 void Walk::addInitializers() {
   for (const onnx_io::Initializer& initializer : model_.graph.initializers) {
-    if (options_.frozen.count(initializer.name))
-      continue;
+    if (options_.frozen.count(initializer.name)) continue;
     Value* value = graph_.addConstant(initializer.tensor);
     graph_.rename(value, graph_.uniqueName(initializer.name));
     define(scope_, initializer.name, {value}, fmt::format("initializer '{}'", initializer.name));
@@ -95,22 +88,19 @@ void Walk::addFrozen() {
   for (const auto& [name, tensor] : options_.frozen) {
     const onnx_io::ValueInfo* input = nullptr;
     for (const onnx_io::ValueInfo& candidate : model_.graph.inputs)
-      if (candidate.name == name)
-        input = &candidate;
+      if (candidate.name == name) input = &candidate;
     if (!input) {
       complaints_.add(badArgument("frozen input '{}': no such input in the model", name));
       continue;
     }
-    bool fits = input->elem == tensor.elem &&
-                (!input->hasShape || input->dims.size() == tensor.dims.size());
+    bool fits = input->elem == tensor.elem && (!input->hasShape || input->dims.size() == tensor.dims.size());
     for (size_t i = 0; fits && input->hasShape && i < tensor.dims.size(); ++i)
       fits = input->dims[i].value < 0 || input->dims[i].value == tensor.dims[i];
     if (!fits) {
       std::vector<std::string> dims;
-      for (const onnx_io::Dim& dim : input->dims)
-        dims.push_back(dim.value < 0 ? "?" : std::to_string(dim.value));
-      complaints_.add(badArgument("frozen input '{}' is {} but the model declares {}[{}]", name,
-                                  tensor.typeText(), elemName(input->elem), fmt::join(dims, ",")));
+      for (const onnx_io::Dim& dim : input->dims) dims.push_back(dim.value < 0 ? "?" : std::to_string(dim.value));
+      complaints_.add(badArgument("frozen input '{}' is {} but the model declares {}[{}]", name, tensor.typeText(),
+                                  elemName(input->elem), fmt::join(dims, ",")));
     }
     Value* value = graph_.addConstant(tensor);
     graph_.rename(value, graph_.uniqueName(name));
@@ -121,20 +111,17 @@ void Walk::addFrozen() {
 void Walk::addInputs() {
   const auto shapes = bindInputs(model_.graph, options_, complaints_);
   std::set<std::string> seen, initialized;
-  for (const onnx_io::Initializer& initializer : model_.graph.initializers)
-    initialized.insert(initializer.name);
+  for (const onnx_io::Initializer& initializer : model_.graph.initializers) initialized.insert(initializer.name);
   for (const onnx_io::ValueInfo& input : model_.graph.inputs) {
     if (!seen.insert(input.name).second || input.name.empty()) {
-      complaints_.add(badModel("input '{}' is {}", input.name,
-                               input.name.empty() ? "without a name" : "declared twice"));
+      complaints_.add(
+          badModel("input '{}' is {}", input.name, input.name.empty() ? "without a name" : "declared twice"));
       continue;
     }
-    if (options_.frozen.count(input.name) || initialized.count(input.name))
-      continue;
+    if (options_.frozen.count(input.name) || initialized.count(input.name)) continue;
     const auto shape = shapes.find(input.name);
     Slot slot{nullptr, true};
-    if (shape != shapes.end())
-      slot = {graph_.addInput(input.name, {input.elem, shape->second})};
+    if (shape != shapes.end()) slot = {graph_.addInput(input.name, {input.elem, shape->second})};
     define(scope_, input.name, slot, fmt::format("input '{}'", input.name));
   }
 }
@@ -144,13 +131,11 @@ const std::set<std::string> kUnchangedSinceOpset1 = {"GlobalAveragePool", "Globa
 
 bool Walk::checkOpset(const Opsets& opsets, const std::string& who) {
   const auto opset = opsets.find("");
-  if (opset == opsets.end())
-    return true; // complained about where it is needed
+  if (opset == opsets.end()) return true; // complained about where it is needed
   // Older opsets are judged operator by operator.
-  if (opset->second >= 1 && opset->second <= kNewestOpset)
-    return true;
-  complaints_.add(failure(Code::unsupported, "{}opset {} is outside {} to {}", who, opset->second,
-                          kOldestOpset, kNewestOpset));
+  if (opset->second >= 1 && opset->second <= kNewestOpset) return true;
+  complaints_.add(
+      failure(Code::unsupported, "{}opset {} is outside {} to {}", who, opset->second, kOldestOpset, kNewestOpset));
   return false;
 }
 
@@ -158,10 +143,8 @@ Status Walk::addOperator(const onnx_io::Node& node, const std::string& name, con
                          const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   const auto opset = opsets.find(node.domain);
   if (opset == opsets.end())
-    return badModel("domain '{}' has no opset import",
-                    node.domain.empty() ? "ai.onnx" : node.domain);
-  const Importer importer =
-      node.domain.empty() && node.overload.empty() ? findImporter(node.opType) : Importer();
+    return badModel("domain '{}' has no opset import", node.domain.empty() ? "ai.onnx" : node.domain);
+  const Importer importer = node.domain.empty() && node.overload.empty() ? findImporter(node.opType) : Importer();
   if (!importer)
     return failure(Code::unsupported, "operator {}{}{} of opset {} is not supported", node.domain,
                    node.domain.empty() ? "" : ".", node.opType, opset->second);
@@ -170,8 +153,7 @@ Status Walk::addOperator(const onnx_io::Node& node, const std::string& name, con
   CDL_TRY(importer.checkArity(node));
   std::vector<Value*> values;
   for (const Slot& input : inputs) {
-    if (input.poisoned)
-      return Status::ok();
+    if (input.poisoned) return Status::ok();
     values.push_back(input.value);
   }
   builder_.begin(name);
@@ -186,22 +168,17 @@ Status Walk::addOperator(const onnx_io::Node& node, const std::string& name, con
   return Status::ok();
 }
 
-Status Walk::inlineCall(const onnx_io::Node& node, const std::string& name,
-                        const onnx_io::Function& function, const std::vector<Slot>& inputs,
-                        std::vector<Slot>& outputs) {
+Status Walk::inlineCall(const onnx_io::Node& node, const std::string& name, const onnx_io::Function& function,
+                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   if (inputs.size() > function.inputs.size())
-    return badModel("has {} inputs but the function takes {}", inputs.size(),
-                    function.inputs.size());
+    return badModel("has {} inputs but the function takes {}", inputs.size(), function.inputs.size());
   if (outputs.size() > function.outputs.size())
-    return badModel("has {} outputs but the function gives {}", outputs.size(),
-                    function.outputs.size());
+    return badModel("has {} outputs but the function gives {}", outputs.size(), function.outputs.size());
   for (const auto& [attribute, value] : node.attributes)
-    if (std::find(function.attributes.begin(), function.attributes.end(), attribute) ==
-            function.attributes.end() &&
+    if (std::find(function.attributes.begin(), function.attributes.end(), attribute) == function.attributes.end() &&
         !function.attributeDefaults.count(attribute))
       return badModel("attribute '{}' is unknown to the function", attribute);
-  if (!checkOpset(function.opsets, fmt::format("function '{}': ", function.name)))
-    return Status::ok();
+  if (!checkOpset(function.opsets, fmt::format("function '{}': ", function.name))) return Status::ok();
   Scope inner;
   for (size_t i = 0; i < function.inputs.size(); ++i)
     define(inner, function.inputs[i], i < inputs.size() ? inputs[i] : Slot(),
@@ -209,15 +186,13 @@ Status Walk::inlineCall(const onnx_io::Node& node, const std::string& name,
   addNodes(function.nodes, function.opsets, inner, name + "/", &function, &node);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto found = inner.find(function.outputs[i]);
-    if (found == inner.end())
-      return badModel("the function's output '{}' is produced by nothing", function.outputs[i]);
+    if (found == inner.end()) return badModel("the function's output '{}' is produced by nothing", function.outputs[i]);
     outputs[i] = found->second;
   }
   return Status::ok();
 }
 
-void Walk::addNode(const onnx_io::Node& node, const std::string& name, const Opsets& opsets,
-                   Scope& scope) {
+void Walk::addNode(const onnx_io::Node& node, const std::string& name, const Opsets& opsets, Scope& scope) {
   const std::string who = nodeText(name, node);
   std::vector<Slot> inputs, outputs(node.outputs.size(), Slot{nullptr, true});
   for (const std::string& input : node.inputs) {
@@ -226,31 +201,26 @@ void Walk::addNode(const onnx_io::Node& node, const std::string& name, const Ops
       continue;
     }
     const auto found = scope.find(input);
-    if (found == scope.end())
-      complaints_.add(badModel("{}: input '{}' is produced by nothing", who, input));
+    if (found == scope.end()) complaints_.add(badModel("{}: input '{}' is produced by nothing", who, input));
     inputs.push_back(found == scope.end() ? Slot{nullptr, true} : found->second);
   }
   const onnx_io::Function* function = functions_.find(node);
-  complaints_.add((function ? inlineCall(node, name, *function, inputs, outputs)
-                            : addOperator(node, name, opsets, inputs, outputs))
-                      .context(who));
+  complaints_.add(
+      (function ? inlineCall(node, name, *function, inputs, outputs) : addOperator(node, name, opsets, inputs, outputs))
+          .context(who));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (node.outputs[i].empty())
-      continue;
-    if (!outputs[i].value)
-      outputs[i].poisoned = true;
+    if (node.outputs[i].empty()) continue;
+    if (!outputs[i].value) outputs[i].poisoned = true;
     define(scope, node.outputs[i], outputs[i], who);
   }
 }
 
 void Walk::addNodes(const std::vector<onnx_io::Node>& nodes, const Opsets& opsets, Scope& scope,
-                    const std::string& prefix, const onnx_io::Function* function,
-                    const onnx_io::Node* call) {
+                    const std::string& prefix, const onnx_io::Function* function, const onnx_io::Node* call) {
   Order order = topologicalOrder(nodes);
   if (!order.cycle.empty()) {
     std::string chain;
-    for (size_t index : order.cycle)
-      chain += fmt::format("'{}{}' -> ", prefix, nodeName(nodes[index], index));
+    for (size_t index : order.cycle) chain += fmt::format("'{}{}' -> ", prefix, nodeName(nodes[index], index));
     complaints_.add(badModel("cyclic or out of order: {}'{}{}'", chain, prefix,
                              nodeName(nodes[order.cycle.front()], order.cycle.front())));
     // What hangs on the cycle has no types, but may have more to complain about.
@@ -259,13 +229,11 @@ void Walk::addNodes(const std::vector<onnx_io::Node>& nodes, const Opsets& opset
       const std::string name = prefix + nodeName(node, index);
       std::vector<Slot> inputs(node.inputs.size(), Slot{nullptr, true}), outputs;
       if (!functions_.find(node))
-        complaints_.add(
-            addOperator(node, name, opsets, inputs, outputs).context(nodeText(name, node)));
+        complaints_.add(addOperator(node, name, opsets, inputs, outputs).context(nodeText(name, node)));
     }
     for (size_t index : order.stuck)
       for (const std::string& output : nodes[index].outputs)
-        if (!output.empty())
-          scope.emplace(output, Slot{nullptr, true});
+        if (!output.empty()) scope.emplace(output, Slot{nullptr, true});
   }
   for (size_t index : order.nodes) {
     const onnx_io::Node& node = nodes[index];
@@ -275,34 +243,28 @@ void Walk::addNodes(const std::vector<onnx_io::Node>& nodes, const Opsets& opset
       continue;
     }
     for (const auto& [attribute, reference] : node.attributeRefs)
-      complaints_.add(badModel("{}: attribute '{}' refers to '{}', but this is no function",
-                               nodeText(name, node), attribute, reference));
+      complaints_.add(badModel("{}: attribute '{}' refers to '{}', but this is no function", nodeText(name, node),
+                               attribute, reference));
     addNode(node, name, opsets, scope);
   }
 }
 
 void Walk::addOutputs() {
   std::set<std::string> seen;
-  if (model_.graph.outputs.empty())
-    complaints_.add(badModel("the graph has no outputs"));
+  if (model_.graph.outputs.empty()) complaints_.add(badModel("the graph has no outputs"));
   for (const onnx_io::ValueInfo& output : model_.graph.outputs) {
-    if (!seen.insert(output.name).second)
-      complaints_.add(badModel("output '{}' is declared twice", output.name));
+    if (!seen.insert(output.name).second) complaints_.add(badModel("output '{}' is declared twice", output.name));
     const auto found = scope_.find(output.name);
-    if (found == scope_.end())
-      complaints_.add(badModel("output '{}' is produced by nothing", output.name));
-    if (found == scope_.end() || !found->second.value)
-      continue;
+    if (found == scope_.end()) complaints_.add(badModel("output '{}' is produced by nothing", output.name));
+    if (found == scope_.end() || !found->second.value) continue;
     complaints_.add(checkDeclared(output, found->second.value->type, options_.dims));
     graph_.addOutput(found->second.value, output.name);
   }
 }
 
 Result<graph::Graph> Walk::run() {
-  if (!complaints_.empty())
-    return complaints_.status(model_.path); // functions that cannot be inlined
-  if (!model_.graph.name.empty())
-    graph_.name = model_.graph.name;
+  if (!complaints_.empty()) return complaints_.status(model_.path); // functions that cannot be inlined
+  if (!model_.graph.name.empty()) graph_.name = model_.graph.name;
   addInputs();
   addInitializers();
   addFrozen();
@@ -310,8 +272,7 @@ Result<graph::Graph> Walk::run() {
     addNodes(model_.graph.nodes, model_.opsets, scope_, "", nullptr, nullptr);
     addOutputs();
   }
-  if (!complaints_.empty())
-    return complaints_.status(model_.path);
+  if (!complaints_.empty()) return complaints_.status(model_.path);
   graph_.eraseDead();
   return std::move(graph_);
 }

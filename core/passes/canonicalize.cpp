@@ -30,23 +30,17 @@ bool isIdentityMovement(const Node& node) {
   const TensorType& x = node.operand(0)->type;
   switch (node.kind) {
   case OpKind::Reshape:
-  case OpKind::Expand:
-    return node.result()->type == x;
+  case OpKind::Expand: return node.result()->type == x;
   case OpKind::Transpose: {
     const auto perm = node.intsAttr("perm");
     return std::ranges::is_sorted(perm);
   }
   case OpKind::Slice:
-    return allEqual(node.intsAttr("starts"), 0) && allEqual(node.intsAttr("steps"), 1) &&
-           node.result()->type == x;
-  case OpKind::Pad:
-    return allEqual(node.intsAttr("lo"), 0) && allEqual(node.intsAttr("hi"), 0);
-  case OpKind::Concat:
-    return node.operands().size() == 1;
-  case OpKind::Cast:
-    return node.elemAttr("to") == x.elem;
-  default:
-    return false;
+    return allEqual(node.intsAttr("starts"), 0) && allEqual(node.intsAttr("steps"), 1) && node.result()->type == x;
+  case OpKind::Pad: return allEqual(node.intsAttr("lo"), 0) && allEqual(node.intsAttr("hi"), 0);
+  case OpKind::Concat: return node.operands().size() == 1;
+  case OpKind::Cast: return node.elemAttr("to") == x.elem;
+  default: return false;
   }
 }
 
@@ -56,52 +50,39 @@ Value* neutralOperand(const Node& node) {
   Value *a = node.operand(0), *b = node.operand(1);
   const auto neutral = [&](const Value* v) {
     switch (node.kind) {
-    case OpKind::Add:
-      return isSplatOf(v, isFloat(v->type.elem) ? Exact::negativeZero : Exact::zero);
-    case OpKind::Sub:
-      return isSplatOf(v, Exact::zero);
+    case OpKind::Add: return isSplatOf(v, isFloat(v->type.elem) ? Exact::negativeZero : Exact::zero);
+    case OpKind::Sub: return isSplatOf(v, Exact::zero);
     case OpKind::Mul:
-    case OpKind::Div:
-      return isSplatOf(v, Exact::one);
-    default:
-      return false;
+    case OpKind::Div: return isSplatOf(v, Exact::one);
+    default: return false;
     }
   };
-  if (neutral(b))
-    return a;
+  if (neutral(b)) return a;
   const bool commutes = node.kind == OpKind::Add || node.kind == OpKind::Mul;
   return commutes && neutral(a) ? b : nullptr;
 }
 
 /// f(f(x)) = f(x).
 bool isIdempotent(OpKind kind) {
-  return kind == OpKind::Relu || kind == OpKind::Abs || kind == OpKind::Floor ||
-         kind == OpKind::Ceil;
+  return kind == OpKind::Relu || kind == OpKind::Abs || kind == OpKind::Floor || kind == OpKind::Ceil;
 }
 
 /// The value that the node's result always equals, or null.
 Value* sameAs(const Node& node) {
-  if (node.operands().empty() || !isPlain(node.operand(0)) || node.results().size() != 1)
-    return nullptr;
+  if (node.operands().empty() || !isPlain(node.operand(0)) || node.results().size() != 1) return nullptr;
   Value* x = node.operand(0);
-  if (isIdentityMovement(node))
-    return x;
-  if (isIdempotent(node.kind) && producerOf(x, node.kind))
-    return x;
+  if (isIdentityMovement(node)) return x;
+  if (isIdempotent(node.kind) && producerOf(x, node.kind)) return x;
   switch (node.kind) {
   case OpKind::Add:
   case OpKind::Sub:
   case OpKind::Mul:
-  case OpKind::Div:
-    return neutralOperand(node);
+  case OpKind::Div: return neutralOperand(node);
   case OpKind::Select:
-    if (const auto bits = splatBits(x))
-      return node.operand(*bits ? 1 : 2);
+    if (const auto bits = splatBits(x)) return node.operand(*bits ? 1 : 2);
     return nullptr;
-  case OpKind::Clip:
-    return !node.operand(1) && !node.operand(2) ? x : nullptr;
-  default:
-    return nullptr;
+  case OpKind::Clip: return !node.operand(1) && !node.operand(2) ? x : nullptr;
+  default: return nullptr;
   }
 }
 
@@ -111,32 +92,22 @@ Value* sameAs(const Node& node) {
 /// Bits of an exact significand: what an integer type needs and what a float type has.
 int significandBits(Elem elem) {
   switch (elem) {
-  case Elem::f64_:
-    return 53;
-  case Elem::f32_:
-    return 24;
-  case Elem::f16_:
-    return 11;
-  case Elem::bf16_:
-    return 8;
-  case Elem::bool_:
-    return 1;
-  default:
-    return elemBits(elem) - isSigned(elem);
+  case Elem::f64_: return 53;
+  case Elem::f32_: return 24;
+  case Elem::f16_: return 11;
+  case Elem::bf16_: return 8;
+  case Elem::bool_: return 1;
+  default: return elemBits(elem) - isSigned(elem);
   }
 }
 
 /// Every value of `from` is a value of `to`. A float in an integer, or anything else in a bool, is
 /// not.
 bool holdsAll(Elem to, Elem from) {
-  if (to == from)
-    return true;
-  if (isStorageOnly(to) || isStorageOnly(from) || to == Elem::bool_)
-    return false;
-  if (isFloat(from))
-    return to == Elem::f64_ || (to == Elem::f32_ && elemBits(from) == 16);
-  if (isFloat(to))
-    return significandBits(from) <= significandBits(to);
+  if (to == from) return true;
+  if (isStorageOnly(to) || isStorageOnly(from) || to == Elem::bool_) return false;
+  if (isFloat(from)) return to == Elem::f64_ || (to == Elem::f32_ && elemBits(from) == 16);
+  if (isFloat(to)) return significandBits(from) <= significandBits(to);
   const auto outer = integerRange(to), inner = integerRange(from);
   return outer.lowest <= inner.lowest && inner.highest <= outer.highest;
 }
@@ -151,17 +122,13 @@ struct Bound {
 
 Bound boundOf(Value* value) {
   Bound bound;
-  if (!value)
-    return bound;
+  if (!value) return bound;
   bound.value = value;
   bound.known = false;
-  if (!isPlainConstant(value) || value->type.count() != 1)
-    return bound;
+  if (!isPlainConstant(value) || value->type.count() != 1) return bound;
   const auto tensor = value->payload().materialize(value->type.shape());
-  const auto array =
-      tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
-  if (!array)
-    return bound;
+  const auto array = tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
+  if (!array) return bound;
   if (isFloat(array->elem))
     bound.real = array->real[0];
   else
@@ -172,31 +139,23 @@ Bound boundOf(Value* value) {
 
 bool less(const Bound& a, const Bound& b) { return a.real < b.real || a.whole < b.whole; }
 /// The tighter of two lower (or upper) bounds.
-Bound tighterLow(const Bound& a, const Bound& b) {
-  return !a.value || (b.value && less(a, b)) ? b : a;
-}
-Bound tighterHigh(const Bound& a, const Bound& b) {
-  return !a.value || (b.value && less(b, a)) ? b : a;
-}
+Bound tighterLow(const Bound& a, const Bound& b) { return !a.value || (b.value && less(a, b)) ? b : a; }
+Bound tighterHigh(const Bound& a, const Bound& b) { return !a.value || (b.value && less(b, a)) ? b : a; }
 
 /// clip(clip(x, l1, h1), l2, h2) = clip(x, max(l1, l2), min(h1, h2)) where both intervals and what
 /// they share are not empty.
 Result<bool> mergeClips(Graph& graph, Node* node) {
   const Node* inner = producerOf(node->operand(0), OpKind::Clip);
-  if (!inner || !isPlain(inner->operand(0)))
-    return false;
+  if (!inner || !isPlain(inner->operand(0))) return false;
   const Bound low = boundOf(node->operand(1)), high = boundOf(node->operand(2));
   const Bound innerLow = boundOf(inner->operand(1)), innerHigh = boundOf(inner->operand(2));
-  if (!low.known || !high.known || !innerLow.known || !innerHigh.known)
-    return false;
+  if (!low.known || !high.known || !innerLow.known || !innerHigh.known) return false;
   const Bound newLow = tighterLow(innerLow, low), newHigh = tighterHigh(innerHigh, high);
-  if (newLow.value && newHigh.value && !less(newLow, newHigh))
-    return false;
+  if (newLow.value && newHigh.value && !less(newLow, newHigh)) return false;
   graph::Provenance both = inner->provenance;
   graph::mergeProvenance(both, node->provenance);
   CDL_ASSIGN(const Node* merged,
-             graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {}, both,
-                           node));
+             graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {}, both, node));
   replaceWithNew(graph, node, merged->result());
   return true;
 }
@@ -212,45 +171,34 @@ bool lookThrough(Node* node, const Node* inner) {
 }
 
 bool mergeMovement(Node* node) {
-  if (node->kind != OpKind::Reshape && node->kind != OpKind::Transpose &&
-      node->kind != OpKind::Cast)
-    return false;
+  if (node->kind != OpKind::Reshape && node->kind != OpKind::Transpose && node->kind != OpKind::Cast) return false;
   const Node* inner = producerOf(node->operand(0), node->kind);
-  if (!inner || !isPlain(inner->operand(0)) || !isPlain(inner->result()))
-    return false;
+  if (!inner || !isPlain(inner->operand(0)) || !isPlain(inner->result())) return false;
   switch (node->kind) {
-  case OpKind::Reshape:
-    return lookThrough(node, inner);
+  case OpKind::Reshape: return lookThrough(node, inner);
   case OpKind::Transpose: {
     auto perm = node->intsAttr("perm");
     const auto first = inner->intsAttr("perm");
-    for (int64_t& p : perm)
-      p = first[p];
+    for (int64_t& p : perm) p = first[p];
     node->attrs["perm"] = perm;
     return lookThrough(node, inner);
   }
-  default:
-    return holdsAll(inner->elemAttr("to"), inner->operand(0)->type.elem) &&
-           lookThrough(node, inner);
+  default: return holdsAll(inner->elemAttr("to"), inner->operand(0)->type.elem) && lookThrough(node, inner);
   }
 }
 
 /// A transpose that moves only dims of 1 leaves the order of the elements alone.
 Result<bool> transposeToReshape(Graph& graph, Node* node) {
-  if (node->kind != OpKind::Transpose || !isPlain(node->operand(0)))
-    return false;
+  if (node->kind != OpKind::Transpose || !isPlain(node->operand(0))) return false;
   const TensorType& x = node->operand(0)->type;
   int64_t last = -1;
   for (const int64_t dim : node->intsAttr("perm")) {
-    if (x.dim(static_cast<int>(dim)) == 1)
-      continue;
-    if (dim < last)
-      return false;
+    if (x.dim(static_cast<int>(dim)) == 1) continue;
+    if (dim < last) return false;
     last = dim;
   }
-  CDL_ASSIGN(const Node* reshape,
-             graph.addNode(OpKind::Reshape, {node->operand(0)},
-                           {{"shape", node->result()->type.shape()}}, node->provenance, node));
+  CDL_ASSIGN(const Node* reshape, graph.addNode(OpKind::Reshape, {node->operand(0)},
+                                                {{"shape", node->result()->type.shape()}}, node->provenance, node));
   replaceWithNew(graph, node, reshape->result());
   return true;
 }
@@ -259,11 +207,9 @@ Result<bool> transposeToReshape(Graph& graph, Node* node) {
 // -------------------------------------------------------------------------------------------
 
 bool constantToTheRight(Node* node) {
-  if (!node->info().has(graph::kTraitCommutative) || node->operands().size() != 2)
-    return false;
+  if (!node->info().has(graph::kTraitCommutative) || node->operands().size() != 2) return false;
   Value *a = node->operand(0), *b = node->operand(1);
-  if (!a->isConstant() || b->isConstant())
-    return false;
+  if (!a->isConstant() || b->isConstant()) return false;
   node->setOperand(0, b);
   node->setOperand(1, a);
   return true;
@@ -279,26 +225,22 @@ bool broadcastsTo(const Node& node, size_t changed, const Shape& with, const Sha
 /// A broadcasting op takes what an expand was made from, and one element of a splat, where the
 /// other operands give the shape.
 Result<bool> shrinkOperands(Graph& graph, Node* node) {
-  if (!node->info().has(graph::kTraitBroadcast) || node->operands().size() < 2 ||
-      !isPlain(node->result()))
+  if (!node->info().has(graph::kTraitBroadcast) || node->operands().size() < 2 || !isPlain(node->result()))
     return false;
   const Shape result = node->result()->type.shape();
   bool changed = false;
   for (size_t i = 0; i < node->operands().size(); ++i) {
     Value* operand = node->operand(i);
-    if (!isPlain(operand))
-      continue;
+    if (!isPlain(operand)) continue;
     if (const Node* expand = producerOf(operand, OpKind::Expand);
-        expand && isPlain(expand->operand(0)) &&
-        broadcastsTo(*node, i, expand->operand(0)->type.shape(), result)) {
+        expand && isPlain(expand->operand(0)) && broadcastsTo(*node, i, expand->operand(0)->type.shape(), result)) {
       graph::mergeProvenance(node->provenance, expand->provenance);
       node->setOperand(i, expand->operand(0));
       changed = true;
       continue;
     }
     const auto bits = operand->type.count() > 1 ? splatBits(operand) : std::nullopt;
-    if (!bits || !broadcastsTo(*node, i, {}, result))
-      continue;
+    if (!bits || !broadcastsTo(*node, i, {}, result)) continue;
     const Elem elem = operand->type.elem;
     CDL_ASSIGN(const Tensor scalar, Payload::splat(elem, 1, *bits).materialize({}));
     node->setOperand(i, graph.addConstant(scalar, operand->producer->provenance, node));
@@ -315,16 +257,13 @@ Result<bool> rewrite(Graph& graph, Node* node, bool& gone) {
     return true;
   }
   CDL_ASSIGN(const bool reshaped, transposeToReshape(graph, node));
-  if (reshaped)
-    return true;
+  if (reshaped) return true;
   if (node->kind == OpKind::Clip) {
     CDL_ASSIGN(const bool merged, mergeClips(graph, node));
-    if (merged)
-      return true;
+    if (merged) return true;
   }
   gone = false;
-  if (mergeMovement(node) || constantToTheRight(node))
-    return true;
+  if (mergeMovement(node) || constantToTheRight(node)) return true;
   return shrinkOperands(graph, node);
 }
 
@@ -333,8 +272,7 @@ Result<bool> rewrite(Graph& graph, Node* node, bool& gone) {
 Result<int> canonicalize(Graph& graph) {
   int count = 0;
   for (Node* node : snapshot(graph)) {
-    if (node->kind == OpKind::Constant)
-      continue;
+    if (node->kind == OpKind::Constant) continue;
     for (bool gone = false, again = true; again && !gone;) {
       CDL_ASSIGN(again, rewrite(graph, node, gone));
       count += again;

@@ -12,12 +12,10 @@ namespace {
 /// Few bytes that tell most constants apart, so that whole payloads are compared only where they
 /// are likely equal.
 std::string sample(const Payload& payload) {
-  if (payload.form() != Payload::Form::data)
-    return fmt::format("{}:{}", int(payload.form()), payload.splatBits());
+  if (payload.form() != Payload::Form::data) return fmt::format("{}:{}", int(payload.form()), payload.splatBits());
   const uint64_t size = payload.sizeBytes(), step = std::max<uint64_t>(1, size / 64);
   std::string text = "data:";
-  for (uint64_t i = 0; i < size; i += step)
-    text += static_cast<char>(payload.bytes().data()[i]);
+  for (uint64_t i = 0; i < size; i += step) text += static_cast<char>(payload.bytes().data()[i]);
   return text;
 }
 
@@ -26,19 +24,15 @@ using Key = std::tuple<graph::OpKind, std::vector<Value*>, graph::Attrs, std::ve
 
 Key keyOf(const Node& node) {
   std::vector<std::string> types;
-  for (const Value* result : node.results())
-    types.push_back(result->type.text());
-  if (node.kind == graph::OpKind::Constant)
-    types.push_back(sample(*node.payload));
+  for (const Value* result : node.results()) types.push_back(result->type.text());
+  if (node.kind == graph::OpKind::Constant) types.push_back(sample(*node.payload));
   return {node.kind, node.operands(), node.attrs, std::move(types)};
 }
 
 bool canMerge(const graph::Graph& graph, const Node& node, const Node& first) {
-  if (node.kind == graph::OpKind::Constant && !(*node.payload == *first.payload))
-    return false;
+  if (node.kind == graph::OpKind::Constant && !(*node.payload == *first.payload)) return false;
   for (size_t i = 0; i < node.results().size(); ++i)
-    if (!canReplace(graph, node.result(i), first.result(i)))
-      return false;
+    if (!canReplace(graph, node.result(i), first.result(i))) return false;
   return true;
 }
 
@@ -51,15 +45,13 @@ Result<int> commonSubexpressions(graph::Graph& graph) {
     std::vector<Node*>& candidates = seen[keyOf(*node)];
     Node* first = nullptr;
     for (Node* candidate : candidates)
-      if (!first && canMerge(graph, *node, *candidate))
-        first = candidate;
+      if (!first && canMerge(graph, *node, *candidate)) first = candidate;
     if (!first) {
       candidates.push_back(node);
       continue;
     }
     graph::mergeProvenance(first->provenance, node->provenance);
-    for (size_t i = 0; i < node->results().size(); ++i)
-      graph.replaceAllUses(node->result(i), first->result(i));
+    for (size_t i = 0; i < node->results().size(); ++i) graph.replaceAllUses(node->result(i), first->result(i));
     graph.erase(node);
     ++count;
   }

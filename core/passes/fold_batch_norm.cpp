@@ -36,13 +36,11 @@ struct Scaling {
 /// Nullopt when it is in training form or its parameters are not finite constants.
 Result<std::optional<Scaling>> scalingOf(const Node& node) {
   std::optional<Scaling> none;
-  if (node.intAttr("training_mode") != 0 || node.results().size() != 1 || !isPlain(node.operand(0)))
-    return none;
+  if (node.intAttr("training_mode") != 0 || node.results().size() != 1 || !isPlain(node.operand(0))) return none;
   Doubles params[4];
   Scaling out;
   for (int i = 0; i < 4; ++i) {
-    if (!isPlainConstant(node.operand(i + 1)))
-      return none;
+    if (!isPlainConstant(node.operand(i + 1))) return none;
     CDL_ASSIGN(params[i], doublesOf(node.operand(i + 1)));
     graph::mergeProvenance(out.provenance, node.operand(i + 1)->producer->provenance);
   }
@@ -51,8 +49,7 @@ Result<std::optional<Scaling>> scalingOf(const Node& node) {
   for (size_t c = 0; c < scale.size(); ++c) {
     const double s = scale[c] / std::sqrt(var[c] + epsilon);
     const double t = bias[c] - mean[c] * s;
-    if (!std::isfinite(s) || !std::isfinite(t))
-      return none;
+    if (!std::isfinite(s) || !std::isfinite(t)) return none;
     out.scale.push_back(s);
     out.shift.push_back(t);
   }
@@ -67,18 +64,15 @@ struct Folded {
 Result<std::optional<Folded>> foldConv(const Node& conv, const Scaling& by) {
   const Value *w = conv.operand(1), *b = conv.operand(2);
   std::optional<Folded> none;
-  if (!isPlainConstant(w) || (b && !isPlainConstant(b)))
-    return none;
+  if (!isPlainConstant(w) || (b && !isPlainConstant(b))) return none;
   CDL_ASSIGN(Doubles weight, doublesOf(w));
   const size_t channels = by.scale.size(), perChannel = channels ? weight.size() / channels : 0;
   Doubles bias = by.shift;
   if (b) {
     CDL_ASSIGN(const Doubles old, doublesOf(b));
-    for (size_t o = 0; o < channels; ++o)
-      bias[o] += old[o] * by.scale[o];
+    for (size_t o = 0; o < channels; ++o) bias[o] += old[o] * by.scale[o];
   }
-  for (size_t i = 0; i < weight.size(); ++i)
-    weight[i] *= by.scale[i / perChannel];
+  for (size_t i = 0; i < weight.size(); ++i) weight[i] *= by.scale[i / perChannel];
   const Elem elem = w->type.elem;
   Folded out;
   CDL_ASSIGN(out.weight, tensorOf(elem, w->type.shape(), std::move(weight)));
@@ -90,15 +84,12 @@ Result<std::optional<Folded>> foldConv(const Node& conv, const Scaling& by) {
 Result<std::optional<Folded>> foldGemm(const Node& gemm, const Scaling& by) {
   const Value *b = gemm.operand(1), *c = gemm.operand(2);
   std::optional<Folded> none;
-  if (!isPlainConstant(b) || (c && !isPlainConstant(c)))
-    return none;
-  if (c && c->type.rank() == 2 && c->type.dim(0) != 1)
-    return none;
+  if (!isPlainConstant(b) || (c && !isPlainConstant(c))) return none;
+  if (c && c->type.rank() == 2 && c->type.dim(0) != 1) return none;
   CDL_ASSIGN(Doubles weight, doublesOf(b));
   const size_t channels = by.scale.size(), k = channels ? weight.size() / channels : 0;
   const bool transposed = gemm.intAttr("transB") != 0;
-  for (size_t i = 0; i < weight.size(); ++i)
-    weight[i] *= by.scale[transposed ? i / k : i % channels];
+  for (size_t i = 0; i < weight.size(); ++i) weight[i] *= by.scale[transposed ? i / k : i % channels];
   Doubles bias = by.shift;
   if (c) {
     CDL_ASSIGN(const Doubles old, doublesOf(c));
@@ -115,15 +106,11 @@ Result<std::optional<Folded>> foldGemm(const Node& gemm, const Scaling& by) {
 /// The convolution or product with the batch norm inside; false when the two cannot become one.
 Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
   Node* producer = node->operand(0)->producer;
-  if (!producer || (producer->kind != OpKind::Conv && producer->kind != OpKind::Gemm))
-    return false;
+  if (!producer || (producer->kind != OpKind::Conv && producer->kind != OpKind::Gemm)) return false;
   const Value* between = producer->result();
-  if (between->users().size() != 1 || graph.isOutput(between))
-    return false;
-  CDL_ASSIGN(const auto folded,
-             producer->kind == OpKind::Conv ? foldConv(*producer, by) : foldGemm(*producer, by));
-  if (!folded)
-    return false;
+  if (between->users().size() != 1 || graph.isOutput(between)) return false;
+  CDL_ASSIGN(const auto folded, producer->kind == OpKind::Conv ? foldConv(*producer, by) : foldGemm(*producer, by));
+  if (!folded) return false;
 
   graph::Provenance weights = producer->operand(1)->producer->provenance;
   graph::mergeProvenance(weights, by.provenance);
@@ -131,11 +118,9 @@ Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
   graph::mergeProvenance(both, node->provenance);
   graph::Attrs attrs = producer->attrs;
   attrs.erase("beta");
-  std::vector<Value*> operands{producer->operand(0),
-                               graph.addConstant(folded->weight, weights, node),
+  std::vector<Value*> operands{producer->operand(0), graph.addConstant(folded->weight, weights, node),
                                graph.addConstant(folded->bias, weights, node)};
-  CDL_ASSIGN(Node * replacement,
-             graph.addNode(producer->kind, std::move(operands), std::move(attrs), both, node));
+  CDL_ASSIGN(Node * replacement, graph.addNode(producer->kind, std::move(operands), std::move(attrs), both, node));
   replaceWithNew(graph, node, replacement->result());
   return true;
 }
@@ -149,13 +134,10 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
   CDL_ASSIGN(const Tensor shift, tensorOf(type.elem, dims, by.shift));
   const graph::Provenance provenance = node->provenance;
   CDL_ASSIGN(const Node* mul,
-             graph.addNode(OpKind::Mul,
-                           {node->operand(0), graph.addConstant(scale, by.provenance, node)}, {},
+             graph.addNode(OpKind::Mul, {node->operand(0), graph.addConstant(scale, by.provenance, node)}, {},
                            provenance, node));
-  CDL_ASSIGN(const Node* add,
-             graph.addNode(OpKind::Add,
-                           {mul->result(), graph.addConstant(shift, by.provenance, node)}, {},
-                           provenance, node));
+  CDL_ASSIGN(const Node* add, graph.addNode(OpKind::Add, {mul->result(), graph.addConstant(shift, by.provenance, node)},
+                                            {}, provenance, node));
   replaceWithNew(graph, node, add->result());
   return Status::ok();
 }
@@ -165,14 +147,11 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
 Result<int> foldBatchNorm(Graph& graph) {
   int count = 0;
   for (Node* node : snapshot(graph)) {
-    if (node->kind != OpKind::BatchNorm)
-      continue;
+    if (node->kind != OpKind::BatchNorm) continue;
     CDL_ASSIGN(const auto scaling, scalingOf(*node));
-    if (!scaling)
-      continue;
+    if (!scaling) continue;
     CDL_ASSIGN(const bool folded, foldIntoProducer(graph, node, *scaling));
-    if (!folded)
-      CDL_TRY(toMulAdd(graph, node, *scaling));
+    if (!folded) CDL_TRY(toMulAdd(graph, node, *scaling));
     ++count;
   }
   graph.eraseDead();

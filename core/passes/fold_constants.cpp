@@ -19,10 +19,8 @@ constexpr int64_t kMaxWork = int64_t{1} << 26;
 bool hasOnlyConstants(const Node& node) {
   bool any = false;
   for (const Value* operand : node.operands()) {
-    if (!operand)
-      continue;
-    if (!isPlainConstant(operand))
-      return false;
+    if (!operand) continue;
+    if (!isPlainConstant(operand)) return false;
     any = true;
   }
   return any && std::ranges::all_of(node.results(), [](const Value* v) { return isPlain(v); });
@@ -54,68 +52,51 @@ Result<uint64_t> evaluateOnScalars(const Node& node) {
 /// Splats stay splats where each result element comes from one element of each operand.
 std::optional<Payload> foldSplats(const Node& node) {
   const Value* result = node.result();
-  if (node.results().size() != 1 || result->type.count() <= 1 || elemBits(result->type.elem) < 8)
-    return std::nullopt;
+  if (node.results().size() != 1 || result->type.count() <= 1 || elemBits(result->type.elem) < 8) return std::nullopt;
   for (const Value* operand : node.operands())
-    if (operand && !splatBits(operand))
-      return std::nullopt;
+    if (operand && !splatBits(operand)) return std::nullopt;
   using enum graph::OpKind;
   switch (node.kind) {
   case Reshape:
   case Transpose:
   case Expand:
   case Slice:
-  case Affine:
-    return Payload::splat(result->type.elem, result->type.count(), *splatBits(node.operand(0)));
+  case Affine: return Payload::splat(result->type.elem, result->type.count(), *splatBits(node.operand(0)));
   case Table:
-  case Expr:
-    return std::nullopt; // not a plain function of scalars
-  default:
-    break;
+  case Expr: return std::nullopt; // not a plain function of scalars
+  default: break;
   }
-  if (!node.info().has(graph::kTraitElementwise))
-    return std::nullopt;
+  if (!node.info().has(graph::kTraitElementwise)) return std::nullopt;
   const auto bits = evaluateOnScalars(node);
-  if (!bits)
-    return std::nullopt;
+  if (!bits) return std::nullopt;
   return Payload::splat(result->type.elem, result->type.count(), *bits);
 }
 
 bool isWorthEvaluating(const Node& node) {
   uint64_t operandBytes = 0, resultBytes = 0;
   for (const Value* operand : node.operands())
-    if (operand)
-      operandBytes += elemBytes(operand->type.elem, operand->type.count());
-  for (const Value* result : node.results())
-    resultBytes += elemBytes(result->type.elem, result->type.count());
-  if (resultBytes > kMaxGrownBytes && resultBytes > operandBytes)
-    return false;
-  if (!node.info().has(graph::kTraitContraction))
-    return true;
-  return node.result()->type.count() <=
-         kMaxWork / std::max<int64_t>(1, node.operand(0)->type.count());
+    if (operand) operandBytes += elemBytes(operand->type.elem, operand->type.count());
+  for (const Value* result : node.results()) resultBytes += elemBytes(result->type.elem, result->type.count());
+  if (resultBytes > kMaxGrownBytes && resultBytes > operandBytes) return false;
+  if (!node.info().has(graph::kTraitContraction)) return true;
+  return node.result()->type.count() <= kMaxWork / std::max<int64_t>(1, node.operand(0)->type.count());
 }
 
 /// Payloads of the results; empty when the node stays.
 std::vector<Payload> fold(const Node& node) {
-  if (auto splat = foldSplats(node))
-    return {std::move(*splat)};
-  if (!isWorthEvaluating(node))
-    return {};
+  if (auto splat = foldSplats(node)) return {std::move(*splat)};
+  if (!isWorthEvaluating(node)) return {};
   std::vector<Tensor> operands;
   for (const Value* operand : node.operands()) {
     auto tensor = operand ? operand->payload().materialize(operand->type.shape()) : Tensor{};
-    if (!tensor)
-      return {};
+    if (!tensor) return {};
     operands.push_back(std::move(*tensor));
   }
   // What the oracle cannot do now fails, or is done, when the model runs.
   auto results = reference::evaluate(node, operands);
-  if (!results)
-    return {};
+  if (!results) return {};
   std::vector<Payload> payloads;
-  for (const Tensor& tensor : *results)
-    payloads.push_back(compactPayload(tensor));
+  for (const Tensor& tensor : *results) payloads.push_back(compactPayload(tensor));
   return payloads;
 }
 
@@ -124,17 +105,13 @@ std::vector<Payload> fold(const Node& node) {
 Result<int> foldConstants(Graph& graph) {
   int count = 0;
   for (Node* node : snapshot(graph)) {
-    if (node->kind == graph::OpKind::Constant || !hasOnlyConstants(*node))
-      continue;
-    if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); }))
-      continue;
+    if (node->kind == graph::OpKind::Constant || !hasOnlyConstants(*node)) continue;
+    if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); })) continue;
     const std::vector<Payload> payloads = fold(*node);
-    if (payloads.empty())
-      continue;
+    if (payloads.empty()) continue;
     graph::Provenance provenance;
     for (const Value* operand : node->operands())
-      if (operand)
-        graph::mergeProvenance(provenance, operand->producer->provenance);
+      if (operand) graph::mergeProvenance(provenance, operand->producer->provenance);
     graph::mergeProvenance(provenance, node->provenance);
     std::vector<std::pair<Value*, std::string>> names;
     for (size_t i = 0; i < payloads.size(); ++i) {
@@ -144,8 +121,7 @@ Result<int> foldConstants(Graph& graph) {
       names.emplace_back(constant, result->name);
     }
     graph.erase(node);
-    for (const auto& [constant, name] : names)
-      graph.rename(constant, name);
+    for (const auto& [constant, name] : names) graph.rename(constant, name);
     ++count;
   }
   graph.eraseDead();

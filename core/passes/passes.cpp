@@ -17,10 +17,8 @@ constexpr int kMaxRounds = 8;
 
 Result<int> runOne(const PassInfo& pass, graph::Graph& graph) {
   auto count = pass.run(graph);
-  if (!count)
-    return count.status().context(pass.name);
-  if (Status status = graph::verify(graph); !status)
-    return status.context(fmt::format("after {}", pass.name));
+  if (!count) return count.status().context(pass.name);
+  if (Status status = graph::verify(graph); !status) return status.context(fmt::format("after {}", pass.name));
   return count;
 }
 
@@ -34,8 +32,7 @@ Status runPasses(graph::Graph& graph, std::span<const std::string> names) {
     const auto pass = std::ranges::find(kPasses, name, &PassInfo::name);
     if (pass == std::end(kPasses)) {
       std::string known;
-      for (const PassInfo& info : kPasses)
-        known += (known.empty() ? "" : ", ") + std::string(info.name);
+      for (const PassInfo& info : kPasses) known += (known.empty() ? "" : ", ") + std::string(info.name);
       return badArgument("no pass '{}'; there are {}", name, known);
     }
     CDL_ASSIGN([[maybe_unused]] int count, runOne(*pass, graph));
@@ -51,12 +48,10 @@ Status optimize(graph::Graph& graph, const PassObserver& observe) {
     int changes = 0;
     for (const PassInfo& pass : kPasses) {
       CDL_ASSIGN(const int count, runOne(pass, graph));
-      if (count > 0 && observe)
-        observe(pass.name, graph);
+      if (count > 0 && observe) observe(pass.name, graph);
       changes += count;
     }
-    if (changes == 0)
-      break;
+    if (changes == 0) break;
   }
   return Status::ok();
 }

@@ -12,8 +12,7 @@ using graph::Value;
 std::vector<Node*> snapshot(const Graph& graph) {
   std::vector<Node*> nodes;
   nodes.reserve(graph.nodeCount());
-  for (const auto& node : graph.nodes())
-    nodes.push_back(node.get());
+  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   return nodes;
 }
 
@@ -28,12 +27,10 @@ namespace {
 /// The one bit pattern of all elements, for element types of whole bytes.
 std::optional<uint64_t> uniformBits(const std::byte* data, int64_t count, Elem elem) {
   const int bits = elemBits(elem);
-  if (count == 0 || bits % 8 != 0)
-    return std::nullopt;
+  if (count == 0 || bits % 8 != 0) return std::nullopt;
   const size_t size = bits / 8;
   for (int64_t i = 1; i < count; ++i)
-    if (std::memcmp(data, data + i * size, size) != 0)
-      return std::nullopt;
+    if (std::memcmp(data, data + i * size, size) != 0) return std::nullopt;
   uint64_t value = 0;
   std::memcpy(&value, data, size);
   return value;
@@ -42,36 +39,25 @@ std::optional<uint64_t> uniformBits(const std::byte* data, int64_t count, Elem e
 /// Sign, exponent bias and fraction width are all that 0, -0 and 1 need.
 uint64_t bitsOf(Elem elem, Exact number) {
   const uint64_t sign = uint64_t{1} << (elemBits(elem) - 1);
-  if (number == Exact::zero)
-    return 0;
-  if (number == Exact::negativeZero)
-    return sign;
+  if (number == Exact::zero) return 0;
+  if (number == Exact::negativeZero) return sign;
   switch (elem) {
-  case Elem::f32_:
-    return 0x3f800000;
-  case Elem::f16_:
-    return 0x3c00;
-  case Elem::bf16_:
-    return 0x3f80;
-  case Elem::f64_:
-    return 0x3ff0000000000000;
-  default:
-    return 1;
+  case Elem::f32_: return 0x3f800000;
+  case Elem::f16_: return 0x3c00;
+  case Elem::bf16_: return 0x3f80;
+  case Elem::f64_: return 0x3ff0000000000000;
+  default: return 1;
   }
 }
 
 } // namespace
 
 std::optional<uint64_t> splatBits(const Value* value) {
-  if (!value || !value->isConstant())
-    return std::nullopt;
+  if (!value || !value->isConstant()) return std::nullopt;
   const Payload& payload = value->payload();
-  if (payload.count() == 0)
-    return std::nullopt;
-  if (payload.form() == Payload::Form::splat)
-    return payload.splatBits();
-  if (payload.form() != Payload::Form::data)
-    return std::nullopt;
+  if (payload.count() == 0) return std::nullopt;
+  if (payload.form() == Payload::Form::splat) return payload.splatBits();
+  if (payload.form() != Payload::Form::data) return std::nullopt;
   return uniformBits(payload.bytes().data(), payload.count(), payload.elem());
 }
 
@@ -81,23 +67,18 @@ bool isSplatOf(const Value* value, Exact number) {
 }
 
 Payload compactPayload(const Tensor& tensor) {
-  const auto bits = tensor.count() > 1
-                        ? uniformBits(tensor.bytes.data(), tensor.count(), tensor.elem)
-                        : std::nullopt;
+  const auto bits = tensor.count() > 1 ? uniformBits(tensor.bytes.data(), tensor.count(), tensor.elem) : std::nullopt;
   return bits ? Payload::splat(tensor.elem, tensor.count(), *bits) : Payload::data(tensor);
 }
 
 bool canReplace(const Graph& graph, const Value* value, const Value* with) {
-  if (value == with || !(value->type == with->type))
-    return false;
-  if (!graph.isOutput(value))
-    return true;
+  if (value == with || !(value->type == with->type)) return false;
+  if (!graph.isOutput(value)) return true;
   return with->producer && !with->isConstant() && !graph.isOutput(with);
 }
 
 void replaceWith(Graph& graph, Node* node, Value* with) {
-  if (with->producer && !with->isConstant())
-    graph::mergeProvenance(with->producer->provenance, node->provenance);
+  if (with->producer && !with->isConstant()) graph::mergeProvenance(with->producer->provenance, node->provenance);
   graph.replaceAllUses(node->result(), with);
   graph.erase(node);
 }

@@ -29,14 +29,10 @@ public:
     header.minor = CDL_IMAGE_MINOR;
     header.name = string(program_.name);
     header.engines = program_.engines;
-    for (const Space& space : program_.spaces)
-      add(space);
-    for (const Constant& constant : program_.constants)
-      add(constant);
-    for (const Buffer& buffer : program_.buffers)
-      add(buffer);
-    for (const Instr& instr : program_.instrs)
-      add(instr);
+    for (const Space& space : program_.spaces) add(space);
+    for (const Constant& constant : program_.constants) add(constant);
+    for (const Buffer& buffer : program_.buffers) add(buffer);
+    for (const Instr& instr : program_.instrs) add(instr);
     for (const Loop& loop : program_.loops)
       loops_.push_back({loop.first + 1, loop.count, reference(loop.parent), 0, loop.trip});
     for (const Group& group : program_.groups)
@@ -48,19 +44,16 @@ private:
   template <typename T> using Records = std::vector<T>;
 
   uint32_t string(const std::string& text) {
-    if (text.empty())
-      return 0;
+    if (text.empty()) return 0;
     const auto [at, isNew] = stringAt_.try_emplace(text, static_cast<uint32_t>(strings_.size()));
-    if (isNew)
-      strings_.insert(strings_.end(), text.c_str(), text.c_str() + text.size() + 1);
+    if (isNew) strings_.insert(strings_.end(), text.c_str(), text.c_str() + text.size() + 1);
     return at->second;
   }
 
   void add(const Space& space) {
     cdl_space_t record{};
     record.name = string(space.name);
-    record.flags =
-        (space.hostMapped ? CDL_SPACE_HOST_MAPPED : 0) | (space.local ? CDL_SPACE_LOCAL : 0);
+    record.flags = (space.hostMapped ? CDL_SPACE_HOST_MAPPED : 0) | (space.local ? CDL_SPACE_LOCAL : 0);
     record.capacity_bytes = space.capacityBytes;
     record.alignment = space.alignment;
     record.banks = space.banks;
@@ -111,8 +104,7 @@ private:
   }
 
   uint16_t layout(const Layout& layout) {
-    if (layout.isRowMajor())
-      return 0;
+    if (layout.isRowMajor()) return 0;
     cdl_layout_t record{};
     CDL_CHECK(layout.steps.size() <= CDL_MAX_RANK);
     record.count = static_cast<uint8_t>(layout.steps.size());
@@ -126,8 +118,7 @@ private:
     }
     const std::string key(reinterpret_cast<const char*>(&record), sizeof record);
     const auto [at, isNew] = layoutAt_.try_emplace(key, static_cast<uint16_t>(layouts_.size()));
-    if (isNew)
-      layouts_.push_back(record);
+    if (isNew) layouts_.push_back(record);
     return at->second;
   }
 
@@ -164,8 +155,7 @@ private:
     record.operands = static_cast<uint8_t>(step.in.size());
     record.flags = step.saturate;
     for (size_t i = 0; i < step.in.size(); ++i)
-      record.in[i] = {static_cast<uint8_t>(step.in[i].source),
-                      static_cast<uint8_t>(step.in[i].elem), step.in[i].index};
+      record.in[i] = {static_cast<uint8_t>(step.in[i].source), static_cast<uint8_t>(step.in[i].elem), step.in[i].index};
     record.imm = step.imm;
     steps_.push_back(record);
   }
@@ -192,18 +182,12 @@ private:
     record.provenance = next(provenance_, instr.provenance.size());
     record.loop = reference(instr.loop);
     record.group = reference(instr.group);
-    for (const View& view : instr.inputs)
-      add(view);
-    for (const View& view : instr.outputs)
-      add(view);
-    for (const Attr& attr : instr.attrs)
-      add(attr);
-    for (uint32_t wait : instr.waits)
-      waits_.push_back({wait + 1, 0});
-    if (!instr.expr.empty())
-      exprs_.push_back({next(steps_, 1), static_cast<uint32_t>(instr.expr.size())});
-    for (const Step& step : instr.expr)
-      add(step);
+    for (const View& view : instr.inputs) add(view);
+    for (const View& view : instr.outputs) add(view);
+    for (const Attr& attr : instr.attrs) add(attr);
+    for (uint32_t wait : instr.waits) waits_.push_back({wait + 1, 0});
+    if (!instr.expr.empty()) exprs_.push_back({next(steps_, 1), static_cast<uint32_t>(instr.expr.size())});
+    for (const Step& step : instr.expr) add(step);
     for (size_t i = 0; i < instr.provenance.size(); ++i) {
       const bool last = i + 1 == instr.provenance.size();
       provenance_.push_back({string(instr.provenance[i].node), string(instr.provenance[i].op),
@@ -239,8 +223,7 @@ private:
     auto image = Bytes::allocate(size_);
     CDL_CHECK(image.isOk(), "{}", image.status().message());
     std::byte* data = image->mutableData();
-    for (const Part& part : parts_)
-      std::memcpy(data + part.offset, part.data, part.bytes);
+    for (const Part& part : parts_) std::memcpy(data + part.offset, part.data, part.bytes);
     std::memcpy(data, &header, sizeof header);
     const Hash hash = sha256(data, size_);
     std::memcpy(data + offsetof(cdl_image_t, hash), hash.data(), hash.size());

@@ -12,19 +12,15 @@ uint32_t index(uint32_t reference) { return reference == 0 ? kNone : reference -
 /// instructions all name the same thousand views would else grow a thousandfold when it is read.
 class Reader {
 public:
-  Reader(const cdl_image_t* image, const PayloadSource& payloads)
-      : image_(image), payloads_(payloads) {}
+  Reader(const cdl_image_t* image, const PayloadSource& payloads) : image_(image), payloads_(payloads) {}
 
   Result<Program> read() {
     program_.name = string(image_->name);
     program_.engines = image_->engines;
     program_.spaces.clear();
-    for (uint32_t i = 1; i < image_->spaces.count; ++i)
-      readSpace(*cdl_get_space(image_, i));
-    for (uint32_t i = 1; i < image_->constants.count; ++i)
-      CDL_TRY(readConstant(*cdl_get_constant(image_, i)));
-    for (uint32_t i = 1; i < image_->buffers.count; ++i)
-      readBuffer(*cdl_get_buffer(image_, i));
+    for (uint32_t i = 1; i < image_->spaces.count; ++i) readSpace(*cdl_get_space(image_, i));
+    for (uint32_t i = 1; i < image_->constants.count; ++i) CDL_TRY(readConstant(*cdl_get_constant(image_, i)));
+    for (uint32_t i = 1; i < image_->buffers.count; ++i) readBuffer(*cdl_get_buffer(image_, i));
     for (uint32_t i = 1; i < image_->loops.count; ++i) {
       const cdl_loop_t& loop = *cdl_get_loop(image_, i);
       program_.loops.push_back({loop.first - 1, loop.count, index(loop.parent), loop.trip});
@@ -35,8 +31,7 @@ public:
     }
     program_.instrs.reserve(image_->instrs.count - 1);
     for (uint32_t i = 1; i < image_->instrs.count; ++i)
-      CDL_TRY(
-          readInstr(*cdl_get_instr(image_, i)).context(fmt::format("image: instruction {}", i)));
+      CDL_TRY(readInstr(*cdl_get_instr(image_, i)).context(fmt::format("image: instruction {}", i)));
     return std::move(program_);
   }
 
@@ -45,25 +40,22 @@ private:
 
   void readSpace(const cdl_space_t& record) {
     program_.spaces.push_back({string(record.name), (record.flags & CDL_SPACE_HOST_MAPPED) != 0,
-                               (record.flags & CDL_SPACE_LOCAL) != 0, record.capacity_bytes,
-                               record.alignment, record.banks});
+                               (record.flags & CDL_SPACE_LOCAL) != 0, record.capacity_bytes, record.alignment,
+                               record.banks});
   }
 
   Status readConstant(const cdl_constant_t& record) {
     const auto elem = static_cast<Elem>(record.elem);
     const std::string name = string(record.name);
     if (record.bytes > (uint64_t(1) << 48))
-      return badModel("image: constant '{}' of {} bytes exceeds {}", name, record.bytes,
-                      uint64_t(1) << 48);
+      return badModel("image: constant '{}' of {} bytes exceeds {}", name, record.bytes, uint64_t(1) << 48);
     const auto count = static_cast<int64_t>(record.bytes * 8 / elemBits(elem));
     if (elemBytes(elem, count) != record.bytes)
-      return badModel("image: constant '{}' of {} bytes is no multiple of {}", name, record.bytes,
-                      elemName(elem));
+      return badModel("image: constant '{}' of {} bytes is no multiple of {}", name, record.bytes, elemName(elem));
     Payload payload = Payload::splat(elem, count, record.form ? record.bits : 0);
     if (!record.form && payloads_) {
       auto found = payloads_(record);
-      if (!found)
-        return found.status().context(fmt::format("constant '{}'", name));
+      if (!found) return found.status().context(fmt::format("constant '{}'", name));
       payload = std::move(found).value();
       if (payload.form() != Payload::Form::data) { // an image says data where it names a hash
         CDL_ASSIGN(Tensor tensor, payload.materialize({payload.count()}));
@@ -91,25 +83,21 @@ private:
     buffer.constant = index(record.constant);
     if (record.halo) {
       const cdl_halo_t& halo = *cdl_get_halo(image_, record.halo);
-      buffer.halo = Halo{static_cast<Elem>(halo.elem),
-                         {halo.lo, halo.lo + halo.rank},
-                         {halo.hi, halo.hi + halo.rank},
-                         halo.fill};
+      buffer.halo =
+          Halo{static_cast<Elem>(halo.elem), {halo.lo, halo.lo + halo.rank}, {halo.hi, halo.hi + halo.rank}, halo.fill};
     }
     program_.buffers.push_back(std::move(buffer));
   }
 
   Layout readLayout(uint16_t reference) const {
     Layout layout;
-    if (reference == 0)
-      return layout;
+    if (reference == 0) return layout;
     const cdl_layout_t& record = *cdl_get_layout(image_, reference);
     layout.logicalRank = record.logical_rank;
     layout.padContent = record.pad_content;
     layout.opaque = record.opaque != 0;
     layout.name = string(record.name);
-    for (int i = 0; i < record.count; ++i)
-      layout.steps.push_back({record.dim[i], record.factor[i]});
+    for (int i = 0; i < record.count; ++i) layout.steps.push_back({record.dim[i], record.factor[i]});
     return layout;
   }
 
@@ -126,19 +114,17 @@ private:
   }
 
   Step readStep(const cdl_step_t& record) const {
-    Step step{record.kind,       record.fn, static_cast<Elem>(record.elem),
-              record.flags != 0, {},        record.imm};
+    Step step{record.kind, record.fn, static_cast<Elem>(record.elem), record.flags != 0, {}, record.imm};
     for (int i = 0; i < record.operands; ++i)
-      step.in.push_back({static_cast<Operand::Source>(record.in[i].source),
-                         static_cast<Elem>(record.in[i].elem), record.in[i].index});
+      step.in.push_back({static_cast<Operand::Source>(record.in[i].source), static_cast<Elem>(record.in[i].elem),
+                         record.in[i].index});
     return step;
   }
 
   /// Counts what was read of a section, which holds more records than that when none is read twice.
   static Status count(std::string_view section, uint64_t& total, uint64_t more, uint32_t records) {
     total += more;
-    return total < records ? Status::ok()
-                           : badModel("shares {}: {} used of {}", section, total, records - 1);
+    return total < records ? Status::ok() : badModel("shares {}: {} used of {}", section, total, records - 1);
   }
 
   Status readInstr(const cdl_instr_t& record) {
@@ -152,8 +138,7 @@ private:
     instr.inout = (record.flags & CDL_INSTR_INOUT) != 0;
     instr.loop = index(record.loop);
     instr.group = index(record.group);
-    for (uint32_t i = 0; i < record.inputs; ++i)
-      instr.inputs.push_back(readView(*cdl_get_input(image_, &record, i)));
+    for (uint32_t i = 0; i < record.inputs; ++i) instr.inputs.push_back(readView(*cdl_get_input(image_, &record, i)));
     for (uint32_t i = 0; i < record.outputs; ++i)
       instr.outputs.push_back(readView(*cdl_get_output(image_, &record, i)));
     for (uint32_t i = 0; i < record.attrs; ++i) {
@@ -193,8 +178,7 @@ Status checkHash(const Bytes& image) {
   hasher.add(zero.data(), zero.size());
   hasher.add(image.data() + kAfter, image.size() - kAfter);
   const Hash hash = hasher.finish();
-  if (std::memcmp(hash.data(), header->hash, hash.size()) == 0)
-    return Status::ok();
+  if (std::memcmp(hash.data(), header->hash, hash.size()) == 0) return Status::ok();
   Hash written;
   std::memcpy(written.data(), header->hash, written.size());
   return badModel("image: hash {} but it says {}", hashText(hash), hashText(written));
@@ -210,8 +194,7 @@ Result<Program> fromImage(const Bytes& given, const PayloadSource& payloads) {
   if (const cdl_code_t code = cdl_image_check(image.data(), image.size(), &error); code != CDL_OK)
     return failure(static_cast<Code>(code), "{}", text);
   CDL_TRY(checkHash(image));
-  CDL_ASSIGN(Program program,
-             Reader(reinterpret_cast<const cdl_image_t*>(image.data()), payloads).read());
+  CDL_ASSIGN(Program program, Reader(reinterpret_cast<const cdl_image_t*>(image.data()), payloads).read());
   CDL_TRY(verify(program));
   return program;
 }

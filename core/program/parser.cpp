@@ -23,12 +23,10 @@ public:
 
   void parse() {
     in_.expect("program") && in_.expect(TokenKind::symbol, "the program's name", program.name);
-    if (in_.accept("engines"))
-      program.engines = parenthesized("the number of engines");
+    if (in_.accept("engines")) program.engines = parenthesized("the number of engines");
     in_.expect("{");
     program.spaces.clear();
-    while (!in_.failed() && !in_.accept("}"))
-      statement();
+    while (!in_.failed() && !in_.accept("}")) statement();
     if (const Token rest = in_.peek(); rest.kind != TokenKind::end)
       in_.fail(rest, fmt::format("unexpected {} after the program", rest.shown()));
   }
@@ -43,8 +41,7 @@ private:
   template <typename T> T number(std::string_view what, uint64_t highest) {
     const Token token = in_.peek();
     int64_t value = 0;
-    if (!in_.expectInt(what, value))
-      return 0;
+    if (!in_.expectInt(what, value)) return 0;
     if (value < 0 || static_cast<uint64_t>(value) > highest)
       in_.fail(token, fmt::format("{} {} is not within 0 .. {}", what, value, highest));
     return static_cast<T>(value);
@@ -59,10 +56,8 @@ private:
 
   /// item { , item } up to `close`, which is taken; nothing at all is a list too.
   template <typename Item> void list(std::string_view close, const Item& item) {
-    if (in_.accept(close))
-      return;
-    do
-      item();
+    if (in_.accept(close)) return;
+    do item();
     while (!in_.failed() && in_.accept(","));
     in_.expect(close);
   }
@@ -75,19 +70,16 @@ private:
   Elem elem() {
     const Token token = in_.peek();
     std::string name;
-    if (!in_.expect(TokenKind::identifier, "an element type", name))
-      return Elem::none;
+    if (!in_.expect(TokenKind::identifier, "an element type", name)) return Elem::none;
     const auto found = parseElem(name);
-    if (!found)
-      in_.fail(token, fmt::format("unknown element type '{}'", name));
+    if (!found) in_.fail(token, fmt::format("unknown element type '{}'", name));
     return found.value_or(Elem::none);
   }
 
   uint64_t element(Elem type) {
     const Token token = in_.take();
     const auto bits = text::parseElement(type, token.text);
-    if (!bits)
-      in_.fail(token, bits.status().message());
+    if (!bits) in_.fail(token, bits.status().message());
     return bits ? *bits : 0;
   }
 
@@ -102,11 +94,9 @@ private:
   uint32_t lookUp(const Names& names, TokenKind kind, std::string_view what) {
     const Token token = in_.peek();
     std::string name;
-    if (!in_.expect(kind, what, name))
-      return 0;
+    if (!in_.expect(kind, what, name)) return 0;
     const auto found = names.find(name);
-    if (found == names.end())
-      in_.fail(token, fmt::format("{} is not declared", token.shown()));
+    if (found == names.end()) in_.fail(token, fmt::format("{} is not declared", token.shown()));
     return found == names.end() ? 0 : found->second;
   }
 
@@ -115,16 +105,11 @@ private:
 
   void statement() {
     const Token token = in_.peek();
-    if (in_.accept("space"))
-      return parseSpace();
-    if (in_.accept("constant"))
-      return parseConstant();
-    if (in_.accept("buffer"))
-      return parseBuffer(token);
-    if (in_.accept("for"))
-      return parseLoop(token);
-    if (in_.accept("group"))
-      return parseGroup(token);
+    if (in_.accept("space")) return parseSpace();
+    if (in_.accept("constant")) return parseConstant();
+    if (in_.accept("buffer")) return parseBuffer(token);
+    if (in_.accept("for")) return parseLoop(token);
+    if (in_.accept("group")) return parseGroup(token);
     parseInstr();
   }
 
@@ -151,22 +136,18 @@ private:
   void parseConstant() {
     Constant constant;
     const Token token = in_.peek();
-    constant.name =
-        declare(constants_, TokenKind::symbol, "the name of a constant", program.constants.size());
+    constant.name = declare(constants_, TokenKind::symbol, "the name of a constant", program.constants.size());
     in_.expect(":");
     const Elem type = elem();
     in_.expect("[");
     const auto count = number<int64_t>("number of elements", uint64_t(1) << 48);
     in_.expect("]") && in_.expect("=");
     text::PayloadSyntax syntax;
-    if (in_.failed() || !text::parsePayload(in_, syntax))
-      return;
+    if (in_.failed() || !text::parsePayload(in_, syntax)) return;
     auto payload = text::resolvePayload(syntax, type, count, directory_, constant.name);
-    if (payload && payload->form() != Payload::Form::splat &&
-        payload->form() != Payload::Form::data)
+    if (payload && payload->form() != Payload::Form::splat && payload->form() != Payload::Form::data)
       payload = materialized(*payload);
-    if (!payload)
-      return in_.fail(token, payload.status().message());
+    if (!payload) return in_.fail(token, payload.status().message());
     constant.payload = std::move(*payload);
     program.constants.push_back(std::move(constant));
   }
@@ -174,33 +155,26 @@ private:
   /// iota and random are for writing by hand: a Program holds the elements.
   static Result<Payload> materialized(const Payload& payload) {
     constexpr int64_t kLimit = int64_t(1) << 26;
-    if (payload.count() > kLimit)
-      return badModel("{} elements exceed {}", payload.count(), kLimit);
+    if (payload.count() > kLimit) return badModel("{} elements exceed {}", payload.count(), kLimit);
     CDL_ASSIGN(Tensor tensor, payload.materialize({payload.count()}));
     return Payload::data(std::move(tensor));
   }
 
   void parseBuffer(const Token& place) {
     Buffer buffer;
-    buffer.name =
-        declare(buffers_, TokenKind::value, "the name of a buffer", program.buffers.size());
+    buffer.name = declare(buffers_, TokenKind::value, "the name of a buffer", program.buffers.size());
     const Token role = in_.take();
     const auto known = std::find(std::begin(kRoles), std::end(kRoles), role.text);
     if (role.kind != TokenKind::identifier || known == std::end(kRoles))
       return in_.fail(role, fmt::format("expected a role but found {}", role.shown()));
     buffer.role = static_cast<Role>(known - std::begin(kRoles));
-    if (buffer.role != Role::temp)
-      buffer.offset = 0;
+    if (buffer.role != Role::temp) buffer.offset = 0;
     buffer.space = lookUp(spaces_, TokenKind::symbol, "the name of a space");
     buffer.bytes = number<uint64_t>("size in bytes", INT64_MAX);
-    if (in_.accept("align"))
-      buffer.alignment = number32("alignment");
-    if (in_.accept("at"))
-      buffer.offset = number<uint64_t>("offset", INT64_MAX);
-    if (in_.accept("halo"))
-      buffer.halo = parseHalo();
-    if (in_.accept("="))
-      buffer.constant = lookUp(constants_, TokenKind::symbol, "the name of a constant");
+    if (in_.accept("align")) buffer.alignment = number32("alignment");
+    if (in_.accept("at")) buffer.offset = number<uint64_t>("offset", INT64_MAX);
+    if (in_.accept("halo")) buffer.halo = parseHalo();
+    if (in_.accept("=")) buffer.constant = lookUp(constants_, TokenKind::symbol, "the name of a constant");
     bufferPlaces.push_back(place);
     program.buffers.push_back(std::move(buffer));
   }
@@ -215,8 +189,7 @@ private:
     halo.elem = elem();
     widths(halo.lo);
     widths(halo.hi);
-    if (in_.expect(",") && !in_.failed())
-      halo.fill = element(halo.elem);
+    if (in_.expect(",") && !in_.failed()) halo.fill = element(halo.elem);
     in_.expect(")");
     return halo;
   }
@@ -227,16 +200,13 @@ private:
   void parseRegion(const Token& place) {
     const size_t first = program.instrs.size();
     in_.expect("{");
-    while (!in_.failed() && !in_.accept("}"))
-      statement();
-    if (!in_.failed() && program.instrs.size() == first)
-      in_.fail(place, "a region without instructions");
+    while (!in_.failed() && !in_.accept("}")) statement();
+    if (!in_.failed() && program.instrs.size() == first) in_.fail(place, "a region without instructions");
   }
 
   void parseLoop(const Token& place) {
     if (loop_ != kNone && program.loops[loop_].parent != kNone)
-      return in_.fail(place,
-                      fmt::format("loops are nested more than {} deep", CDL_MAX_LOOP_NESTING));
+      return in_.fail(place, fmt::format("loops are nested more than {} deep", CDL_MAX_LOOP_NESTING));
     Loop loop;
     loop.first = static_cast<uint32_t>(program.instrs.size());
     loop.parent = loop_;
@@ -250,8 +220,7 @@ private:
   }
 
   void parseGroup(const Token& place) {
-    if (group_ != kNone)
-      return in_.fail(place, "a group inside of a group");
+    if (group_ != kNone) return in_.fail(place, "a group inside of a group");
     Group group;
     group.first = static_cast<uint32_t>(program.instrs.size());
     in_.expect("dim");
@@ -273,8 +242,7 @@ private:
     Token place = in_.peek();
     const size_t number = program.instrs.size() + 1;
     if (in_.accept("[")) {
-      if (const uint32_t said = number32("the instruction's number");
-          !in_.failed() && said != number)
+      if (const uint32_t said = number32("the instruction's number"); !in_.failed() && said != number)
         return in_.fail(place, fmt::format("instruction {} is numbered {}", number, said));
       in_.expect("]");
       place = in_.peek();
@@ -283,8 +251,7 @@ private:
     instr.loop = loop_;
     instr.group = group_;
     parseKind(instr);
-    if (in_.accept("{"))
-      list("}", [&] { instr.attrs.push_back(parseAttr()); });
+    if (in_.accept("{")) list("}", [&] { instr.attrs.push_back(parseAttr()); });
     bool sawOut = false;
     do {
       const Token direction = in_.peek();
@@ -292,8 +259,7 @@ private:
       in_.expect(TokenKind::symbol, "@in, @out or @inout", name);
       const bool inout = name == "inout";
       if (name != "in" && name != "out" && !inout)
-        in_.fail(direction,
-                 fmt::format("expected @in, @out or @inout but found {}", direction.shown()));
+        in_.fail(direction, fmt::format("expected @in, @out or @inout but found {}", direction.shown()));
       else if (name == "in" && sawOut)
         in_.fail(direction, "an @in view behind a result");
       else if (sawOut && inout != instr.inout)
@@ -315,25 +281,21 @@ private:
   void parseKind(Instr& instr) {
     const Token token = in_.peek();
     std::string word;
-    if (!in_.expect(TokenKind::identifier, "an instruction", word))
-      return;
+    if (!in_.expect(TokenKind::identifier, "an instruction", word)) return;
     const size_t dot = word.find('.');
     const std::string fn = dot == std::string::npos ? "" : word.substr(dot + 1);
     const auto kind = program::parseKind(word.substr(0, dot));
-    if (!kind)
-      return in_.fail(token, fmt::format("unknown instruction '{}'", word.substr(0, dot)));
+    if (!kind) return in_.fail(token, fmt::format("unknown instruction '{}'", word.substr(0, dot)));
     instr.kind = *kind;
     std::optional<uint16_t> found = parseFn(*kind, fn);
     if (*kind == CDL_KIND_CUSTOM && !fn.empty()) {
-      if (const auto bits = text::parseElement(Elem::u16_, fn); bits)
-        found = static_cast<uint16_t>(*bits);
+      if (const auto bits = text::parseElement(Elem::u16_, fn); bits) found = static_cast<uint16_t>(*bits);
     } else if (fn.empty() && !hasFns(*kind) && dot == std::string::npos) {
       found = 0;
     }
     if (!found)
-      return in_.fail(token, fn.empty()
-                                 ? fmt::format("{} needs a function: {}.name", word, word)
-                                 : fmt::format("unknown function '{}' of {}", fn, kindName(*kind)));
+      return in_.fail(token, fn.empty() ? fmt::format("{} needs a function: {}.name", word, word)
+                                        : fmt::format("unknown function '{}' of {}", fn, kindName(*kind)));
     instr.fn = *found;
   }
 
@@ -344,9 +306,7 @@ private:
     in_.expect(TokenKind::identifier, "an attribute", word);
     if (const auto id = program::parseAttr(word))
       attr.id = *id;
-    else if (const auto bits =
-                 text::parseElement(Elem::u16_, word.starts_with("attr") ? word.substr(4) : "-");
-             bits)
+    else if (const auto bits = text::parseElement(Elem::u16_, word.starts_with("attr") ? word.substr(4) : "-"); bits)
       attr.id = static_cast<uint16_t>(*bits);
     else
       in_.fail(name, fmt::format("unknown attribute '{}'", word));
@@ -354,16 +314,14 @@ private:
     const Token value = in_.take();
     const auto real = [&](const Token& token) {
       const auto number = text::parseReal(token.text);
-      if (!number)
-        in_.fail(token, fmt::format("{} is no number", token.shown()));
+      if (!number) in_.fail(token, fmt::format("{} is no number", token.shown()));
       attr = Attr::ofFloat(attr.id, number.value_or(0));
     };
     if (value.is(TokenKind::punct, "[")) {
       attr.type = 3;
       attr.values = integers("a value");
     } else if (value.is(TokenKind::identifier, "float")) {
-      if (in_.expect("("))
-        real(in_.take());
+      if (in_.expect("(")) real(in_.take());
       in_.expect(")");
     } else if (value.kind == TokenKind::integer) {
       const bool bits = value.text.starts_with("0x");
@@ -385,23 +343,18 @@ private:
     view.dims = integers("a dim");
     in_.expect(":");
     view.elem = elem();
-    if (in_.accept("{"))
-      view.layout = parseLayout();
-    if (in_.accept("at"))
-      in_.expectInt("an offset", view.offset);
+    if (in_.accept("{")) view.layout = parseLayout();
+    if (in_.accept("at")) in_.expectInt("an offset", view.offset);
     view.strides = rowMajorStrides(view.dims);
-    if (in_.accept("strides") && in_.expect("["))
-      view.strides = integers("a stride");
+    if (in_.accept("strides") && in_.expect("[")) view.strides = integers("a stride");
     while (in_.accept("+")) {
       int64_t stride = 0;
       in_.expectInt("a stride", stride);
       in_.expect("*");
       const Token iv = in_.peek();
-      if (!in_.accept("i0") && !in_.expect("i1"))
-        break;
+      if (!in_.accept("i0") && !in_.expect("i1")) break;
       int64_t& slot = view.ivStrides[iv.text == "i1"];
-      if (slot)
-        in_.fail(iv, fmt::format("a second stride of {}", iv.text));
+      if (slot) in_.fail(iv, fmt::format("a second stride of {}", iv.text));
       slot = stride;
     }
     return view;
@@ -412,8 +365,7 @@ private:
     std::vector<std::pair<Token, uint64_t>> inner; // what each step says after '/'
     while (!in_.failed() && !in_.at("}") && !in_.at("opaque") && !in_.at("pad")) {
       const Token token = in_.take();
-      const size_t letter =
-          token.text.size() == 1 ? kDimLetters.find(token.text[0]) : std::string_view::npos;
+      const size_t letter = token.text.size() == 1 ? kDimLetters.find(token.text[0]) : std::string_view::npos;
       const auto digits = text::parseElement(Elem::u8_, token.text);
       Layout::Step step;
       if (token.kind == TokenKind::identifier && letter != std::string_view::npos)
@@ -421,31 +373,27 @@ private:
       else if (token.kind == TokenKind::integer && digits && *digits < CDL_MAX_RANK)
         step.dim = static_cast<uint8_t>(*digits);
       else
-        in_.fail(token, fmt::format("expected a dim (n, c, h, w or below {}) but found {}",
-                                    CDL_MAX_RANK, token.shown()));
+        in_.fail(token,
+                 fmt::format("expected a dim (n, c, h, w or below {}) but found {}", CDL_MAX_RANK, token.shown()));
       const uint64_t factor = in_.accept("/") ? number<uint64_t>("factor", INT64_MAX) : 1;
-      if (in_.accept("%"))
-        step.factor = number32("factor");
+      if (in_.accept("%")) step.factor = number32("factor");
       layout.logicalRank = std::max<uint8_t>(layout.logicalRank, step.dim + 1);
       layout.steps.push_back(step);
       inner.emplace_back(token, factor);
-      if (!in_.accept(","))
-        break;
+      if (!in_.accept(",")) break;
     }
     for (size_t i = 0; i < inner.size() && !in_.failed(); ++i)
       if (const uint64_t product = innerFactor(layout.steps, i); product != inner[i].second)
-        in_.fail(inner[i].first, fmt::format("'{}/{}' but the factors inside of it give {}",
-                                             inner[i].first.text, inner[i].second, product));
+        in_.fail(inner[i].first, fmt::format("'{}/{}' but the factors inside of it give {}", inner[i].first.text,
+                                             inner[i].second, product));
     if (in_.accept("opaque")) {
       layout.opaque = true;
-      in_.expect(TokenKind::string, "the name of an opaque layout", layout.name) &&
-          in_.expect("rank");
+      in_.expect(TokenKind::string, "the name of an opaque layout", layout.name) && in_.expect("rank");
       layout.logicalRank = number<uint8_t>("rank", CDL_MAX_RANK);
     }
     if (in_.accept("pad")) {
       const Token token = in_.take();
-      const auto known =
-          std::find(std::begin(kPadContents) + 1, std::end(kPadContents), token.text);
+      const auto known = std::find(std::begin(kPadContents) + 1, std::end(kPadContents), token.text);
       if (known == std::end(kPadContents))
         in_.fail(token, fmt::format("expected zero or zero_point but found {}", token.shown()));
       layout.padContent = static_cast<uint8_t>(known - std::begin(kPadContents));
@@ -455,20 +403,16 @@ private:
   }
 
   void parseClauses(Instr& instr) {
-    if (in_.at("expr"))
-      parseExpression(instr);
-    if (in_.accept("engine"))
-      instr.engine = number<uint16_t>("engine", UINT16_MAX);
+    if (in_.at("expr")) parseExpression(instr);
+    if (in_.accept("engine")) instr.engine = number<uint16_t>("engine", UINT16_MAX);
     if (in_.accept("waits") && in_.expect("("))
       list(")", [&] {
         const Token token = in_.peek();
         const uint32_t wait = number32("instruction");
-        if (wait == 0)
-          in_.fail(token, "instructions count from 1");
+        if (wait == 0) in_.fail(token, "instructions count from 1");
         instr.waits.push_back(wait - 1);
       });
-    if (!in_.accept("from"))
-      return;
+    if (!in_.accept("from")) return;
     do {
       Origin origin;
       in_.expect(TokenKind::string, "the name of a node", origin.node) && in_.expect(":");
@@ -482,8 +426,7 @@ private:
 
   void parseExpression(Instr& instr) {
     const Token place = in_.take();
-    Elem acc = instr.outputs.empty() || instr.kind == CDL_KIND_ELEMENTWISE ? Elem::none
-                                                                           : instr.outputs[0].elem;
+    Elem acc = instr.outputs.empty() || instr.kind == CDL_KIND_ELEMENTWISE ? Elem::none : instr.outputs[0].elem;
     if (in_.accept("(")) {
       in_.expect("acc");
       acc = elem();
@@ -492,38 +435,27 @@ private:
     in_.expect("{");
     const text::ExprSteps steps = text::parseExpr(in_);
     in_.expect("}");
-    if (in_.failed())
-      return;
+    if (in_.failed()) return;
     std::vector<Elem> views;
-    for (const View& view : instr.inputs)
-      views.push_back(view.elem);
+    for (const View& view : instr.inputs) views.push_back(view.elem);
     const auto types = text::typeExpr(steps, views, acc);
-    if (!types)
-      return in_.fail(place, types.status().message());
+    if (!types) return in_.fail(place, types.status().message());
     for (size_t i = 0; i < steps.size(); ++i)
       instr.expr.push_back(resolveStep(steps[i], types->steps[i], types->args[i], place));
   }
 
-  Step resolveStep(const text::ExprStep& parsed, Elem type, const std::vector<Elem>& args,
-                   const Token& place) {
+  Step resolveStep(const text::ExprStep& parsed, Elem type, const std::vector<Elem>& args, const Token& place) {
     Step step{parsed.kind, parsed.fn, type, parsed.saturate, {}, 0};
     bool literal = false;
     for (size_t i = 0; i < args.size(); ++i) {
       const text::ExprArg& arg = parsed.args[i];
       Operand operand{Operand::Source::constant, args[i], arg.index};
       switch (arg.source) {
-      case text::ExprArg::Source::acc:
-        operand.source = Operand::Source::acc;
-        break;
-      case text::ExprArg::Source::view:
-        operand.source = Operand::Source::view;
-        break;
-      case text::ExprArg::Source::step:
-        operand.source = Operand::Source::step;
-        break;
+      case text::ExprArg::Source::acc: operand.source = Operand::Source::acc; break;
+      case text::ExprArg::Source::view: operand.source = Operand::Source::view; break;
+      case text::ExprArg::Source::step: operand.source = Operand::Source::step; break;
       case text::ExprArg::Source::literal:
-        if (std::exchange(literal, true))
-          in_.fail(place, "two literals in one step");
+        if (std::exchange(literal, true)) in_.fail(place, "two literals in one step");
         const auto bits = text::parseElement(args[i], arg.literal);
         step.imm = bits ? *bits : 0; // typeExpr saw that it fits
       }
@@ -557,10 +489,8 @@ Result<Program> parse(std::string_view source, const std::string& file, Diagnost
       in.report(place, status.message());
     }
   }
-  for (const Diagnostic& diagnostic : own.list())
-    diagnostics.error(diagnostic.location, diagnostic.message);
-  if (!own.empty())
-    return own.status();
+  for (const Diagnostic& diagnostic : own.list()) diagnostics.error(diagnostic.location, diagnostic.message);
+  if (!own.empty()) return own.status();
   return std::move(parser.program);
 }
 

@@ -25,20 +25,15 @@ std::string layoutText(const Layout& layout) {
   for (size_t i = 0; i < layout.steps.size(); ++i) {
     const Layout::Step& step = layout.steps[i];
     const uint64_t inner = innerFactor(layout.steps, i);
-    std::string word = layout.logicalRank == 4 ? std::string(1, kDimLetters[step.dim])
-                                               : fmt::format("{}", step.dim);
-    if (inner != 1)
-      word += fmt::format("/{}", inner);
-    if (step.factor)
-      word += fmt::format("%{}", step.factor);
+    std::string word = layout.logicalRank == 4 ? std::string(1, kDimLetters[step.dim]) : fmt::format("{}", step.dim);
+    if (inner != 1) word += fmt::format("/{}", inner);
+    if (step.factor) word += fmt::format("%{}", step.factor);
     words.push_back(std::move(word));
   }
   std::string out = fmt::format("{{{}", fmt::join(words, ","));
   if (layout.opaque)
-    out += fmt::format("{}opaque {} rank {}", words.empty() ? "" : " ", quoteText(layout.name),
-                       layout.logicalRank);
-  if (layout.padContent)
-    out += fmt::format(" pad {}", kPadContents[layout.padContent]);
+    out += fmt::format("{}opaque {} rank {}", words.empty() ? "" : " ", quoteText(layout.name), layout.logicalRank);
+  if (layout.padContent) out += fmt::format(" pad {}", kPadContents[layout.padContent]);
   return out + "}";
 }
 
@@ -51,19 +46,15 @@ std::string attrText(const Attr& attr) {
     const std::string real = text::realText(attr.asFloat());
     return out + (real.starts_with("0x") ? fmt::format("float({})", real) : real);
   }
-  case 3:
-    return out + listText(attr.values);
-  case 4:
-    return out + fmt::format("0x{:x}", static_cast<uint64_t>(attr.values[0]));
-  default:
-    return out + fmt::format("{}", attr.values[0]);
+  case 3: return out + listText(attr.values);
+  case 4: return out + fmt::format("0x{:x}", static_cast<uint64_t>(attr.values[0]));
+  default: return out + fmt::format("{}", attr.values[0]);
   }
 }
 
 std::string kindText(const Instr& instr) {
   std::string out(kindName(instr.kind));
-  if (instr.kind == CDL_KIND_CUSTOM)
-    return instr.fn ? fmt::format("{}.{}", out, instr.fn) : out;
+  if (instr.kind == CDL_KIND_CUSTOM) return instr.fn ? fmt::format("{}.{}", out, instr.fn) : out;
   const std::string_view fn = fnName(instr.kind, instr.fn);
   return fn.empty() ? out : fmt::format("{}.{}", out, fn);
 }
@@ -72,22 +63,14 @@ text::ExprSteps exprSteps(const Expr& expr) {
   text::ExprSteps steps;
   for (const Step& step : expr) {
     text::ExprStep out{step.kind, step.fn, Elem::none, step.saturate, {}};
-    if (step.kind == CDL_KIND_CONVERT)
-      out.to = step.elem;
+    if (step.kind == CDL_KIND_CONVERT) out.to = step.elem;
     for (const Operand& operand : step.in) {
       using Source = text::ExprArg::Source;
       switch (operand.source) {
-      case Operand::Source::acc:
-        out.args.push_back({Source::acc, 0, ""});
-        break;
-      case Operand::Source::view:
-        out.args.push_back({Source::view, operand.index, ""});
-        break;
-      case Operand::Source::step:
-        out.args.push_back({Source::step, operand.index, ""});
-        break;
-      default:
-        out.args.push_back({Source::literal, 0, text::elementText(operand.elem, step.imm)});
+      case Operand::Source::acc: out.args.push_back({Source::acc, 0, ""}); break;
+      case Operand::Source::view: out.args.push_back({Source::view, operand.index, ""}); break;
+      case Operand::Source::step: out.args.push_back({Source::step, operand.index, ""}); break;
+      default: out.args.push_back({Source::literal, 0, text::elementText(operand.elem, step.imm)});
       }
     }
     steps.push_back(std::move(out));
@@ -97,20 +80,15 @@ text::ExprSteps exprSteps(const Expr& expr) {
 
 class Printer {
 public:
-  Printer(const Program& program, const PrintOptions& options)
-      : program_(program), options_(options) {}
+  Printer(const Program& program, const PrintOptions& options) : program_(program), options_(options) {}
 
   Result<std::string> print() {
     out_ = fmt::format("program {}", nameText('@', program_.name));
-    if (program_.engines != 1)
-      out_ += fmt::format(" engines({})", program_.engines);
+    if (program_.engines != 1) out_ += fmt::format(" engines({})", program_.engines);
     out_ += " {\n";
-    for (const Space& space : program_.spaces)
-      printSpace(space);
-    for (const Constant& constant : program_.constants)
-      CDL_TRY(printConstant(constant));
-    for (const Buffer& buffer : program_.buffers)
-      printBuffer(buffer);
+    for (const Space& space : program_.spaces) printSpace(space);
+    for (const Constant& constant : program_.constants) CDL_TRY(printConstant(constant));
+    for (const Buffer& buffer : program_.buffers) printBuffer(buffer);
     printInstrs();
     out_ += "}\n";
     return std::move(out_);
@@ -119,15 +97,11 @@ public:
 private:
   void printSpace(const Space& space) {
     std::vector<std::string> words;
-    if (space.hostMapped)
-      words.push_back("host_mapped");
-    if (space.local)
-      words.push_back("local");
-    if (space.capacityBytes)
-      words.push_back(fmt::format("capacity {}", space.capacityBytes));
+    if (space.hostMapped) words.push_back("host_mapped");
+    if (space.local) words.push_back("local");
+    if (space.capacityBytes) words.push_back(fmt::format("capacity {}", space.capacityBytes));
     words.push_back(fmt::format("align {}", space.alignment));
-    if (space.banks)
-      words.push_back(fmt::format("banks {}", space.banks));
+    if (space.banks) words.push_back(fmt::format("banks {}", space.banks));
     out_ += fmt::format("  space {} {{{}}}\n", nameText('@', space.name), fmt::join(words, ", "));
   }
 
@@ -140,34 +114,25 @@ private:
   }
 
   void printBuffer(const Buffer& buffer) {
-    out_ += fmt::format("  buffer {} {} {} {}", nameText('%', buffer.name),
-                        kRoles[static_cast<int>(buffer.role)],
+    out_ += fmt::format("  buffer {} {} {} {}", nameText('%', buffer.name), kRoles[static_cast<int>(buffer.role)],
                         nameText('@', program_.spaces[buffer.space].name), buffer.bytes);
-    if (buffer.alignment != Buffer{}.alignment)
-      out_ += fmt::format(" align {}", buffer.alignment);
-    if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED)
-      out_ += fmt::format(" at {}", buffer.offset);
+    if (buffer.alignment != Buffer{}.alignment) out_ += fmt::format(" align {}", buffer.alignment);
+    if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED) out_ += fmt::format(" at {}", buffer.offset);
     if (buffer.halo)
-      out_ += fmt::format(" halo({}, {}, {}, {})", elemName(buffer.halo->elem),
-                          listText(buffer.halo->lo), listText(buffer.halo->hi),
-                          text::elementText(buffer.halo->elem, buffer.halo->fill));
-    if (buffer.constant != kNone)
-      out_ += fmt::format(" = {}", nameText('@', program_.constants[buffer.constant].name));
+      out_ += fmt::format(" halo({}, {}, {}, {})", elemName(buffer.halo->elem), listText(buffer.halo->lo),
+                          listText(buffer.halo->hi), text::elementText(buffer.halo->elem, buffer.halo->fill));
+    if (buffer.constant != kNone) out_ += fmt::format(" = {}", nameText('@', program_.constants[buffer.constant].name));
     out_ += '\n';
   }
 
   void printView(const View& view) {
-    out_ += fmt::format("{}[{}]:{}", nameText('%', program_.buffers[view.buffer].name),
-                        fmt::join(view.dims, ","), elemName(view.elem));
-    if (!view.layout.isRowMajor())
-      out_ += layoutText(view.layout);
-    if (view.offset)
-      out_ += fmt::format(" at {}", view.offset);
-    if (view.strides != rowMajorStrides(view.dims))
-      out_ += " strides" + listText(view.strides);
+    out_ += fmt::format("{}[{}]:{}", nameText('%', program_.buffers[view.buffer].name), fmt::join(view.dims, ","),
+                        elemName(view.elem));
+    if (!view.layout.isRowMajor()) out_ += layoutText(view.layout);
+    if (view.offset) out_ += fmt::format(" at {}", view.offset);
+    if (view.strides != rowMajorStrides(view.dims)) out_ += " strides" + listText(view.strides);
     for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
-      if (view.ivStrides[l])
-        out_ += fmt::format(" + {}*i{}", view.ivStrides[l], l);
+      if (view.ivStrides[l]) out_ += fmt::format(" + {}*i{}", view.ivStrides[l], l);
   }
 
   void printInstr(uint32_t index, int depth) {
@@ -175,8 +140,7 @@ private:
     out_ += fmt::format("{:{}}[{}] {}", "", depth * 2, index + 1, kindText(instr));
     if (!instr.attrs.empty()) {
       std::vector<std::string> attrs;
-      for (const Attr& attr : instr.attrs)
-        attrs.push_back(attrText(attr));
+      for (const Attr& attr : instr.attrs) attrs.push_back(attrText(attr));
       out_ += fmt::format("{{{}}}", fmt::join(attrs, ", "));
     }
     const char* separator = " ";
@@ -197,17 +161,14 @@ private:
   void printClauses(const Instr& instr) {
     if (!instr.expr.empty()) {
       const Elem acc = accumulatorElem(instr);
-      out_ += acc == Elem::none || acc == instr.outputs[0].elem
-                  ? " expr{"
-                  : fmt::format(" expr(acc {}){{", elemName(acc));
+      out_ +=
+          acc == Elem::none || acc == instr.outputs[0].elem ? " expr{" : fmt::format(" expr(acc {}){{", elemName(acc));
       out_ += text::exprText(exprSteps(instr.expr)) + "}";
     }
-    if (instr.engine)
-      out_ += fmt::format(" engine {}", instr.engine);
+    if (instr.engine) out_ += fmt::format(" engine {}", instr.engine);
     if (!instr.waits.empty()) {
       std::vector<uint64_t> waits(instr.waits.begin(), instr.waits.end());
-      for (uint64_t& wait : waits)
-        ++wait;
+      for (uint64_t& wait : waits) ++wait;
       out_ += fmt::format(" waits({})", fmt::join(waits, ", "));
     }
     const char* separator = " from ";
@@ -223,27 +184,22 @@ private:
     std::vector<uint32_t> ends; // of open regions, innermost last
     size_t loop = 0, group = 0;
     for (uint32_t i = 0; i < program_.instrs.size(); ++i) {
-      while (!ends.empty() && ends.back() == i)
-        close(ends);
+      while (!ends.empty() && ends.back() == i) close(ends);
       std::vector<std::pair<uint32_t, std::string>> opening; // end and text, loops first
       for (; loop < program_.loops.size() && program_.loops[loop].first == i; ++loop)
-        opening.emplace_back(i + program_.loops[loop].count,
-                             fmt::format("for {} {{\n", program_.loops[loop].trip));
+        opening.emplace_back(i + program_.loops[loop].count, fmt::format("for {} {{\n", program_.loops[loop].trip));
       if (group < program_.groups.size() && program_.groups[group].first == i) {
         const Group& g = program_.groups[group++];
-        opening.emplace_back(i + g.count,
-                             fmt::format("group dim {} bands {} {{\n", g.bandDim, g.bands));
+        opening.emplace_back(i + g.count, fmt::format("group dim {} bands {} {{\n", g.bandDim, g.bands));
       }
-      std::stable_sort(opening.begin(), opening.end(),
-                       [](const auto& a, const auto& b) { return a.first > b.first; });
+      std::stable_sort(opening.begin(), opening.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
       for (const auto& [end, words] : opening) {
         out_ += fmt::format("{:{}}{}", "", ends.size() * 2 + 2, words);
         ends.push_back(end);
       }
       printInstr(i, static_cast<int>(ends.size()) + 1);
     }
-    while (!ends.empty())
-      close(ends);
+    while (!ends.empty()) close(ends);
   }
 
   void close(std::vector<uint32_t>& ends) {

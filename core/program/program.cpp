@@ -11,23 +11,20 @@ namespace candela::program {
 uint64_t innerFactor(const std::vector<Layout::Step>& steps, size_t index) {
   uint64_t product = 1;
   for (size_t i = index + 1; i < steps.size(); ++i)
-    if (steps[i].dim == steps[index].dim)
-      product *= steps[i].factor;
+    if (steps[i].dim == steps[index].dim) product *= steps[i].factor;
   return product;
 }
 
 std::vector<int64_t> rowMajorStrides(const std::vector<int64_t>& dims) {
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;)
-    strides[i - 1] =
-        static_cast<int64_t>(static_cast<uint64_t>(strides[i]) * static_cast<uint64_t>(dims[i]));
+    strides[i - 1] = static_cast<int64_t>(static_cast<uint64_t>(strides[i]) * static_cast<uint64_t>(dims[i]));
   return strides;
 }
 
 int64_t View::count() const {
   uint64_t count = 1;
-  for (int64_t dim : dims)
-    count *= static_cast<uint64_t>(dim);
+  for (int64_t dim : dims) count *= static_cast<uint64_t>(dim);
   return static_cast<int64_t>(count);
 }
 
@@ -46,8 +43,7 @@ Attr Attr::ofFloat(uint16_t id, double value) { return {id, 2, {std::bit_cast<in
 double Attr::asFloat() const { return std::bit_cast<double>(values[0]); }
 
 const Attr* Instr::attr(uint16_t id) const {
-  const auto found =
-      std::find_if(attrs.begin(), attrs.end(), [&](const Attr& a) { return a.id == id; });
+  const auto found = std::find_if(attrs.begin(), attrs.end(), [&](const Attr& a) { return a.id == id; });
   return found == attrs.end() ? nullptr : &*found;
 }
 
@@ -59,12 +55,10 @@ int64_t Instr::intAttr(uint16_t id, int64_t otherwise) const {
 size_t Instr::operandCount() const {
   const KindInfo* info = kindInfo(kind);
   size_t count = inputs.size();
-  if (!info || !info->epilogue)
-    return count;
+  if (!info || !info->epilogue) return count;
   for (const Step& step : expr)
     for (const Operand& operand : step.in)
-      if (operand.source == Operand::Source::view && operand.index >= info->minInputs &&
-          operand.index < count)
+      if (operand.source == Operand::Source::view && operand.index >= info->minInputs && operand.index < count)
         count = operand.index;
   return count;
 }
@@ -74,23 +68,18 @@ namespace {
 /// `name`, or name_N with N above every number that `name` already has: one walk, however often a
 /// hint comes.
 template <typename List> std::string uniqueName(const List& list, std::string name) {
-  if (name.empty())
-    name = "b";
+  if (name.empty()) name = "b";
   bool taken = false;
   uint64_t highest = 0;
   for (const auto& item : list) {
     const std::string_view other = item.name;
-    if (other.substr(0, name.size()) != name)
-      continue;
-    if (other.size() == name.size())
-      taken = true;
+    if (other.substr(0, name.size()) != name) continue;
+    if (other.size() == name.size()) taken = true;
     const std::string_view digits = other.substr(std::min(other.size(), name.size() + 1));
-    if (digits.empty() || digits.size() > 9 || other[name.size()] != '_')
-      continue;
+    if (digits.empty() || digits.size() > 9 || other[name.size()] != '_') continue;
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size())
-      highest = std::max(highest, number);
+    if (error == std::errc() && end == digits.data() + digits.size()) highest = std::max(highest, number);
   }
   return taken ? fmt::format("{}_{}", name, highest + 1) : name;
 }
@@ -99,8 +88,7 @@ template <typename List> std::string uniqueName(const List& list, std::string na
 
 uint32_t Program::addBuffer(Buffer buffer) {
   buffer.name = uniqueName(buffers, std::move(buffer.name));
-  if (buffer.role != Role::temp)
-    buffer.offset = 0;
+  if (buffer.role != Role::temp) buffer.offset = 0;
   buffers.push_back(std::move(buffer));
   return static_cast<uint32_t>(buffers.size() - 1);
 }
@@ -112,8 +100,7 @@ uint32_t Program::addConstant(std::string name, Payload payload) {
     payload = Payload::data(std::move(tensor).value());
   }
   for (uint32_t i = 0; i < buffers.size(); ++i)
-    if (buffers[i].constant != kNone && constants[buffers[i].constant].payload == payload)
-      return i;
+    if (buffers[i].constant != kNone && constants[buffers[i].constant].payload == payload) return i;
   Buffer buffer;
   buffer.role = Role::constant;
   buffer.bytes = payload.sizeBytes();
@@ -135,10 +122,8 @@ uint64_t Program::arenaBytes(uint32_t space) const {
 std::string Program::instrName(uint32_t index) const {
   const Instr& instr = instrs[index];
   const std::string_view name = kindName(instr.kind);
-  std::string text =
-      fmt::format("{} [{}]", name.empty() ? fmt::format("kind {}", instr.kind) : name, index + 1);
-  if (!instr.provenance.empty())
-    text += fmt::format(" '{}'", instr.provenance.front().node);
+  std::string text = fmt::format("{} [{}]", name.empty() ? fmt::format("kind {}", instr.kind) : name, index + 1);
+  if (!instr.provenance.empty()) text += fmt::format(" '{}'", instr.provenance.front().node);
   return text;
 }
 
@@ -148,7 +133,7 @@ std::string Program::instrName(uint32_t index) const {
 namespace {
 
 constexpr KindInfo kKinds[] = {
-#define CANDELA_KIND(name, id, primitive, min, max, outputs, epilogue)                             \
+#define CANDELA_KIND(name, id, primitive, min, max, outputs, epilogue)                                                 \
   {id, #name, primitive != 0, min, max, outputs, epilogue != 0},
     CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
@@ -188,8 +173,7 @@ constexpr KindAttr kKindAttrs[] = {
 
 const KindInfo* kindInfo(uint16_t kind) {
   for (const KindInfo& info : kKinds)
-    if (info.id == kind)
-      return &info;
+    if (info.id == kind) return &info;
   return nullptr;
 }
 
@@ -200,8 +184,7 @@ std::string_view kindName(uint16_t kind) {
 
 std::optional<uint16_t> parseKind(std::string_view name) {
   for (const KindInfo& info : kKinds)
-    if (info.name == name)
-      return info.id;
+    if (info.name == name) return info.id;
   return std::nullopt;
 }
 
@@ -212,53 +195,45 @@ bool isPrimitive(uint16_t kind) {
 
 bool hasFns(uint16_t kind) {
   const std::string_view name = kindName(kind);
-  return std::any_of(std::begin(kFns), std::end(kFns),
-                     [&](const FnInfo& fn) { return fn.kind == name; });
+  return std::any_of(std::begin(kFns), std::end(kFns), [&](const FnInfo& fn) { return fn.kind == name; });
 }
 
 std::string_view fnName(uint16_t kind, uint16_t fn) {
   const std::string_view name = kindName(kind);
   for (const FnInfo& info : kFns)
-    if (info.kind == name && info.id == fn)
-      return info.name;
+    if (info.kind == name && info.id == fn) return info.name;
   return {};
 }
 
 std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name) {
   const std::string_view kindText = kindName(kind);
   for (const FnInfo& info : kFns)
-    if (info.kind == kindText && info.name == name)
-      return info.id;
+    if (info.kind == kindText && info.name == name) return info.id;
   return std::nullopt;
 }
 
 std::string_view attrName(uint16_t id) {
   for (const AttrInfo& info : kAttrs)
-    if (info.id == id)
-      return info.name;
+    if (info.id == id) return info.name;
   return {};
 }
 
 std::optional<uint16_t> parseAttr(std::string_view name) {
   for (const AttrInfo& info : kAttrs)
-    if (info.name == name)
-      return info.id;
+    if (info.name == name) return info.id;
   return std::nullopt;
 }
 
 uint8_t attrType(uint16_t id) {
   for (const AttrInfo& info : kAttrs)
-    if (info.id == id)
-      return info.type;
+    if (info.id == id) return info.type;
   return 0;
 }
 
 bool kindTakesAttr(uint16_t kind, uint16_t id) {
   const std::string_view kindText = kindName(kind), attr = attrName(id);
-  return !attr.empty() &&
-         std::any_of(std::begin(kKindAttrs), std::end(kKindAttrs), [&](const KindAttr& pair) {
-           return pair.kind == kindText && pair.attr == attr;
-         });
+  return !attr.empty() && std::any_of(std::begin(kKindAttrs), std::end(kKindAttrs),
+                                      [&](const KindAttr& pair) { return pair.kind == kindText && pair.attr == attr; });
 }
 
 } // namespace candela::program

@@ -101,9 +101,7 @@ struct Attr {
   uint8_t type = 1; ///< 1 int, 2 float, 3 ints, 4 bits
   std::vector<int64_t> values;
   static Attr ofInt(uint16_t id, int64_t value) { return {id, 1, {value}}; }
-  static Attr ofInts(uint16_t id, std::vector<int64_t> values) {
-    return {id, 3, std::move(values)};
-  }
+  static Attr ofInts(uint16_t id, std::vector<int64_t> values) { return {id, 3, std::move(values)}; }
   static Attr ofFloat(uint16_t id, double value);
   static Attr ofBits(uint16_t id, uint64_t bits) { return {id, 4, {static_cast<int64_t>(bits)}}; }
   double asFloat() const;

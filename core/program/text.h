@@ -16,8 +16,8 @@ namespace candela::program {
 ///     buffer %x input @host 150528 align 64
 ///     buffer %w constant @host 864 = resource "w" sha256 "..."
 ///     buffer %t temp @host 4096 at 128
-///     [1] matmul @in %a[1,8,16]:f32, @in %b[1,16,4]:f32, @out %y[1,8,4]:f32 expr{max(add(acc, v2), 0.0)} waits(..) from "Conv_0":conv
-///     for 8 { ... }
+///     [1] matmul @in %a[1,8,16]:f32, @in %b[1,16,4]:f32, @out %y[1,8,4]:f32 expr{max(add(acc, v2), 0.0)} waits(..)
+///     from "Conv_0":conv for 8 { ... }
 ///   }
 ///
 /// A dense view at offset 0 prints its dims only; others add offset and strides, loop strides as +c1*i0.

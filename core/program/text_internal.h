@@ -6,8 +6,7 @@
 /// What printer and parser must agree on.
 namespace candela::program {
 
-inline constexpr std::string_view kRoles[] = {"temp",  "input", "output",
-                                              "inout", "state", "constant"};
+inline constexpr std::string_view kRoles[] = {"temp", "input", "output", "inout", "state", "constant"};
 inline constexpr std::string_view kPadContents[] = {"undefined", "zero", "zero_point"};
 /// How layouts of logical rank 4 spell their dims; others use numbers.
 inline constexpr std::string_view kDimLetters = "nchw";

@@ -40,9 +40,8 @@ Result<Tensor> toTensor(const Array& array) {
   std::byte* data = tensor.bytes.mutableData();
   const int64_t count = array.count();
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = isFloat(array.elem)
-                              ? fromReal(array.elem, array.real[i])
-                              : static_cast<uint64_t>(wrap(array.elem, array.whole[i]));
+    const uint64_t bits = isFloat(array.elem) ? fromReal(array.elem, array.real[i])
+                                              : static_cast<uint64_t>(wrap(array.elem, array.whole[i]));
     text::storeElement(array.elem, data, i, bits);
   }
   return tensor;
@@ -51,18 +50,14 @@ Result<Tensor> toTensor(const Array& array) {
 Status checkSize(std::span<const int64_t> dims) {
   constexpr int64_t kLimit = int64_t(1) << 30;
   const auto count = elementCount(dims);
-  if (count && *count <= kLimit)
-    return Status::ok();
-  return failure(Code::out_of_memory,
-                 "a tensor of shape {} is above the oracle's limit of {} elements", shapeText(dims),
-                 kLimit);
+  if (count && *count <= kLimit) return Status::ok();
+  return failure(Code::out_of_memory, "a tensor of shape {} is above the oracle's limit of {} elements",
+                 shapeText(dims), kLimit);
 }
 
 void roundToElem(Array& array) {
-  for (double& value : array.real)
-    value = roundReal(array.elem, value);
-  for (Whole& value : array.whole)
-    value = wrap(array.elem, value);
+  for (double& value : array.real) value = roundReal(array.elem, value);
+  for (Whole& value : array.whole) value = wrap(array.elem, value);
 }
 
 } // namespace candela::reference

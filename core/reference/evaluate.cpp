@@ -9,11 +9,9 @@ using graph::Value;
 
 Status dispatch(const Node& node, std::span<const Array* const> in, std::span<Array> out) {
   switch (node.kind) {
-  case OpKind::Constant:
-    break;
-#define CANDELA_OP(Kind, name)                                                                     \
-  case OpKind::Kind:                                                                               \
-    return reference##Kind(node, in, out);
+  case OpKind::Constant: break;
+#define CANDELA_OP(Kind, name)                                                                                         \
+  case OpKind::Kind: return reference##Kind(node, in, out);
     CANDELA_OPS(CANDELA_OP)
 #undef CANDELA_OP
   }
@@ -21,18 +19,15 @@ Status dispatch(const Node& node, std::span<const Array* const> in, std::span<Ar
 }
 
 /// The operands must have the types that the node was inferred for.
-template <typename Operand>
-Status checkOperand(const Node& node, size_t i, const Operand* operand) {
+template <typename Operand> Status checkOperand(const Node& node, size_t i, const Operand* operand) {
   const Value* value = node.operand(i);
   if ((value != nullptr) != (operand != nullptr))
     return badArgument("{} '{}': operand {} is {}", graph::opName(node.kind), node.userName(), i,
                        operand ? "given but absent in the node" : "missing");
-  if (!value)
-    return Status::ok();
+  if (!value) return Status::ok();
   if (operand->elem != value->type.elem || operand->dims != value->type.shape())
-    return badArgument("{} '{}': operand {} is {} {}, expected {}", graph::opName(node.kind),
-                       node.userName(), i, elemName(operand->elem), shapeText(operand->dims),
-                       value->type.text());
+    return badArgument("{} '{}': operand {} is {} {}, expected {}", graph::opName(node.kind), node.userName(), i,
+                       elemName(operand->elem), shapeText(operand->dims), value->type.text());
   return Status::ok();
 }
 
@@ -60,8 +55,7 @@ Result<std::vector<Array>> evaluate(const Node& node, std::span<const Array* con
   for (size_t i = 0; i < std::max(operands.size(), node.operands().size()); ++i)
     CDL_TRY(checkOperand(node, i, i < operands.size() ? operands[i] : nullptr));
   CDL_ASSIGN(std::vector<Array> out, compute(node, operands));
-  for (Array& array : out)
-    roundToElem(array);
+  for (Array& array : out) roundToElem(array);
   return out;
 }
 
@@ -79,8 +73,7 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
   for (size_t i = 0; i < std::max(operands.size(), node.operands().size()); ++i) {
     CDL_TRY(checkOperand(node, i, given(i)));
     pointers.push_back(nullptr);
-    if (!given(i))
-      continue;
+    if (!given(i)) continue;
     CDL_ASSIGN(Array array, fromTensor(operands[i]));
     arrays.push_back(std::move(array));
     pointers.back() = &arrays.back();
@@ -94,44 +87,33 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
   return tensors;
 }
 
-Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs,
-                                const Visitor& visit) {
+Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs, const Visitor& visit) {
   if (inputs.size() != graph.inputs().size())
-    return badArgument("graph '{}' has {} inputs, given {}", graph.name, graph.inputs().size(),
-                       inputs.size());
+    return badArgument("graph '{}' has {} inputs, given {}", graph.name, graph.inputs().size(), inputs.size());
   std::map<const Value*, Tensor> values;
   std::map<const Value*, size_t> usesLeft;
   const auto define = [&](const Value* value, Tensor tensor) {
-    if (visit)
-      visit(*value, tensor);
+    if (visit) visit(*value, tensor);
     usesLeft[value] = value->users().size();
-    if (graph.isUsed(value))
-      values[value] = std::move(tensor);
+    if (graph.isUsed(value)) values[value] = std::move(tensor);
   };
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value* input = graph.inputs()[i];
     if (inputs[i].elem != input->type.elem || inputs[i].dims != input->type.shape())
-      return badArgument("input '{}' is {}, expected {}", input->name, inputs[i].typeText(),
-                         input->type.text());
+      return badArgument("input '{}' is {}, expected {}", input->name, inputs[i].typeText(), input->type.text());
     define(input, inputs[i]);
   }
   for (const auto& node : graph.nodes()) {
     std::vector<Tensor> operands;
-    for (const Value* operand : node->operands())
-      operands.push_back(operand ? values.at(operand) : Tensor{});
+    for (const Value* operand : node->operands()) operands.push_back(operand ? values.at(operand) : Tensor{});
     auto results = evaluate(*node, operands);
-    if (!results)
-      return results.status().context(
-          fmt::format("{} '{}'", graph::opName(node->kind), node->userName()));
-    for (size_t i = 0; i < node->results().size(); ++i)
-      define(node->results()[i], std::move((*results)[i]));
+    if (!results) return results.status().context(fmt::format("{} '{}'", graph::opName(node->kind), node->userName()));
+    for (size_t i = 0; i < node->results().size(); ++i) define(node->results()[i], std::move((*results)[i]));
     for (const Value* operand : node->operands())
-      if (operand && --usesLeft[operand] == 0 && !graph.isOutput(operand))
-        values.erase(operand);
+      if (operand && --usesLeft[operand] == 0 && !graph.isOutput(operand)) values.erase(operand);
   }
   std::vector<Tensor> outputs;
-  for (const Value* output : graph.outputs())
-    outputs.push_back(values.at(output));
+  for (const Value* output : graph.outputs()) outputs.push_back(values.at(output));
   return outputs;
 }
 

@@ -6,8 +6,8 @@
 
 #include "core/graph/graph.h"
 
-/// The oracle: every op as its definition says, in f64 and 128-bit integers, readable and slow. Shares no arithmetic with
-/// what it judges (numerics.h, core/soft).
+/// The oracle: every op as its definition says, in f64 and 128-bit integers, readable and slow. Shares no arithmetic
+/// with what it judges (numerics.h, core/soft).
 namespace candela::reference {
 
 /// A tensor while the oracle computes: floats widened to f64, integers and bool to 128 bits. Rounded to `type.elem`
@@ -15,8 +15,8 @@ namespace candela::reference {
 struct Array {
   Elem elem = Elem::none;
   Shape dims;
-  std::vector<double> real;     ///< float types
-  std::vector<__int128> whole;  ///< integer types and bool
+  std::vector<double> real;    ///< float types
+  std::vector<__int128> whole; ///< integer types and bool
 
   Array() = default;
   Array(Elem elem, Shape dims);
@@ -40,10 +40,11 @@ Result<std::vector<Tensor>> evaluate(const graph::Node& node, std::span<const Te
 
 /// A whole graph. `visit` sees every value as it is computed (for dumps and bisection); null is allowed.
 using Visitor = std::function<void(const graph::Value&, const Tensor&)>;
-Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs, const Visitor& visit = nullptr);
+Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs,
+                                const Visitor& visit = nullptr);
 
-// One per record of spec/ops/, in reference/ops/<family>.cpp. Operands follow the record; absent ones are null; results are
-// preallocated with the inferred element types and dims. A missing one is a link error.
+// One per record of spec/ops/, in reference/ops/<family>.cpp. Operands follow the record; absent ones are null; results
+// are preallocated with the inferred element types and dims. A missing one is a link error.
 #define CANDELA_OP(Kind, name)                                                                                         \
   Status reference##Kind(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out);
 CANDELA_OPS(CANDELA_OP)

@@ -13,64 +13,49 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double minimum(double a, double b) {
-  if (std::isnan(a) || std::isnan(b))
-    return kNan;
-  if (a == b)
-    return std::signbit(a) ? a : b; // -0 is below 0
+  if (std::isnan(a) || std::isnan(b)) return kNan;
+  if (a == b) return std::signbit(a) ? a : b; // -0 is below 0
   return a < b ? a : b;
 }
 
 double maximum(double a, double b) {
-  if (std::isnan(a) || std::isnan(b))
-    return kNan;
-  if (a == b)
-    return std::signbit(a) ? b : a;
+  if (std::isnan(a) || std::isnan(b)) return kNan;
+  if (a == b) return std::signbit(a) ? b : a;
   return a > b ? a : b;
 }
 
 /// a^b modulo 2^128; of a negative power what is left of the fraction: 1, -1 or 0.
 Whole power(Whole a, Whole b) {
-  if (b < 0)
-    return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
   unsigned __int128 result = 1, factor = static_cast<unsigned __int128>(a);
   for (; b; b >>= 1, factor *= factor)
-    if (b & 1)
-      result *= factor;
+    if (b & 1) result *= factor;
   return static_cast<Whole>(result);
 }
 
 Whole shift(uint16_t fn, Elem elem, Whole a, Whole b) {
   const bool beyond = b < 0 || b >= elemBits(elem);
-  if (fn == CDL_BINARY_SHL)
-    return beyond ? 0 : static_cast<Whole>(static_cast<unsigned __int128>(a) << b);
+  if (fn == CDL_BINARY_SHL) return beyond ? 0 : static_cast<Whole>(static_cast<unsigned __int128>(a) << b);
   return beyond ? (a < 0 ? -1 : 0) : a >> b;
 }
 
 double largestFinite(Elem elem) {
   switch (elem) {
-  case Elem::f32_:
-    return std::numeric_limits<float>::max();
-  case Elem::f16_:
-    return 65504;
-  case Elem::bf16_:
-    return 0x1.fep127;
-  case Elem::f8e4m3_:
-    return 448;
-  case Elem::f8e5m2_:
-    return 57344;
-  default:
-    return std::numeric_limits<double>::max();
+  case Elem::f32_: return std::numeric_limits<float>::max();
+  case Elem::f16_: return 65504;
+  case Elem::bf16_: return 0x1.fep127;
+  case Elem::f8e4m3_: return 448;
+  case Elem::f8e5m2_: return 57344;
+  default: return std::numeric_limits<double>::max();
   }
 }
 
 } // namespace
 
 Whole wrap(Elem elem, Whole value) {
-  if (elem == Elem::bool_)
-    return value != 0;
+  if (elem == Elem::bool_) return value != 0;
   const int unused = 128 - elemBits(elem);
-  if (isUnsigned(elem))
-    return static_cast<Whole>(static_cast<unsigned __int128>(value) << unused >> unused);
+  if (isUnsigned(elem)) return static_cast<Whole>(static_cast<unsigned __int128>(value) << unused >> unused);
   return static_cast<Whole>(static_cast<unsigned __int128>(value) << unused) >> unused;
 }
 
@@ -78,44 +63,25 @@ double roundReal(Elem elem, double value) { return toReal(elem, fromReal(elem, v
 
 double unary(uint16_t fn, double x) {
   switch (fn) {
-  case CDL_UNARY_NEG:
-    return -x;
-  case CDL_UNARY_ABS:
-    return std::fabs(x);
-  case CDL_UNARY_FLOOR:
-    return std::floor(x);
-  case CDL_UNARY_SQRT:
-    return std::sqrt(x);
-  case CDL_UNARY_RCP:
-    return 1 / x;
-  case CDL_UNARY_EXP:
-    return std::exp(x);
-  case CDL_UNARY_LOG:
-    return std::log(x);
-  case CDL_UNARY_CEIL:
-    return std::ceil(x);
-  case CDL_UNARY_TRUNC:
-    return std::trunc(x);
-  case CDL_UNARY_ROUND_EVEN:
-    return std::nearbyint(x);
-  case CDL_UNARY_RSQRT:
-    return 1 / std::sqrt(x);
-  case CDL_UNARY_LOG1P:
-    return std::log1p(x);
-  case CDL_UNARY_EXPM1:
-    return std::expm1(x);
-  case CDL_UNARY_SIN:
-    return std::sin(x);
-  case CDL_UNARY_COS:
-    return std::cos(x);
-  case CDL_UNARY_TAN:
-    return std::tan(x);
-  case CDL_UNARY_TANH:
-    return std::tanh(x);
-  case CDL_UNARY_ERF:
-    return std::erf(x);
-  case CDL_UNARY_SIGMOID:
-    return 1 / (1 + std::exp(-x));
+  case CDL_UNARY_NEG: return -x;
+  case CDL_UNARY_ABS: return std::fabs(x);
+  case CDL_UNARY_FLOOR: return std::floor(x);
+  case CDL_UNARY_SQRT: return std::sqrt(x);
+  case CDL_UNARY_RCP: return 1 / x;
+  case CDL_UNARY_EXP: return std::exp(x);
+  case CDL_UNARY_LOG: return std::log(x);
+  case CDL_UNARY_CEIL: return std::ceil(x);
+  case CDL_UNARY_TRUNC: return std::trunc(x);
+  case CDL_UNARY_ROUND_EVEN: return std::nearbyint(x);
+  case CDL_UNARY_RSQRT: return 1 / std::sqrt(x);
+  case CDL_UNARY_LOG1P: return std::log1p(x);
+  case CDL_UNARY_EXPM1: return std::expm1(x);
+  case CDL_UNARY_SIN: return std::sin(x);
+  case CDL_UNARY_COS: return std::cos(x);
+  case CDL_UNARY_TAN: return std::tan(x);
+  case CDL_UNARY_TANH: return std::tanh(x);
+  case CDL_UNARY_ERF: return std::erf(x);
+  case CDL_UNARY_SIGMOID: return 1 / (1 + std::exp(-x));
   }
   CDL_CHECK(false, "unary function {}", fn);
 }
@@ -127,56 +93,35 @@ Whole unary(uint16_t fn, Whole x) {
 
 double binary(uint16_t fn, double a, double b) {
   switch (fn) {
-  case CDL_BINARY_ADD:
-    return a + b;
-  case CDL_BINARY_SUB:
-    return a - b;
-  case CDL_BINARY_MUL:
-    return a * b;
-  case CDL_BINARY_DIV:
-    return a / b;
-  case CDL_BINARY_MIN:
-    return minimum(a, b);
-  case CDL_BINARY_MAX:
-    return maximum(a, b);
-  case CDL_BINARY_POW:
-    return std::pow(a, b);
-  case CDL_BINARY_REM:
-    return std::fmod(a, b);
+  case CDL_BINARY_ADD: return a + b;
+  case CDL_BINARY_SUB: return a - b;
+  case CDL_BINARY_MUL: return a * b;
+  case CDL_BINARY_DIV: return a / b;
+  case CDL_BINARY_MIN: return minimum(a, b);
+  case CDL_BINARY_MAX: return maximum(a, b);
+  case CDL_BINARY_POW: return std::pow(a, b);
+  case CDL_BINARY_REM: return std::fmod(a, b);
   }
   CDL_CHECK(false, "binary function {} of floats", fn);
 }
 
 Whole binary(uint16_t fn, Elem elem, Whole a, Whole b) {
   switch (fn) {
-  case CDL_BINARY_ADD:
-    return a + b;
-  case CDL_BINARY_SUB:
-    return a - b;
+  case CDL_BINARY_ADD: return a + b;
+  case CDL_BINARY_SUB: return a - b;
   // Operands of 64 bits leave room; a product of many factors wraps modulo 2^128, whose low bits
   // are right.
-  case CDL_BINARY_MUL:
-    return static_cast<Whole>(static_cast<unsigned __int128>(a) *
-                              static_cast<unsigned __int128>(b));
-  case CDL_BINARY_DIV:
-    return b == 0 ? 0 : a / b;
-  case CDL_BINARY_MIN:
-    return a < b ? a : b;
-  case CDL_BINARY_MAX:
-    return a > b ? a : b;
-  case CDL_BINARY_AND:
-    return a & b;
-  case CDL_BINARY_OR:
-    return a | b;
-  case CDL_BINARY_XOR:
-    return a ^ b;
+  case CDL_BINARY_MUL: return static_cast<Whole>(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b));
+  case CDL_BINARY_DIV: return b == 0 ? 0 : a / b;
+  case CDL_BINARY_MIN: return a < b ? a : b;
+  case CDL_BINARY_MAX: return a > b ? a : b;
+  case CDL_BINARY_AND: return a & b;
+  case CDL_BINARY_OR: return a | b;
+  case CDL_BINARY_XOR: return a ^ b;
   case CDL_BINARY_SHL:
-  case CDL_BINARY_SHR:
-    return shift(fn, elem, a, b);
-  case CDL_BINARY_POW:
-    return power(a, b);
-  case CDL_BINARY_REM:
-    return b == 0 ? a : a % b;
+  case CDL_BINARY_SHR: return shift(fn, elem, a, b);
+  case CDL_BINARY_POW: return power(a, b);
+  case CDL_BINARY_REM: return b == 0 ? a : a % b;
   }
   CDL_CHECK(false, "binary function {}", fn);
 }
@@ -185,18 +130,14 @@ bool compare(uint16_t fn, double a, double b) { return fn == CDL_COMPARE_EQ ? a 
 bool compare(uint16_t fn, Whole a, Whole b) { return fn == CDL_COMPARE_EQ ? a == b : a < b; }
 
 Whole realToWhole(Elem to, double value, uint16_t fn, bool saturate) {
-  if (to == Elem::bool_)
-    return value != 0;
-  if (std::isnan(value))
-    return 0;
+  if (to == Elem::bool_) return value != 0;
+  if (std::isnan(value)) return 0;
   const double rounded = fn == CDL_CONVERT_TRUNC ? std::trunc(value)
                          : fn == CDL_CONVERT_RNE ? std::nearbyint(value)
                                                  : std::floor(value);
   // What 64 bits cannot hold, signed or unsigned, is at their limits before it wraps.
   const Whole lowest = integerRange(Elem::i64_).lowest, highest = integerRange(Elem::u64_).highest;
-  const Whole whole = rounded < -0x1p63   ? lowest
-                      : rounded >= 0x1p64 ? highest
-                                          : static_cast<Whole>(rounded);
+  const Whole whole = rounded < -0x1p63 ? lowest : rounded >= 0x1p64 ? highest : static_cast<Whole>(rounded);
   return wholeToWhole(to, whole, saturate);
 }
 
@@ -204,39 +145,31 @@ double wholeToReal(Elem to, Whole value) {
   // 53 bits, the last one also standing for everything below it (rounding to odd), so that the
   // rounding to a narrower type that follows is the only one. f64 itself rounds here.
   const unsigned __int128 magnitude = static_cast<unsigned __int128>(value < 0 ? -value : value);
-  if (magnitude >> 53 == 0 || to == Elem::f64_)
-    return roundReal(to, static_cast<double>(value));
+  if (magnitude >> 53 == 0 || to == Elem::f64_) return roundReal(to, static_cast<double>(value));
   int exponent = 0;
   unsigned __int128 rest = magnitude;
   bool sticky = false;
-  for (; rest >> 53 != 0; rest >>= 1, ++exponent)
-    sticky = sticky || (rest & 1);
-  const double odd =
-      std::ldexp(static_cast<double>(static_cast<uint64_t>(rest | (sticky ? 1 : 0))), exponent);
+  for (; rest >> 53 != 0; rest >>= 1, ++exponent) sticky = sticky || (rest & 1);
+  const double odd = std::ldexp(static_cast<double>(static_cast<uint64_t>(rest | (sticky ? 1 : 0))), exponent);
   return roundReal(to, value < 0 ? -odd : odd);
 }
 
 Whole wholeToWhole(Elem to, Whole value, bool saturate) {
-  if (to == Elem::bool_ || !saturate)
-    return wrap(to, value);
+  if (to == Elem::bool_ || !saturate) return wrap(to, value);
   const IntegerRange range = integerRange(to);
   return value < range.lowest ? range.lowest : value > range.highest ? range.highest : value;
 }
 
 double realToReal(Elem to, double value, bool saturate) {
   const double rounded = roundReal(to, value);
-  const bool overflow =
-      std::fabs(rounded) == kInfinity || (std::isnan(rounded) && !std::isnan(value));
+  const bool overflow = std::fabs(rounded) == kInfinity || (std::isnan(rounded) && !std::isnan(value));
   return saturate && overflow ? std::copysign(largestFinite(to), value) : rounded;
 }
 
 Whole shiftRightEven(Whole value, int64_t shift) {
-  if (shift == 0)
-    return value;
-  if (shift > 126)
-    return 0; // the values here are far below half of 2^127
-  const Whole down = value >> shift, rest = value - (down << shift),
-              half = static_cast<Whole>(1) << (shift - 1);
+  if (shift == 0) return value;
+  if (shift > 126) return 0; // the values here are far below half of 2^127
+  const Whole down = value >> shift, rest = value - (down << shift), half = static_cast<Whole>(1) << (shift - 1);
   return down + (rest > half || (rest == half && (down & 1)));
 }
 

@@ -13,8 +13,8 @@ using MemoryPtr = std::shared_ptr<DeviceMemory>;
 /// What one execution needs on the device; kept for the next one.
 struct Context {
   std::shared_ptr<Queue> queue;
-  std::vector<MemoryPtr> arenas;  ///< per space
-  std::vector<MemoryPtr> bound;   ///< per image buffer: inputs and outputs
+  std::vector<MemoryPtr> arenas; ///< per space
+  std::vector<MemoryPtr> bound;  ///< per image buffer: inputs and outputs
   std::vector<cdl_binding_t> bindings;
   MemoryPtr scratch;
 };
@@ -144,9 +144,9 @@ private:
     if (!executable_) return failure(Code::internal, "{}: compile succeeded without an executable", device_->name());
     if (table.executable_support) {
       std::vector<uint8_t> support(support_.size(), CDL_SUPPORT_NONE);
-      CDL_TRY(error.status(table.executable_support(executable_, support.data(), static_cast<uint32_t>(support.size()),
-                                                    error.get()),
-                           device_->name()));
+      CDL_TRY(error.status(
+          table.executable_support(executable_, support.data(), static_cast<uint32_t>(support.size()), error.get()),
+          device_->name()));
       for (size_t i = 1; i < support.size(); ++i)
         if (support[i] != CDL_SUPPORT_NATIVE) support_[i] = target::Support::emulated;
     }
@@ -222,9 +222,9 @@ private:
     ErrorBuffer error;
     const uint64_t done = context.queue->next();
     const cdl_timeline_t signal{context.queue->handle(), done};
-    CDL_TRY(error.status(device_->table().execute(context.queue->handle(), executable_, &bindings, nullptr, 0, signal,
-                                                  error.get()),
-                         device_->name()));
+    CDL_TRY(error.status(
+        device_->table().execute(context.queue->handle(), executable_, &bindings, nullptr, 0, signal, error.get()),
+        device_->name()));
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == target::Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
     return context.queue->wait(done);

@@ -18,7 +18,8 @@ public:
       const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
       if (buffer.role == CDL_ROLE_STATE) {
         states_.push_back(std::vector<std::byte>(buffer.bytes + 64));
-        addresses_[b] = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(states_.back().data()) + 63) & ~uintptr_t(63));
+        addresses_[b] =
+            reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(states_.back().data()) + 63) & ~uintptr_t(63));
       }
       if (buffer.role != CDL_ROLE_CONSTANT) continue;
       const cdl_constant_t& constant = *cdl_get_constant(image, buffer.constant);
@@ -28,8 +29,8 @@ public:
       } else {
         const Bytes& payload = bundle.constants[partition.constants[buffer.constant - 1]].bytes;
         // soft reads elements in place, so a mapped payload must be aligned for them.
-        constants_.push_back(reinterpret_cast<uintptr_t>(payload.data()) % 16 ? Bytes::copyOf(payload.data(), payload.size())
-                                                                              : payload);
+        constants_.push_back(
+            reinterpret_cast<uintptr_t>(payload.data()) % 16 ? Bytes::copyOf(payload.data(), payload.size()) : payload);
       }
       addresses_[b] = const_cast<std::byte*>(constants_.back().data());
     }

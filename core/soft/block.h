@@ -18,8 +18,8 @@ struct BlockOp {
 };
 
 /// Finds the block function of (kind, fn) for these element types; false when there is none.
-bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, int inputs, uint8_t outElem,
-                 bool saturate, BlockOp& op);
+bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, int inputs, uint8_t outElem, bool saturate,
+                 BlockOp& op);
 
 BlockOp::Function findBinary(uint16_t fn, uint8_t elem);
 BlockOp::Function findCompare(uint16_t fn, uint8_t elem);

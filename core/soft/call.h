@@ -26,8 +26,7 @@ struct Call {
   double floatAttr(uint16_t id, double otherwise) const;
 
   /// Writes "<kind> '<node>': <text>" and returns `code`.
-  cdl_code_t fail(cdl_code_t code, const char* format, ...) const
-      __attribute__((format(printf, 3, 4)));
+  cdl_code_t fail(cdl_code_t code, const char* format, ...) const __attribute__((format(printf, 3, 4)));
   /// The error for element types that no row holds.
   cdl_code_t failElems() const;
 

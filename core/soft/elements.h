@@ -65,24 +65,20 @@ template <class T> inline T store(Compute<T> x) {
 /// Storage bits of an element type; 0 for none.
 inline int elemBits(uint8_t elem) {
   switch (elem) {
-#define CDL_CASE(name, id, bits, ...)                                                              \
-  case id:                                                                                         \
-    return bits;
+#define CDL_CASE(name, id, bits, ...)                                                                                  \
+  case id: return bits;
     CDL_ELEMS(CDL_CASE)
 #undef CDL_CASE
-  default:
-    return 0;
+  default: return 0;
   }
 }
 inline const char* elemName(uint8_t elem) {
   switch (elem) {
-#define CDL_CASE(name, id, ...)                                                                    \
-  case id:                                                                                         \
-    return #name;
+#define CDL_CASE(name, id, ...)                                                                                        \
+  case id: return #name;
     CDL_ELEMS(CDL_CASE)
 #undef CDL_CASE
-  default:
-    return "?";
+  default: return "?";
   }
 }
 
@@ -92,38 +88,24 @@ template <class T> struct Tag { using Type = T; };
 /// returns; `otherwise` for the others.
 template <class R, class F> R withFloat(uint8_t elem, R otherwise, F&& f) {
   switch (elem) {
-  case CDL_F32:
-    return f(Tag<float>{});
-  case CDL_F16:
-    return f(Tag<F16>{});
-  case CDL_BF16:
-    return f(Tag<Bf16>{});
-  case CDL_F64:
-    return f(Tag<double>{});
-  default:
-    return otherwise;
+  case CDL_F32: return f(Tag<float>{});
+  case CDL_F16: return f(Tag<F16>{});
+  case CDL_BF16: return f(Tag<Bf16>{});
+  case CDL_F64: return f(Tag<double>{});
+  default: return otherwise;
   }
 }
 template <class R, class F> R withInteger(uint8_t elem, R otherwise, F&& f) {
   switch (elem) {
-  case CDL_I8:
-    return f(Tag<int8_t>{});
-  case CDL_U8:
-    return f(Tag<uint8_t>{});
-  case CDL_I16:
-    return f(Tag<int16_t>{});
-  case CDL_U16:
-    return f(Tag<uint16_t>{});
-  case CDL_I32:
-    return f(Tag<int32_t>{});
-  case CDL_U32:
-    return f(Tag<uint32_t>{});
-  case CDL_I64:
-    return f(Tag<int64_t>{});
-  case CDL_U64:
-    return f(Tag<uint64_t>{});
-  default:
-    return otherwise;
+  case CDL_I8: return f(Tag<int8_t>{});
+  case CDL_U8: return f(Tag<uint8_t>{});
+  case CDL_I16: return f(Tag<int16_t>{});
+  case CDL_U16: return f(Tag<uint16_t>{});
+  case CDL_I32: return f(Tag<int32_t>{});
+  case CDL_U32: return f(Tag<uint32_t>{});
+  case CDL_I64: return f(Tag<int64_t>{});
+  case CDL_U64: return f(Tag<uint64_t>{});
+  default: return otherwise;
   }
 }
 template <class R, class F> R withNumber(uint8_t elem, R otherwise, F&& f) {
@@ -139,17 +121,17 @@ inline bool isIntegerElem(uint8_t elem) { return elem >= CDL_I8 && elem <= CDL_U
 
 /// The integer law by overloads, so that templates find it.
 namespace law {
-#define CDL_LAW(N, T)                                                                              \
-  inline T add(T a, T b) { return cdl_add_##N(a, b); }                                             \
-  inline T sub(T a, T b) { return cdl_sub_##N(a, b); }                                             \
-  inline T mul(T a, T b) { return cdl_mul_##N(a, b); }                                             \
-  inline T div(T a, T b) { return cdl_div_##N(a, b); }                                             \
-  inline T rem(T a, T b) { return cdl_rem_##N(a, b); }                                             \
-  inline T shl(T a, T b) { return cdl_shl_##N(a, b); }                                             \
-  inline T shr(T a, T b) { return cdl_shr_##N(a, b); }                                             \
-  inline T neg(T a) { return cdl_neg_##N(a); }                                                     \
-  inline T abs(T a) { return cdl_abs_##N(a); }                                                     \
-  inline T min(T a, T b) { return cdl_min_##N(a, b); }                                             \
+#define CDL_LAW(N, T)                                                                                                  \
+  inline T add(T a, T b) { return cdl_add_##N(a, b); }                                                                 \
+  inline T sub(T a, T b) { return cdl_sub_##N(a, b); }                                                                 \
+  inline T mul(T a, T b) { return cdl_mul_##N(a, b); }                                                                 \
+  inline T div(T a, T b) { return cdl_div_##N(a, b); }                                                                 \
+  inline T rem(T a, T b) { return cdl_rem_##N(a, b); }                                                                 \
+  inline T shl(T a, T b) { return cdl_shl_##N(a, b); }                                                                 \
+  inline T shr(T a, T b) { return cdl_shr_##N(a, b); }                                                                 \
+  inline T neg(T a) { return cdl_neg_##N(a); }                                                                         \
+  inline T abs(T a) { return cdl_abs_##N(a); }                                                                         \
+  inline T min(T a, T b) { return cdl_min_##N(a, b); }                                                                 \
   inline T max(T a, T b) { return cdl_max_##N(a, b); }
 CDL_LAW(i8, int8_t)
 CDL_LAW(u8, uint8_t)

@@ -33,8 +33,8 @@ private:
     Source in[3];
     std::vector<uint64_t> value;
   };
-  cdl_code_t bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand,
-                         uint32_t stepIndex, const Operand& like, uint8_t accElem, Source& source);
+  cdl_code_t bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand, uint32_t stepIndex,
+                         const Operand& like, uint8_t accElem, Source& source);
 
   std::vector<Operand> views_;
   std::vector<uint16_t> viewInputs_; // input index of views_[k]

@@ -21,14 +21,12 @@ struct Problem {
 };
 
 // A row of sums as the accumulator's element type, added to what y holds when accumulating.
-template <class T, class Sum>
-void storeRow(const Sum* sums, const void* old, int64_t n, void* out) {
+template <class T, class Sum> void storeRow(const Sum* sums, const void* old, int64_t n, void* out) {
   T* y = static_cast<T*>(out);
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (isFloating<T>) {
       Compute<T> value = static_cast<Compute<T>>(sums[i]);
-      if (old)
-        value = load(static_cast<const T*>(old)[i]) + value;
+      if (old) value = load(static_cast<const T*>(old)[i]) + value;
       y[i] = store<T>(value);
     } else {
       const T value = static_cast<T>(sums[i]);
@@ -47,10 +45,8 @@ public:
       : p_(problem), finisher_(finisher), storeRow_(storeRow) {
     const int64_t wholeDepth = p_.a.dims[2];
     depth_ = std::clamp<int64_t>(wholeDepth, 1, std::is_same_v<S, Sum> ? 4096 : 256);
-    columns_ = roundUp(std::clamp<int64_t>(std::min((1 << 17) / depth_, p_.y.dims[2]), 1, kBlock),
-                       kColumns);
-    rows_ =
-        roundUp(std::clamp<int64_t>(std::min((1 << 15) / depth_, p_.y.dims[1]), 1, 128), kTileRows);
+    columns_ = roundUp(std::clamp<int64_t>(std::min((1 << 17) / depth_, p_.y.dims[2]), 1, kBlock), kColumns);
+    rows_ = roundUp(std::clamp<int64_t>(std::min((1 << 15) / depth_, p_.y.dims[1]), 1, 128), kTileRows);
     packedA_.resize(static_cast<size_t>(rows_ * depth_));
     packedB_.resize(static_cast<size_t>(columns_ * depth_));
     sums_.resize(static_cast<size_t>(rows_ * columns_));
@@ -69,36 +65,29 @@ public:
 private:
   static constexpr int kColumns = tileColumns<S>;
   static int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-  static const int64_t* zeros(const std::vector<int64_t>& values) {
-    return values.empty() ? nullptr : values.data();
-  }
+  static const int64_t* zeros(const std::vector<int64_t>& values) { return values.empty() ? nullptr : values.data(); }
 
   void block(int64_t batch, int64_t m0, int64_t rows, int64_t n0, int64_t columns) {
     const Matrix a{&p_.a, p_.a.start + batch * p_.a.strides[0], p_.a.strides[1], p_.a.strides[2]};
-    const Matrix b{&p_.b, p_.b.start + batch * p_.b.strides[0], p_.b.strides[2],
-                   p_.b.strides[1]}; // columns as rows
+    const Matrix b{&p_.b, p_.b.start + batch * p_.b.strides[0], p_.b.strides[2], p_.b.strides[1]}; // columns as rows
     std::fill(sums_.begin(), sums_.end(), Sum(0));
     const int64_t wholeDepth = p_.a.dims[2];
     for (int64_t k0 = 0; k0 < wholeDepth; k0 += depth_) {
       const int64_t depth = std::min(depth_, wholeDepth - k0);
       if (m0 == 0 || depth_ < wholeDepth) // else packed by the first block of rows
-        packPanels<TB, S>(b, n0, columns, k0, depth, kColumns, zeros(p_.bZero), p_.bZero.size() > 1,
-                          packedB_.data());
+        packPanels<TB, S>(b, n0, columns, k0, depth, kColumns, zeros(p_.bZero), p_.bZero.size() > 1, packedB_.data());
       packPanels<TA, S>(a, m0, rows, k0, depth, kTileRows, zeros(p_.aZero), 0, packedA_.data());
       for (int64_t j = 0; j < columns; j += kColumns)
         for (int64_t i = 0; i < rows; i += kTileRows)
-          tile(depth, packedA_.data() + i * depth, packedB_.data() + j * depth,
-               sums_.data() + i * columns_ + j);
+          tile(depth, packedA_.data() + i * depth, packedB_.data() + j * depth, sums_.data() + i * columns_ + j);
     }
-    for (int64_t i = 0; i < rows; ++i)
-      finishRow(batch, m0 + i, n0, columns, sums_.data() + i * columns_);
+    for (int64_t i = 0; i < rows; ++i) finishRow(batch, m0 + i, n0, columns, sums_.data() + i * columns_);
   }
 
   void tile(int64_t depth, const S* a, const S* b, Sum* sums) {
     alignas(16) S c[kTileRows * kColumns] = {};
     if constexpr (std::is_same_v<S, Sum>)
-      for (int i = 0; i < kTileRows; ++i)
-        std::memcpy(c + i * kColumns, sums + i * columns_, kColumns * sizeof(S));
+      for (int i = 0; i < kTileRows; ++i) std::memcpy(c + i * kColumns, sums + i * columns_, kColumns * sizeof(S));
     multiplyTile<S>(depth, a, b, c);
     for (int i = 0; i < kTileRows; ++i)
       for (int j = 0; j < kColumns; ++j) {
@@ -113,8 +102,8 @@ private:
   void finishRow(int64_t batch, int64_t m, int64_t n0, int64_t columns, const Sum* sums) {
     const Operand& y = p_.y;
     if (p_.accumulate)
-      gatherBlock(y, y.start + batch * y.strides[0] + m * y.strides[1] + n0 * y.strides[2],
-                  y.strides[2], columns, old_.data());
+      gatherBlock(y, y.start + batch * y.strides[0] + m * y.strides[1] + n0 * y.strides[2], y.strides[2], columns,
+                  old_.data());
     storeRow_(sums, p_.accumulate ? old_.data() : nullptr, columns, row_.data());
     const int64_t index[] = {batch, m};
     finisher_.finish(index, n0, row_.data(), columns);
@@ -143,72 +132,50 @@ template <class TA, class TB, class S, class TAcc> Function pickInteger(bool usu
 }
 
 Function find(uint8_t a, uint8_t b, uint8_t acc, bool usual) {
-  const auto is = [&](int wantA, int wantB, int wantAcc) {
-    return a == wantA && b == wantB && acc == wantAcc;
-  };
-  if (is(CDL_F32, CDL_F32, CDL_F32))
-    return gemm<float, float, float, float>;
-  if (is(CDL_F64, CDL_F64, CDL_F64))
-    return gemm<double, double, double, double>;
-  if (is(CDL_F16, CDL_F16, CDL_F16))
-    return gemm<F16, F16, float, F16>;
-  if (is(CDL_BF16, CDL_BF16, CDL_BF16))
-    return gemm<Bf16, Bf16, float, Bf16>;
-  if (is(CDL_I8, CDL_I8, CDL_I32))
-    return pickInteger<int8_t, int8_t, float, int32_t>(usual);
-  if (is(CDL_U8, CDL_I8, CDL_I32))
-    return pickInteger<uint8_t, int8_t, float, int32_t>(usual);
-  if (is(CDL_I8, CDL_U8, CDL_I32))
-    return pickInteger<int8_t, uint8_t, float, int32_t>(usual);
-  if (is(CDL_U8, CDL_U8, CDL_I32))
-    return pickInteger<uint8_t, uint8_t, float, int32_t>(usual);
-  if (is(CDL_I16, CDL_I8, CDL_I64))
-    return pickInteger<int16_t, int8_t, double, int64_t>(usual);
-  if (is(CDL_I16, CDL_I16, CDL_I64))
-    return pickInteger<int16_t, int16_t, double, int64_t>(usual);
-  if (is(CDL_I32, CDL_I32, CDL_I32))
-    return gemm<int32_t, int32_t, uint64_t, int32_t>;
-  if (is(CDL_U32, CDL_U32, CDL_U32))
-    return gemm<uint32_t, uint32_t, uint64_t, uint32_t>;
-  if (is(CDL_I64, CDL_I64, CDL_I64))
-    return gemm<int64_t, int64_t, uint64_t, int64_t>;
-  if (is(CDL_U64, CDL_U64, CDL_U64))
-    return gemm<uint64_t, uint64_t, uint64_t, uint64_t>;
+  const auto is = [&](int wantA, int wantB, int wantAcc) { return a == wantA && b == wantB && acc == wantAcc; };
+  if (is(CDL_F32, CDL_F32, CDL_F32)) return gemm<float, float, float, float>;
+  if (is(CDL_F64, CDL_F64, CDL_F64)) return gemm<double, double, double, double>;
+  if (is(CDL_F16, CDL_F16, CDL_F16)) return gemm<F16, F16, float, F16>;
+  if (is(CDL_BF16, CDL_BF16, CDL_BF16)) return gemm<Bf16, Bf16, float, Bf16>;
+  if (is(CDL_I8, CDL_I8, CDL_I32)) return pickInteger<int8_t, int8_t, float, int32_t>(usual);
+  if (is(CDL_U8, CDL_I8, CDL_I32)) return pickInteger<uint8_t, int8_t, float, int32_t>(usual);
+  if (is(CDL_I8, CDL_U8, CDL_I32)) return pickInteger<int8_t, uint8_t, float, int32_t>(usual);
+  if (is(CDL_U8, CDL_U8, CDL_I32)) return pickInteger<uint8_t, uint8_t, float, int32_t>(usual);
+  if (is(CDL_I16, CDL_I8, CDL_I64)) return pickInteger<int16_t, int8_t, double, int64_t>(usual);
+  if (is(CDL_I16, CDL_I16, CDL_I64)) return pickInteger<int16_t, int16_t, double, int64_t>(usual);
+  if (is(CDL_I32, CDL_I32, CDL_I32)) return gemm<int32_t, int32_t, uint64_t, int32_t>;
+  if (is(CDL_U32, CDL_U32, CDL_U32)) return gemm<uint32_t, uint32_t, uint64_t, uint32_t>;
+  if (is(CDL_I64, CDL_I64, CDL_I64)) return gemm<int64_t, int64_t, uint64_t, int64_t>;
+  if (is(CDL_U64, CDL_U64, CDL_U64)) return gemm<uint64_t, uint64_t, uint64_t, uint64_t>;
   return nullptr;
 }
 
 // The accumulator's type follows from the operands, whatever an epilogue makes of it.
 uint8_t accOf(uint8_t a, uint8_t b) {
   for (const uint8_t acc : {a, uint8_t{CDL_I32}, uint8_t{CDL_I64}})
-    if (find(a, b, acc, true))
-      return acc;
+    if (find(a, b, acc, true)) return acc;
   return 0;
 }
 
-cdl_code_t checkZero(const Call& call, const char* name, const Operand& zero, uint8_t elem,
-                     int64_t columns) {
-  if (!zero.present())
-    return CDL_OK;
+cdl_code_t checkZero(const Call& call, const char* name, const Operand& zero, uint8_t elem, int64_t columns) {
+  if (!zero.present()) return CDL_OK;
   if (!isIntegerElem(elem) || elemBits(elem) > 16 || (zero.elem != elem && zero.elem != CDL_I32))
     return call.failElems();
   if (zero.rank > 1 || (zero.elements() != 1 && zero.elements() != columns))
-    return call.fail(CDL_BAD_MODEL, "%s has dims %s, not [1]%s", name, dimsText(zero),
-                     columns > 1 ? " or [N]" : "");
+    return call.fail(CDL_BAD_MODEL, "%s has dims %s, not [1]%s", name, dimsText(zero), columns > 1 ? " or [N]" : "");
   return CDL_OK;
 }
 
 // The zero points as numbers; false in `usual` when one lies outside of `elem`.
 std::vector<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
   std::vector<int64_t> values;
-  if (!zero.present())
-    return values;
+  if (!zero.present()) return values;
   const int64_t lowest = elem == CDL_U8 ? 0 : elem == CDL_I8 ? INT8_MIN : INT16_MIN;
   const int64_t highest = elem == CDL_U8 ? UINT8_MAX : elem == CDL_I8 ? INT8_MAX : INT16_MAX;
   for (int64_t i = 0; i < zero.elements(); ++i) {
     const int64_t at = zero.start + i * zero.strides[0];
-    values.push_back(withInteger<int64_t>(zero.elem, 0, [&](auto tag) {
-      return static_cast<int64_t>(*zero.at<typename decltype(tag)::Type>(at));
-    }));
+    values.push_back(withInteger<int64_t>(
+        zero.elem, 0, [&](auto tag) { return static_cast<int64_t>(*zero.at<typename decltype(tag)::Type>(at)); }));
     usual = usual && values.back() >= lowest && values.back() <= highest;
   }
   return values;
@@ -225,28 +192,22 @@ cdl_code_t runMatmul(const Call& call) {
   p.accumulate = call.attr(CDL_ATTR_ACCUMULATE, 0) != 0;
   p.accElem = accOf(p.a.elem, p.b.elem);
   const bool plain = call.instr->expr == 0 || p.accumulate;
-  if (p.accElem == 0 || call.instr->fn != 0 || (plain && p.y.elem != p.accElem))
-    return call.failElems();
+  if (p.accElem == 0 || call.instr->fn != 0 || (plain && p.y.elem != p.accElem)) return call.failElems();
   if (p.a.rank != 3 || p.b.rank != 3 || p.y.rank != 3)
-    return call.fail(CDL_BAD_MODEL, "a, b and y have ranks %d, %d and %d, not 3", p.a.rank,
-                     p.b.rank, p.y.rank);
+    return call.fail(CDL_BAD_MODEL, "a, b and y have ranks %d, %d and %d, not 3", p.a.rank, p.b.rank, p.y.rank);
   if (p.a.dims[2] != p.b.dims[1])
-    return call.fail(CDL_BAD_MODEL, "a of dims %s has %lld columns but b of dims %s has %lld rows",
-                     dimsText(p.a), static_cast<long long>(p.a.dims[2]), dimsText(p.b),
-                     static_cast<long long>(p.b.dims[1]));
+    return call.fail(CDL_BAD_MODEL, "a of dims %s has %lld columns but b of dims %s has %lld rows", dimsText(p.a),
+                     static_cast<long long>(p.a.dims[2]), dimsText(p.b), static_cast<long long>(p.b.dims[1]));
   if (p.a.dims[0] != p.y.dims[0] || p.b.dims[0] != p.y.dims[0] || p.a.dims[1] != p.y.dims[1] ||
       p.b.dims[2] != p.y.dims[2])
-    return call.fail(CDL_BAD_MODEL, "a has dims %s and b %s, but y has %s", dimsText(p.a),
-                     dimsText(p.b), dimsText(p.y));
+    return call.fail(CDL_BAD_MODEL, "a has dims %s and b %s, but y has %s", dimsText(p.a), dimsText(p.b),
+                     dimsText(p.y));
   cdl_code_t code = checkZero(call, "a_zero", aZero, p.a.elem, 1);
-  if (code == CDL_OK)
-    code = checkZero(call, "b_zero", bZero, p.b.elem, p.y.dims[2]);
-  if (code != CDL_OK)
-    return code;
+  if (code == CDL_OK) code = checkZero(call, "b_zero", bZero, p.b.elem, p.y.dims[2]);
+  if (code != CDL_OK) return code;
   Finisher finisher;
   code = finisher.bind(call, p.y, p.accElem);
-  if (code != CDL_OK || call.checkOnly())
-    return code;
+  if (code != CDL_OK || call.checkOnly()) return code;
   bool usual = true;
   p.aZero = readZeros(aZero, p.a.elem, usual);
   p.bZero = readZeros(bZero, p.b.elem, usual);

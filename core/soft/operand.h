@@ -24,8 +24,7 @@ struct Operand {
   bool present() const { return elem != 0; }
   int64_t elements() const {
     int64_t n = 1;
-    for (int d = 0; d < rank; ++d)
-      n *= dims[d];
+    for (int d = 0; d < rank; ++d) n *= dims[d];
     return n;
   }
   template <class T> T* at(int64_t element) const { return reinterpret_cast<T*>(base) + element; }
@@ -58,8 +57,7 @@ Loop makeLoop(const std::vector<const Operand*>& operands);
 /// Calls f(positions) for every row: positions[k] is the element of operand k at which it begins.
 template <class F> void forEachRow(const Loop& loop, F&& f) {
   for (int d = 0; d < loop.rank; ++d)
-    if (loop.dims[d] == 0)
-      return;
+    if (loop.dims[d] == 0) return;
   std::vector<int64_t> position = loop.starts;
   const size_t operands = position.size();
   std::array<int64_t, CDL_MAX_RANK> index{};
@@ -68,16 +66,13 @@ template <class F> void forEachRow(const Loop& loop, F&& f) {
     int d = loop.rank - 2;
     for (; d >= 0; --d) {
       if (++index[d] < loop.dims[d]) {
-        for (size_t k = 0; k < operands; ++k)
-          position[k] += loop.strides[k][d];
+        for (size_t k = 0; k < operands; ++k) position[k] += loop.strides[k][d];
         break;
       }
       index[d] = 0;
-      for (size_t k = 0; k < operands; ++k)
-        position[k] -= loop.strides[k][d] * (loop.dims[d] - 1);
+      for (size_t k = 0; k < operands; ++k) position[k] -= loop.strides[k][d] * (loop.dims[d] - 1);
     }
-    if (d < 0)
-      return;
+    if (d < 0) return;
   }
 }
 
@@ -99,13 +94,11 @@ public:
     stride_ = stride;
     splatted_ = 0;
     direct_ = stride == 1 && elemBits(operand_.elem) >= 8;
-    if (!direct_ && scratch_.empty())
-      scratch_.resize(kBlock);
+    if (!direct_ && scratch_.empty()) scratch_.resize(kBlock);
   }
   /// n <= kBlock elements from `position` on; valid until the next call.
   const void* read(int64_t position, int64_t n) {
-    if (direct_)
-      return operand_.address(position);
+    if (direct_) return operand_.address(position);
     if (stride_ != 0) {
       gatherBlock(operand_, position, stride_, n, scratch_.data());
     } else if (position != splatPosition_ || n > splatted_) {
@@ -133,8 +126,7 @@ template <class F> void mapBlocks(const std::vector<Operand>& in, const Operand&
     readers.emplace_back(operand);
   }
   const Loop loop = makeLoop(all);
-  for (size_t k = 0; k < readers.size(); ++k)
-    readers[k].setStride(loop.rowStride(k + 1));
+  for (size_t k = 0; k < readers.size(); ++k) readers[k].setStride(loop.rowStride(k + 1));
   const int64_t row = loop.row(), outStride = loop.rowStride(0);
   std::vector<uint64_t> outScratch(outStride == 1 ? 0 : kBlock);
   std::vector<const void*> pointers(in.size());
@@ -146,8 +138,7 @@ template <class F> void mapBlocks(const std::vector<Operand>& in, const Operand&
       const int64_t at = position[0] + i * outStride;
       void* target = outStride == 1 ? out.address(at) : static_cast<void*>(outScratch.data());
       body(pointers.data(), target, n);
-      if (outStride != 1)
-        scatterBlock(out, at, outStride, n, target);
+      if (outStride != 1) scatterBlock(out, at, outStride, n, target);
     }
   });
 }

@@ -26,20 +26,17 @@ template <class Acc, class Op> Acc identity() {
 }
 
 // Rows of I: one accumulator per i, r in order.
-template <class T, class Op, class Acc>
-void reduceColumns(const Operand& x, int64_t start, int64_t n, Acc* acc) {
+template <class T, class Op, class Acc> void reduceColumns(const Operand& x, int64_t start, int64_t n, Acc* acc) {
   const int64_t stride = x.strides[2];
   std::fill_n(acc, n, identity<Acc, Op>());
   for (int64_t r = 0; r < x.dims[1]; ++r) {
     const T* row = x.at<T>(start + r * x.strides[1]);
     if (stride == 1) {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i)
-        acc[i] = Op::template apply<Acc>(acc[i], load(row[i]));
+      for (int64_t i = 0; i < n; ++i) acc[i] = Op::template apply<Acc>(acc[i], load(row[i]));
     } else {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i)
-        acc[i] = Op::template apply<Acc>(acc[i], load(row[i * stride]));
+      for (int64_t i = 0; i < n; ++i) acc[i] = Op::template apply<Acc>(acc[i], load(row[i * stride]));
     }
   }
 }
@@ -50,17 +47,14 @@ template <class T, class Op, class Acc> Acc reduceLine(const Operand& x, int64_t
   Acc acc[lanes];
   std::fill_n(acc, lanes, identity<Acc, Op>());
   const int64_t stride = x.strides[1], count = x.dims[1];
-  if (count == 0)
-    return acc[0];
+  if (count == 0) return acc[0];
   const T* row = x.at<T>(start);
   int64_t r = 0;
   for (; r + lanes <= count; r += lanes)
     for (int lane = 0; lane < lanes; ++lane)
       acc[lane] = Op::template apply<Acc>(acc[lane], load(row[(r + lane) * stride]));
-  for (int lane = 0; r < count; ++r, ++lane)
-    acc[lane] = Op::template apply<Acc>(acc[lane], load(row[r * stride]));
-  for (int lane = 1; lane < lanes; ++lane)
-    acc[0] = Op::template apply<Acc>(acc[0], acc[lane]);
+  for (int lane = 0; r < count; ++r, ++lane) acc[lane] = Op::template apply<Acc>(acc[lane], load(row[r * stride]));
+  for (int lane = 1; lane < lanes; ++lane) acc[0] = Op::template apply<Acc>(acc[0], acc[lane]);
   return acc[0];
 }
 
@@ -69,8 +63,7 @@ template <class T, class Op> void reduce(const Operand& x, const Operand& y, Fin
   std::array<Acc, kBlock> acc;
   std::array<T, kBlock> result;
   const auto finish = [&](int64_t o, int64_t first, int64_t n) {
-    for (int64_t i = 0; i < n; ++i)
-      result[i] = store<T>(static_cast<Compute<T>>(acc[i]));
+    for (int64_t i = 0; i < n; ++i) result[i] = store<T>(static_cast<Compute<T>>(acc[i]));
     finisher.finish(&o, first, result.data(), n);
   };
   const int64_t columns = y.dims[1];
@@ -87,23 +80,17 @@ template <class T, class Op> void reduce(const Operand& x, const Operand& y, Fin
   }
 }
 
-template <class T>
-void reduceBy(uint16_t fn, const Operand& x, const Operand& y, Finisher& finisher) {
+template <class T> void reduceBy(uint16_t fn, const Operand& x, const Operand& y, Finisher& finisher) {
   switch (fn) {
-  case CDL_REDUCE_SUM:
-    return reduce<T, Add>(x, y, finisher);
-  case CDL_REDUCE_MAX:
-    return reduce<T, Max>(x, y, finisher);
-  case CDL_REDUCE_MIN:
-    return reduce<T, Min>(x, y, finisher);
-  default:
-    return reduce<T, Mul>(x, y, finisher);
+  case CDL_REDUCE_SUM: return reduce<T, Add>(x, y, finisher);
+  case CDL_REDUCE_MAX: return reduce<T, Max>(x, y, finisher);
+  case CDL_REDUCE_MIN: return reduce<T, Min>(x, y, finisher);
+  default: return reduce<T, Mul>(x, y, finisher);
   }
 }
 
 // A NaN is the extreme, as in REDUCE; of equals the first or the last.
-template <class T, class Index, bool Max>
-void argReduce(const Operand& x, const Operand& y, bool last) {
+template <class T, class Index, bool Max> void argReduce(const Operand& x, const Operand& y, bool last) {
   using C = Compute<T>;
   for (int64_t o = 0; o < y.dims[0]; ++o)
     for (int64_t i = 0; i < y.dims[1]; ++i) {
@@ -135,16 +122,13 @@ cdl_code_t checkShapes(const Call& call, const Operand& x, const Operand& y) {
 
 cdl_code_t runReduce(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (!isArithmetic(x.elem) || call.instr->fn > CDL_REDUCE_PROD ||
-      (x.elem != y.elem && call.instr->expr == 0))
+  if (!isArithmetic(x.elem) || call.instr->fn > CDL_REDUCE_PROD || (x.elem != y.elem && call.instr->expr == 0))
     return call.failElems();
   cdl_code_t code = checkShapes(call, x, y);
-  if (code != CDL_OK)
-    return code;
+  if (code != CDL_OK) return code;
   Finisher finisher;
   code = finisher.bind(call, y, x.elem);
-  if (code != CDL_OK || call.checkOnly())
-    return code;
+  if (code != CDL_OK || call.checkOnly()) return code;
   return withAny<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
     reduceBy<typename decltype(tag)::Type>(call.instr->fn, x, y, finisher);
     return cdl_code_t{CDL_OK};
@@ -153,18 +137,14 @@ cdl_code_t runReduce(const Call& call) {
 
 cdl_code_t runArgReduce(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (!isArithmetic(x.elem) || (y.elem != CDL_I32 && y.elem != CDL_I64) ||
-      call.instr->fn > CDL_ARG_REDUCE_MIN)
+  if (!isArithmetic(x.elem) || (y.elem != CDL_I32 && y.elem != CDL_I64) || call.instr->fn > CDL_ARG_REDUCE_MIN)
     return call.failElems();
   const cdl_code_t code = checkShapes(call, x, y);
-  if (code != CDL_OK)
-    return code;
+  if (code != CDL_OK) return code;
   if (x.dims[1] == 0 && y.elements() != 0)
     return call.fail(CDL_BAD_MODEL, "there is no extreme along x of dims %s", dimsText(x));
-  if (call.checkOnly())
-    return CDL_OK;
-  const bool last = call.attr(CDL_ATTR_SELECT_LAST, 0) != 0,
-             max = call.instr->fn == CDL_ARG_REDUCE_MAX;
+  if (call.checkOnly()) return CDL_OK;
+  const bool last = call.attr(CDL_ATTR_SELECT_LAST, 0) != 0, max = call.instr->fn == CDL_ARG_REDUCE_MAX;
   return withAny<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     if (y.elem == CDL_I32)

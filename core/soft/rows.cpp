@@ -38,34 +38,27 @@ private:
     row.support = CDL_SUPPORT_NATIVE;
     row.operand_class = CDL_CLASS_AFFINE;
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
-    if (steps && kind != CDL_KIND_ELEMENTWISE)
-      row.flags |= CDL_ROW_EPILOGUE;
+    if (steps && kind != CDL_KIND_ELEMENTWISE) row.flags |= CDL_ROW_EPILOGUE;
     row.steps_mask = steps;
     std::copy(elems.begin(), elems.end(), row.elems);
     rows_.push_back(row);
   }
 
   void addMoves() {
-    for (uint8_t e : kArithmetic)
-      add(CDL_KIND_COPY, 0, {e, e}), add(CDL_KIND_FILL, 0, {e});
-    for (uint8_t e : kStored)
-      add(CDL_KIND_COPY, 0, {e, e}), add(CDL_KIND_FILL, 0, {e});
+    for (uint8_t e : kArithmetic) add(CDL_KIND_COPY, 0, {e, e}), add(CDL_KIND_FILL, 0, {e});
+    for (uint8_t e : kStored) add(CDL_KIND_COPY, 0, {e, e}), add(CDL_KIND_FILL, 0, {e});
   }
   void addBlockOps() {
     for (uint16_t fn = 0; fn <= CDL_CONVERT_FLOOR; ++fn)
       for (uint8_t from = CDL_F32; from <= CDL_F8E5M2; ++from)
         for (uint8_t to = CDL_F32; to <= CDL_F8E5M2; ++to)
-          if (findConvert(fn, from, to, false))
-            add(CDL_KIND_CONVERT, fn, {from, to});
+          if (findConvert(fn, from, to, false)) add(CDL_KIND_CONVERT, fn, {from, to});
     for (uint8_t e : kArithmetic) {
       for (uint16_t fn = 0; fn <= CDL_BINARY_REM; ++fn)
-        if (findBinary(fn, e))
-          add(CDL_KIND_BINARY, fn, {e, e, e});
-      for (uint16_t fn = 0; fn <= CDL_COMPARE_LT; ++fn)
-        add(CDL_KIND_COMPARE, fn, {e, e, CDL_BOOL});
+        if (findBinary(fn, e)) add(CDL_KIND_BINARY, fn, {e, e, e});
+      for (uint16_t fn = 0; fn <= CDL_COMPARE_LT; ++fn) add(CDL_KIND_COMPARE, fn, {e, e, CDL_BOOL});
       for (uint16_t fn = 0; fn <= CDL_UNARY_SIGMOID; ++fn)
-        if (findUnary(fn, e))
-          add(CDL_KIND_UNARY, fn, {e, e});
+        if (findUnary(fn, e)) add(CDL_KIND_UNARY, fn, {e, e});
       add(CDL_KIND_SELECT, 0, {CDL_BOOL, e, e, e});
     }
     add(CDL_KIND_ELEMENTWISE, 0, {}, kSteps);
@@ -73,12 +66,9 @@ private:
   void addIndexed() {
     for (uint8_t e : kArithmetic)
       for (uint8_t index : {CDL_I32, CDL_I64}) {
-        for (uint16_t fn = 0; fn <= CDL_GATHER_ZERO; ++fn)
-          add(CDL_KIND_GATHER, fn, {e, index, e});
-        for (uint16_t fn = 0; fn <= CDL_SCATTER_MUL; ++fn)
-          add(CDL_KIND_SCATTER, fn, {index, e, e});
-        for (uint16_t fn = 0; fn <= CDL_ARG_REDUCE_MIN; ++fn)
-          add(CDL_KIND_ARG_REDUCE, fn, {e, index});
+        for (uint16_t fn = 0; fn <= CDL_GATHER_ZERO; ++fn) add(CDL_KIND_GATHER, fn, {e, index, e});
+        for (uint16_t fn = 0; fn <= CDL_SCATTER_MUL; ++fn) add(CDL_KIND_SCATTER, fn, {index, e, e});
+        for (uint16_t fn = 0; fn <= CDL_ARG_REDUCE_MIN; ++fn) add(CDL_KIND_ARG_REDUCE, fn, {e, index});
       }
   }
   // With an epilogue the result has the type that the expression gives: 0, any.
@@ -103,8 +93,7 @@ private:
         add(CDL_KIND_MATMUL, 0, {a, b, result}, steps);
         for (uint8_t za : {a, uint8_t{CDL_I32}}) {
           add(CDL_KIND_MATMUL, 0, {a, b, za, result}, steps);
-          for (uint8_t zb : {b, uint8_t{CDL_I32}})
-            add(CDL_KIND_MATMUL, 0, {a, b, za, zb, result}, steps);
+          for (uint8_t zb : {b, uint8_t{CDL_I32}}) add(CDL_KIND_MATMUL, 0, {a, b, za, zb, result}, steps);
         }
       }
   }
@@ -114,18 +103,15 @@ private:
       for (uint8_t y : integers) {
         add(CDL_KIND_RESCALE, 0, {a, CDL_I32, CDL_I32, CDL_I32, y});
         for (uint8_t b : integers)
-          if (a != CDL_I64 && b != CDL_I64)
-            add(CDL_KIND_RESCALE, 0, {a, CDL_I32, CDL_I32, CDL_I32, b, CDL_I32, y});
+          if (a != CDL_I64 && b != CDL_I64) add(CDL_KIND_RESCALE, 0, {a, CDL_I32, CDL_I32, CDL_I32, b, CDL_I32, y});
       }
     for (uint8_t y : kArithmetic)
-      for (uint8_t x : {CDL_I8, CDL_U8})
-        add(CDL_KIND_TABLE, 0, {x, y, y});
+      for (uint8_t x : {CDL_I8, CDL_U8}) add(CDL_KIND_TABLE, 0, {x, y, y});
     add(CDL_KIND_TABLE, 0, {CDL_I16, CDL_I16, CDL_I16});
   }
   void addComposites() {
     for (uint8_t e : {CDL_F32, CDL_F16, CDL_BF16, CDL_F64}) {
-      for (uint16_t fn = 0; fn <= CDL_SOFTMAX_LOG_SOFTMAX; ++fn)
-        add(CDL_KIND_SOFTMAX, fn, {e, e});
+      for (uint16_t fn = 0; fn <= CDL_SOFTMAX_LOG_SOFTMAX; ++fn) add(CDL_KIND_SOFTMAX, fn, {e, e});
       for (uint16_t fn = 0; fn <= CDL_NORM_RMS; ++fn) {
         add(CDL_KIND_NORM, fn, {e, e});
         add(CDL_KIND_NORM, fn, {e, e, e});

@@ -20,8 +20,8 @@ bool supports(const cdl_image_t* image, uint32_t instr);
 /// input view of an element-wise instruction; other overlaps of outputs with inputs are the
 /// caller's fault. Allocates scratch of at most a few MiB. Any thread. Errors: BAD_MODEL (shapes,
 /// attributes), UNSUPPORTED (element types, kinds), OUT_OF_MEMORY, with text in `error`.
-cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2],
-               void* const* buffers, cdl_error_t* error);
+cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2], void* const* buffers,
+               cdl_error_t* error);
 
 /// Runs all instructions in order, `for` regions too. Stops at the first error.
 cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error);

@@ -10,8 +10,7 @@ namespace {
 // One line in a dense scratch of the compute type; sums in f64.
 template <class C> void softmaxLine(std::vector<C>& line, bool logarithm) {
   C max = -std::numeric_limits<C>::infinity();
-  for (C value : line)
-    max = law::max(max, value);
+  for (C value : line) max = law::max(max, value);
   double sum = 0;
   for (C& value : line) {
     const C shifted = value - max, e = std::exp(shifted);
@@ -20,11 +19,9 @@ template <class C> void softmaxLine(std::vector<C>& line, bool logarithm) {
   }
   if (logarithm) {
     const C shift = static_cast<C>(std::log(sum));
-    for (C& value : line)
-      value -= shift;
+    for (C& value : line) value -= shift;
   } else {
-    for (C& value : line)
-      value = static_cast<C>(value / sum);
+    for (C& value : line) value = static_cast<C>(value / sum);
   }
 }
 
@@ -34,8 +31,7 @@ template <class T> void softmax(const Operand& x, const Operand& y, bool logarit
     for (int64_t i = 0; i < x.dims[2]; ++i) {
       const int64_t from = x.start + o * x.strides[0] + i * x.strides[2];
       const int64_t to = y.start + o * y.strides[0] + i * y.strides[2];
-      for (size_t r = 0; r < line.size(); ++r)
-        line[r] = load(*x.at<T>(from + static_cast<int64_t>(r) * x.strides[1]));
+      for (size_t r = 0; r < line.size(); ++r) line[r] = load(*x.at<T>(from + static_cast<int64_t>(r) * x.strides[1]));
       softmaxLine(line, logarithm);
       for (size_t r = 0; r < line.size(); ++r)
         *y.at<T>(to + static_cast<int64_t>(r) * y.strides[1]) = store<T>(line[r]);
@@ -43,29 +39,23 @@ template <class T> void softmax(const Operand& x, const Operand& y, bool logarit
 }
 
 template <class T>
-void norm(const Operand& x, const Operand& scale, const Operand& bias, const Operand& y, bool rms,
-          double epsilon) {
+void norm(const Operand& x, const Operand& scale, const Operand& bias, const Operand& y, bool rms, double epsilon) {
   const int64_t count = x.dims[1];
   std::vector<double> line(static_cast<size_t>(count));
   for (int64_t o = 0; o < x.dims[0]; ++o) {
     double mean = 0, squares = 0;
     for (int64_t r = 0; r < count; ++r) {
-      line[static_cast<size_t>(r)] =
-          static_cast<double>(load(*x.at<T>(x.start + o * x.strides[0] + r * x.strides[1])));
+      line[static_cast<size_t>(r)] = static_cast<double>(load(*x.at<T>(x.start + o * x.strides[0] + r * x.strides[1])));
       mean += line[static_cast<size_t>(r)];
     }
     mean = rms ? 0 : mean / static_cast<double>(count);
-    for (double value : line)
-      squares += (value - mean) * (value - mean);
+    for (double value : line) squares += (value - mean) * (value - mean);
     const double factor = 1 / std::sqrt(squares / static_cast<double>(count) + epsilon);
     for (int64_t r = 0; r < count; ++r) {
       double value = (line[static_cast<size_t>(r)] - mean) * factor;
-      if (scale.present())
-        value *= static_cast<double>(load(*scale.at<T>(scale.start + r * scale.strides[0])));
-      if (bias.present())
-        value += static_cast<double>(load(*bias.at<T>(bias.start + r * bias.strides[0])));
-      *y.at<T>(y.start + o * y.strides[0] + r * y.strides[1]) =
-          store<T>(static_cast<Compute<T>>(value));
+      if (scale.present()) value *= static_cast<double>(load(*scale.at<T>(scale.start + r * scale.strides[0])));
+      if (bias.present()) value += static_cast<double>(load(*bias.at<T>(bias.start + r * bias.strides[0])));
+      *y.at<T>(y.start + o * y.strides[0] + r * y.strides[1]) = store<T>(static_cast<Compute<T>>(value));
     }
   }
 }
@@ -74,13 +64,10 @@ void norm(const Operand& x, const Operand& scale, const Operand& bias, const Ope
 
 cdl_code_t runSoftmax(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (!isFloatElem(x.elem) || x.elem != y.elem || call.instr->fn > CDL_SOFTMAX_LOG_SOFTMAX)
-    return call.failElems();
+  if (!isFloatElem(x.elem) || x.elem != y.elem || call.instr->fn > CDL_SOFTMAX_LOG_SOFTMAX) return call.failElems();
   if (x.rank != 3 || !sameDims(x, y))
-    return call.fail(CDL_BAD_MODEL, "x has dims %s and y %s, not both the same [O,R,I]",
-                     dimsText(x), dimsText(y));
-  if (call.checkOnly())
-    return CDL_OK;
+    return call.fail(CDL_BAD_MODEL, "x has dims %s and y %s, not both the same [O,R,I]", dimsText(x), dimsText(y));
+  if (call.checkOnly()) return CDL_OK;
   return withFloat<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
     softmax<typename decltype(tag)::Type>(x, y, call.instr->fn == CDL_SOFTMAX_LOG_SOFTMAX);
     return cdl_code_t{CDL_OK};
@@ -89,22 +76,17 @@ cdl_code_t runSoftmax(const Call& call) {
 
 cdl_code_t runNorm(const Call& call) {
   const Operand x = call.input(0), scale = call.input(1), bias = call.input(2), y = call.output();
-  if (!isFloatElem(x.elem) || x.elem != y.elem || call.instr->fn > CDL_NORM_RMS)
-    return call.failElems();
+  if (!isFloatElem(x.elem) || x.elem != y.elem || call.instr->fn > CDL_NORM_RMS) return call.failElems();
   if (x.rank != 2 || !sameDims(x, y))
-    return call.fail(CDL_BAD_MODEL, "x has dims %s and y %s, not both the same [O,R]", dimsText(x),
-                     dimsText(y));
+    return call.fail(CDL_BAD_MODEL, "x has dims %s and y %s, not both the same [O,R]", dimsText(x), dimsText(y));
   for (const Operand* operand : {&scale, &bias}) {
-    if (!operand->present())
-      continue;
-    if (operand->elem != x.elem)
-      return call.failElems();
+    if (!operand->present()) continue;
+    if (operand->elem != x.elem) return call.failElems();
     if (operand->rank != 1 || operand->dims[0] != x.dims[1])
-      return call.fail(CDL_BAD_MODEL, "%s has dims %s but x has %s",
-                       operand == &scale ? "scale" : "bias", dimsText(*operand), dimsText(x));
+      return call.fail(CDL_BAD_MODEL, "%s has dims %s but x has %s", operand == &scale ? "scale" : "bias",
+                       dimsText(*operand), dimsText(x));
   }
-  if (call.checkOnly())
-    return CDL_OK;
+  if (call.checkOnly()) return CDL_OK;
   return withFloat<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
     norm<typename decltype(tag)::Type>(x, scale, bias, y, call.instr->fn == CDL_NORM_RMS,
                                        call.floatAttr(CDL_ATTR_EPSILON, 1e-5));

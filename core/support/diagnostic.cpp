@@ -3,8 +3,7 @@
 namespace candela {
 
 std::string Diagnostic::text() const {
-  if (location.line == 0)
-    return location.file.empty() ? message : fmt::format("{}: {}", location.file, message);
+  if (location.line == 0) return location.file.empty() ? message : fmt::format("{}: {}", location.file, message);
   return fmt::format("{}:{}:{}: error: {}", location.file, location.line, location.column, message);
 }
 

@@ -28,9 +28,8 @@ Result<Bytes> mapFile(const std::string& path) {
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   close(fd);
   if (data == MAP_FAILED) return failure(Code::io, "{}: cannot map: {}", path, std::strerror(errno));
-  return Bytes::wrap(data, size, std::shared_ptr<const void>(data, [size](const void* p) {
-                       munmap(const_cast<void*>(p), size);
-                     }));
+  return Bytes::wrap(data, size,
+                     std::shared_ptr<const void>(data, [size](const void* p) { munmap(const_cast<void*>(p), size); }));
 }
 
 Status writeFile(const std::string& path, const void* data, uint64_t size) {

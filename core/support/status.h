@@ -81,7 +81,7 @@ private:
 } // namespace candela
 
 /// A defect in our own code: aborts with file and line. Never for bad input.
-#define CDL_CHECK(condition, ...)                                                                                     \
+#define CDL_CHECK(condition, ...)                                                                                      \
   do {                                                                                                                 \
     if (!(condition)) ::candela::checkFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));           \
   } while (0)

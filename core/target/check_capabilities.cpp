@@ -17,19 +17,13 @@ constexpr uint32_t kMaxEngines = 64;
 constexpr uint64_t kMaxAlignment = 1 << 16;
 constexpr size_t kMaxName = 256;
 
-Status checkArray(const char* what, const void* data, uint32_t count, uint32_t stride,
-                  size_t record, uint32_t limit) {
-  if (count == 0)
-    return Status::ok();
-  if (!data)
-    return badArgument("{} {}s are declared but the table is null", count, what);
-  if (count > limit)
-    return badArgument("{} {}s are more than the limit of {}", count, what, limit);
+Status checkArray(const char* what, const void* data, uint32_t count, uint32_t stride, size_t record, uint32_t limit) {
+  if (count == 0) return Status::ok();
+  if (!data) return badArgument("{} {}s are declared but the table is null", count, what);
+  if (count > limit) return badArgument("{} {}s are more than the limit of {}", count, what, limit);
   if (stride < record || stride % 8 != 0)
-    return badArgument("{} stride {} is not a multiple of 8 of at least {} bytes", what, stride,
-                       record);
-  if (reinterpret_cast<uintptr_t>(data) % 8 != 0)
-    return badArgument("the {} table is not 8-byte aligned", what);
+    return badArgument("{} stride {} is not a multiple of 8 of at least {} bytes", what, stride, record);
+  if (reinterpret_cast<uintptr_t>(data) % 8 != 0) return badArgument("the {} table is not 8-byte aligned", what);
   return Status::ok();
 }
 
@@ -42,8 +36,7 @@ template <typename T> T recordAt(const T* data, uint32_t stride, uint32_t index)
 
 Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row, uint32_t index, uint32_t atomIndex) {
   const auto bad = [&](std::string why) {
-    return badArgument("row {} ({}): atom {}: {}", index, instrText(row.kind, row.fn), atomIndex,
-                       why);
+    return badArgument("row {} ({}): atom {}: {}", index, instrText(row.kind, row.fn), atomIndex, why);
   };
   if (atom.subject < CDL_ATOM_RANK || atom.subject > CDL_ATOM_DIM_PRODUCT)
     return bad(fmt::format("subject {} is unknown", atom.subject));
@@ -54,23 +47,17 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row, uint32_t index, u
     return bad(fmt::format("operand {} of a row of {}", atom.operand, row.elem_count));
   if (atom.subject == CDL_ATOM_DIM) {
     const int dim = static_cast<int8_t>(atom.dim);
-    if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK)
-      return bad(fmt::format("dim {} is out of range", dim));
+    if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return bad(fmt::format("dim {} is out of range", dim));
   }
   if (atom.subject == CDL_ATOM_ATTR) {
-    if (!isKnownAttr(atom.attr))
-      return bad(fmt::format("attribute {} is unknown", atom.attr));
-    if (atom.dim >= 8)
-      return bad(fmt::format("value {} of an attribute is out of range", atom.dim));
+    if (!isKnownAttr(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
+    if (atom.dim >= 8) return bad(fmt::format("value {} of an attribute is out of range", atom.dim));
   }
   if (atom.subject == CDL_ATOM_DIM_PRODUCT && (atom.attr == 0 || atom.attr >> CDL_MAX_RANK != 0))
-    return bad(fmt::format("dim mask {:#x} is empty or names a dim above {}", atom.attr,
-                           CDL_MAX_RANK - 1));
-  if (atom.relation == CDL_REL_MOD && atom.a <= 0)
-    return bad(fmt::format("modulus {} is not positive", atom.a));
+    return bad(fmt::format("dim mask {:#x} is empty or names a dim above {}", atom.attr, CDL_MAX_RANK - 1));
+  if (atom.relation == CDL_REL_MOD && atom.a <= 0) return bad(fmt::format("modulus {} is not positive", atom.a));
   if (atom.relation == CDL_REL_IN && (atom.set_count == 0 || atom.set_count > std::size(atom.set)))
-    return bad(
-        fmt::format("set of {} values, expected 1 to {}", atom.set_count, std::size(atom.set)));
+    return bad(fmt::format("set of {} values, expected 1 to {}", atom.set_count, std::size(atom.set)));
   return Status::ok();
 }
 
@@ -78,41 +65,35 @@ Status checkRow(const cdl_row_t& row, uint32_t index, const cdl_capabilities_t& 
   const auto bad = [&](std::string why) {
     return badArgument("row {} ({}): {}", index, instrText(row.kind, row.fn), why);
   };
-  if (!isKnownKind(row.kind))
-    return badArgument("row {}: kind {} is unknown", index, row.kind);
+  if (!isKnownKind(row.kind)) return badArgument("row {}: kind {} is unknown", index, row.kind);
   if (!isKnownFn(row.kind, row.fn))
     return badArgument("row {}: function {} of {} is unknown", index, row.fn, kindText(row.kind));
-  if (row.elem_count > std::size(row.elems))
-    return bad(fmt::format("{} element types, at most 8", row.elem_count));
+  if (row.elem_count > std::size(row.elems)) return bad(fmt::format("{} element types, at most 8", row.elem_count));
   for (int i = 0; i < row.elem_count; ++i) {
     if (row.elems[i] != 0 && !isValidElem(row.elems[i]))
       return bad(fmt::format("element type {} of operand {} is unknown", row.elems[i], i));
     if (row.layouts[i] != 0 && row.layouts[i] >= table.layout_count)
-      return bad(fmt::format("layout {} of operand {}, the table has {}", row.layouts[i], i,
-                             table.layout_count));
+      return bad(fmt::format("layout {} of operand {}, the table has {}", row.layouts[i], i, table.layout_count));
   }
-  if (row.support > CDL_SUPPORT_NATIVE)
-    return bad(fmt::format("support {} is unknown", row.support));
+  if (row.support > CDL_SUPPORT_NATIVE) return bad(fmt::format("support {} is unknown", row.support));
   if (row.operand_class < CDL_CLASS_DENSE || row.operand_class > CDL_CLASS_AFFINE)
     return bad(fmt::format("operand class {} is unknown", row.operand_class));
   if (uint64_t(row.first_atom) + row.atoms > table.atom_count)
-    return bad(fmt::format("atoms {} to {}, the table has {}", row.first_atom,
-                           uint64_t(row.first_atom) + row.atoms, table.atom_count));
+    return bad(fmt::format("atoms {} to {}, the table has {}", row.first_atom, uint64_t(row.first_atom) + row.atoms,
+                           table.atom_count));
   return Status::ok();
 }
 
 Status checkLayout(const cdl_layout_t& layout, uint32_t index) {
   const auto bad = [&](std::string why) { return badArgument("layout {}: {}", index, why); };
-  if (layout.opaque)
-    return Status::ok();
+  if (layout.opaque) return Status::ok();
   if (layout.count < 1 || layout.count > CDL_MAX_RANK)
     return bad(fmt::format("{} steps, expected 1 to 8", layout.count));
   if (layout.logical_rank < 1 || layout.logical_rank > CDL_MAX_RANK)
     return bad(fmt::format("logical rank {}, expected 1 to 8", layout.logical_rank));
   for (int i = 0; i < layout.count; ++i)
     if (layout.dim[i] >= layout.logical_rank)
-      return bad(
-          fmt::format("step {} names dim {} of rank {}", i, layout.dim[i], layout.logical_rank));
+      return bad(fmt::format("step {} names dim {} of rank {}", i, layout.dim[i], layout.logical_rank));
   return Status::ok();
 }
 
@@ -123,11 +104,9 @@ Status checkRequired(uint32_t profiles, const std::vector<Target::Row>& rows) {
   std::set<std::tuple<uint16_t, uint16_t, uint8_t>> wild;
   for (const Target::Row& entry : rows) {
     const cdl_row_t& row = entry.row;
-    if (row.support == CDL_SUPPORT_NONE)
-      continue;
+    if (row.support == CDL_SUPPORT_NONE) continue;
     bool any = row.elem_count == 0;
-    for (int i = 0; i < row.elem_count; ++i)
-      any |= row.elems[i] == 0;
+    for (int i = 0; i < row.elem_count; ++i) any |= row.elems[i] == 0;
     for (uint8_t cls = CDL_CLASS_DENSE; cls <= row.operand_class; ++cls) {
       if (any)
         wild.insert({row.kind, row.fn, cls});
@@ -136,50 +115,36 @@ Status checkRequired(uint32_t profiles, const std::vector<Target::Row>& rows) {
     }
   }
   for (const RequiredRow& need : requiredRows()) {
-    if (!(profiles >> need.profile & 1))
-      continue;
+    if (!(profiles >> need.profile & 1)) continue;
     const Key key{need.kind, need.fn, {need.elems, need.elems + need.elemCount}};
-    if (present.count({key, need.operandClass}) ||
-        wild.count({need.kind, need.fn, need.operandClass}))
-      continue;
+    if (present.count({key, need.operandClass}) || wild.count({need.kind, need.fn, need.operandClass})) continue;
     constexpr const char* kClasses[] = {"", "dense", "broadcast", "row_strided", "affine"};
-    return badArgument("profile {} is claimed but its required row {} (class {}) is missing",
-                       profileText(need.profile), need.text(), kClasses[need.operandClass]);
+    return badArgument("profile {} is claimed but its required row {} (class {}) is missing", profileText(need.profile),
+                       need.text(), kClasses[need.operandClass]);
   }
   return Status::ok();
 }
 
 } // namespace
 
-Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities_t& table,
-                                        bool isHost) {
-  const auto bad = [&](Status status) {
-    return status.context(fmt::format("capabilities of '{}'", name));
-  };
+Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities_t& table, bool isHost) {
+  const auto bad = [&](Status status) { return status.context(fmt::format("capabilities of '{}'", name)); };
   if (table.header.major != CDL_ABI_MAJOR || table.header.struct_size < sizeof(cdl_capabilities_t))
-    return bad(failure(Code::incompatible,
-                       "built against {}.{} with {} bytes, this core has {}.{} with {}",
-                       table.header.major, table.header.minor, table.header.struct_size,
-                       CDL_ABI_MAJOR, CDL_ABI_MINOR, sizeof(cdl_capabilities_t)));
-  for (Status status : {checkArray("row", table.rows, table.row_count, table.row_stride,
-                                   sizeof(cdl_row_t), kMaxRows),
-                        checkArray("atom", table.atoms, table.atom_count, table.atom_stride,
-                                   sizeof(cdl_atom_t), kMaxAtoms),
-                        checkArray("layout", table.layouts, table.layout_count, table.layout_stride,
-                                   sizeof(cdl_layout_t), kMaxLayouts),
-                        checkArray("space", table.spaces, table.space_count, table.space_stride,
-                                   sizeof(cdl_space_t), kMaxSpaces)})
-    if (!status)
-      return bad(status);
+    return bad(failure(Code::incompatible, "built against {}.{} with {} bytes, this core has {}.{} with {}",
+                       table.header.major, table.header.minor, table.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
+                       sizeof(cdl_capabilities_t)));
+  for (Status status :
+       {checkArray("row", table.rows, table.row_count, table.row_stride, sizeof(cdl_row_t), kMaxRows),
+        checkArray("atom", table.atoms, table.atom_count, table.atom_stride, sizeof(cdl_atom_t), kMaxAtoms),
+        checkArray("layout", table.layouts, table.layout_count, table.layout_stride, sizeof(cdl_layout_t), kMaxLayouts),
+        checkArray("space", table.spaces, table.space_count, table.space_stride, sizeof(cdl_space_t), kMaxSpaces)})
+    if (!status) return bad(status);
   if (table.profiles >> kProfileCount != 0)
     return bad(badArgument("profile mask {:#x} names unknown profiles", table.profiles));
-  if (!(table.profiles >> CDL_PROFILE_BASE & 1))
-    return bad(badArgument("profile BASE is not claimed"));
-  if (std::popcount(table.profiles) < 2)
-    return bad(badArgument("only profile BASE is claimed, one more is needed"));
+  if (!(table.profiles >> CDL_PROFILE_BASE & 1)) return bad(badArgument("profile BASE is not claimed"));
+  if (std::popcount(table.profiles) < 2) return bad(badArgument("only profile BASE is claimed, one more is needed"));
   if (table.engine_count > kMaxEngines)
-    return bad(
-        badArgument("{} engines are more than the limit of {}", table.engine_count, kMaxEngines));
+    return bad(badArgument("{} engines are more than the limit of {}", table.engine_count, kMaxEngines));
   if (table.flags & ~uint32_t(CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16 | CDL_DEVICE_DETERMINISTIC))
     return bad(badArgument("device flags {:#x} are unknown", table.flags));
 
@@ -189,19 +154,16 @@ Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities
   target.engines_ = std::max(1u, table.engine_count);
   target.flags_ = table.flags;
   for (uint32_t i = 1; i < table.layout_count; ++i)
-    if (Status status = checkLayout(recordAt(table.layouts, table.layout_stride, i), i); !status)
-      return bad(status);
+    if (Status status = checkLayout(recordAt(table.layouts, table.layout_stride, i), i); !status) return bad(status);
   uint64_t atomsCopied = 0;
   for (uint32_t i = 0; i < table.row_count; ++i) {
     Row entry{recordAt(table.rows, table.row_stride, i), {}};
-    if (Status status = checkRow(entry.row, i, table); !status)
-      return bad(status);
+    if (Status status = checkRow(entry.row, i, table); !status) return bad(status);
     if ((atomsCopied += entry.row.atoms) > kMaxAtoms)
       return bad(badArgument("rows refer to more than {} atoms", kMaxAtoms));
     for (uint32_t k = 0; k < entry.row.atoms; ++k) {
       entry.atoms.push_back(recordAt(table.atoms, table.atom_stride, entry.row.first_atom + k));
-      if (Status status = checkAtom(entry.atoms.back(), entry.row, i, k); !status)
-        return bad(status);
+      if (Status status = checkAtom(entry.atoms.back(), entry.row, i, k); !status) return bad(status);
     }
     target.rows_.push_back(std::move(entry));
   }
@@ -210,20 +172,16 @@ Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities
   for (uint32_t i = 0; i < table.space_count; ++i) {
     const cdl_space_t space = recordAt(table.spaces, table.space_stride, i);
     const char* text = table.space_names[i];
-    if (!text)
-      return bad(badArgument("space {} has no name", i));
+    if (!text) return bad(badArgument("space {} has no name", i));
     const size_t length = strnlen(text, kMaxName);
-    if (length == 0 || length == kMaxName)
-      return bad(badArgument("space {} has a name of {} characters", i, length));
+    if (length == 0 || length == kMaxName) return bad(badArgument("space {} has a name of {} characters", i, length));
     if (!std::has_single_bit(space.alignment) || space.alignment > kMaxAlignment)
-      return bad(badArgument("space '{}': alignment {} is not a power of two up to {}", text,
-                             space.alignment, kMaxAlignment));
+      return bad(
+          badArgument("space '{}': alignment {} is not a power of two up to {}", text, space.alignment, kMaxAlignment));
     target.spaces_.push_back({std::string(text, length), space});
   }
-  if (!target.spaces_.empty())
-    target.alignment_ = target.spaces_[0].space.alignment;
-  if (Status status = checkRequired(target.profiles_, target.rows_); !status)
-    return bad(status);
+  if (!target.spaces_.empty()) target.alignment_ = target.spaces_[0].space.alignment;
+  if (Status status = checkRequired(target.profiles_, target.rows_); !status) return bad(status);
   target.name_ = std::move(name);
   return target;
 }

@@ -60,7 +60,7 @@ constexpr AttrDefault kDefaults[] = {
 };
 
 constexpr RequiredRow kRequired[] = {
-#define CANDELA_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, ulp)                        \
+#define CANDELA_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, ulp)                                            \
   {profile, kind, fn, count, {e0, e1, e2, e3, e4}, cls},
     CDL_REQUIRED_ROWS(CANDELA_ROW)
 #undef CANDELA_ROW
@@ -79,20 +79,17 @@ static_assert(std::size(kProfiles) == kProfileCount);
 
 const KindName* findKind(uint16_t kind) {
   for (const KindName& entry : kKinds)
-    if (entry.kind == kind)
-      return &entry;
+    if (entry.kind == kind) return &entry;
   return nullptr;
 }
 const FnName* findFn(uint16_t kind, uint16_t fn) {
   for (const FnName& entry : kFns)
-    if (entry.kind == kind && entry.fn == fn)
-      return &entry;
+    if (entry.kind == kind && entry.fn == fn) return &entry;
   return nullptr;
 }
 bool hasFns(uint16_t kind) {
   for (const FnName& entry : kFns)
-    if (entry.kind == kind)
-      return true;
+    if (entry.kind == kind) return true;
   return false;
 }
 
@@ -104,63 +101,52 @@ std::string kindText(uint16_t kind) {
 }
 
 std::string instrText(uint16_t kind, uint16_t fn) {
-  if (const FnName* entry = findFn(kind, fn))
-    return kindText(kind) + "." + entry->name;
+  if (const FnName* entry = findFn(kind, fn)) return kindText(kind) + "." + entry->name;
   return fn == 0 ? kindText(kind) : fmt::format("{}.{}", kindText(kind), fn);
 }
 
 bool isKnownKind(uint16_t kind) { return findKind(kind) != nullptr; }
 
-bool isKnownFn(uint16_t kind, uint16_t fn) {
-  return hasFns(kind) ? findFn(kind, fn) != nullptr : fn == 0;
-}
+bool isKnownFn(uint16_t kind, uint16_t fn) { return hasFns(kind) ? findFn(kind, fn) != nullptr : fn == 0; }
 
 bool isKnownAttr(uint16_t attr) {
   for (const AttrName& entry : kAttrs)
-    if (entry.id == attr)
-      return true;
+    if (entry.id == attr) return true;
   return false;
 }
 
 std::string attrText(uint16_t attr) {
   for (const AttrName& entry : kAttrs)
-    if (entry.id == attr)
-      return entry.name;
+    if (entry.id == attr) return entry.name;
   return fmt::format("attribute {}", attr);
 }
 
 bool isRequiredFn(uint16_t kind, uint16_t fn) {
   const KindName* entry = findKind(kind);
-  if (!entry || !entry->primitive)
-    return false;
+  if (!entry || !entry->primitive) return false;
   const FnName* function = findFn(kind, fn);
   return function ? !function->optional : !hasFns(kind) && fn == 0;
 }
 
 std::span<const int64_t> attrDefault(uint16_t attr) {
   for (const AttrDefault& entry : kDefaults)
-    if (entry.id == attr)
-      return {entry.values, entry.count};
+    if (entry.id == attr) return {entry.values, entry.count};
   return {};
 }
 
 std::string RequiredRow::text() const {
   std::string types;
-  for (int i = 0; i < elemCount; ++i)
-    types += fmt::format("{}{}", i ? "," : "", elemName(static_cast<Elem>(elems[i])));
+  for (int i = 0; i < elemCount; ++i) types += fmt::format("{}{}", i ? "," : "", elemName(static_cast<Elem>(elems[i])));
   return instrText(kind, fn) + " " + types;
 }
 
 std::span<const RequiredRow> requiredRows() { return kRequired; }
 
-const char* profileText(unsigned profile) {
-  return profile < kProfileCount ? kProfiles[profile].name : "unknown";
-}
+const char* profileText(unsigned profile) { return profile < kProfileCount ? kProfiles[profile].name : "unknown"; }
 
 bool profilesCover(uint32_t profiles, Elem elem) {
   for (unsigned p = 0; p < kProfileCount; ++p)
-    if ((profiles >> p & 1) && (kProfiles[p].elems >> static_cast<unsigned>(elem) & 1))
-      return true;
+    if ((profiles >> p & 1) && (kProfiles[p].elems >> static_cast<unsigned>(elem) & 1)) return true;
   return false;
 }
 

@@ -18,8 +18,7 @@ struct Objection {
 
 const std::vector<int64_t>* findAttr(const InstrDesc& desc, uint16_t id) {
   for (const auto& [key, values] : desc.attrs)
-    if (key == id)
-      return &values;
+    if (key == id) return &values;
   return nullptr;
 }
 
@@ -27,38 +26,28 @@ const std::vector<int64_t>* findAttr(const InstrDesc& desc, uint16_t id) {
 std::optional<int64_t> subjectOf(const cdl_atom_t& atom, const InstrDesc& desc) {
   if (atom.subject == CDL_ATOM_ATTR) {
     std::span<const int64_t> values = attrDefault(atom.attr);
-    if (const auto* given = findAttr(desc, atom.attr))
-      values = *given;
-    if (atom.dim >= values.size())
-      return std::nullopt;
+    if (const auto* given = findAttr(desc, atom.attr)) values = *given;
+    if (atom.dim >= values.size()) return std::nullopt;
     return values[atom.dim];
   }
-  if (atom.operand >= desc.operands.size())
-    return std::nullopt;
+  if (atom.operand >= desc.operands.size()) return std::nullopt;
   const OperandDesc& operand = desc.operands[atom.operand];
   const int rank = static_cast<int>(operand.dims.size());
   switch (atom.subject) {
-  case CDL_ATOM_RANK:
-    return rank;
-  case CDL_ATOM_IS_CONST:
-    return operand.isConstant;
-  case CDL_ATOM_ELEMENTS:
-    return elementCount(operand.dims);
+  case CDL_ATOM_RANK: return rank;
+  case CDL_ATOM_IS_CONST: return operand.isConstant;
+  case CDL_ATOM_ELEMENTS: return elementCount(operand.dims);
   case CDL_ATOM_DIM: {
     int dim = static_cast<int8_t>(atom.dim);
-    if (dim < 0)
-      dim += rank;
-    if (dim < 0 || dim >= rank)
-      return std::nullopt;
+    if (dim < 0) dim += rank;
+    if (dim < 0 || dim >= rank) return std::nullopt;
     return operand.dims[dim];
   }
   default: {
     Shape dims;
     for (int d = 0; d < CDL_MAX_RANK; ++d) {
-      if (!(atom.attr >> d & 1))
-        continue;
-      if (d >= rank)
-        return std::nullopt;
+      if (!(atom.attr >> d & 1)) continue;
+      if (d >= rank) return std::nullopt;
       dims.push_back(operand.dims[d]);
     }
     return elementCount(dims);
@@ -68,61 +57,41 @@ std::optional<int64_t> subjectOf(const cdl_atom_t& atom, const InstrDesc& desc) 
 
 bool holds(const cdl_atom_t& atom, int64_t value) {
   switch (atom.relation) {
-  case CDL_REL_EQ:
-    return value == atom.a;
-  case CDL_REL_LE:
-    return value <= atom.a;
-  case CDL_REL_GE:
-    return value >= atom.a;
-  case CDL_REL_MOD:
-    return value % atom.a == atom.b;
-  default:
-    return std::find(atom.set, atom.set + atom.set_count, value) != atom.set + atom.set_count;
+  case CDL_REL_EQ: return value == atom.a;
+  case CDL_REL_LE: return value <= atom.a;
+  case CDL_REL_GE: return value >= atom.a;
+  case CDL_REL_MOD: return value % atom.a == atom.b;
+  default: return std::find(atom.set, atom.set + atom.set_count, value) != atom.set + atom.set_count;
   }
 }
 
 std::string subjectText(const cdl_atom_t& atom) {
   switch (atom.subject) {
-  case CDL_ATOM_RANK:
-    return fmt::format("rank of operand {}", atom.operand);
-  case CDL_ATOM_DIM:
-    return fmt::format("dim {} of operand {}", static_cast<int8_t>(atom.dim), atom.operand);
-  case CDL_ATOM_ATTR:
-    return fmt::format("{}[{}]", attrText(atom.attr), atom.dim);
-  case CDL_ATOM_IS_CONST:
-    return fmt::format("constness of operand {}", atom.operand);
-  case CDL_ATOM_ELEMENTS:
-    return fmt::format("elements of operand {}", atom.operand);
-  default:
-    return fmt::format("product of dims {:#x} of operand {}", atom.attr, atom.operand);
+  case CDL_ATOM_RANK: return fmt::format("rank of operand {}", atom.operand);
+  case CDL_ATOM_DIM: return fmt::format("dim {} of operand {}", static_cast<int8_t>(atom.dim), atom.operand);
+  case CDL_ATOM_ATTR: return fmt::format("{}[{}]", attrText(atom.attr), atom.dim);
+  case CDL_ATOM_IS_CONST: return fmt::format("constness of operand {}", atom.operand);
+  case CDL_ATOM_ELEMENTS: return fmt::format("elements of operand {}", atom.operand);
+  default: return fmt::format("product of dims {:#x} of operand {}", atom.attr, atom.operand);
   }
 }
 
 std::string relationText(const cdl_atom_t& atom) {
   switch (atom.relation) {
-  case CDL_REL_EQ:
-    return fmt::format("= {}", atom.a);
-  case CDL_REL_LE:
-    return fmt::format("<= {}", atom.a);
-  case CDL_REL_GE:
-    return fmt::format(">= {}", atom.a);
-  case CDL_REL_MOD:
-    return fmt::format("% {} = {}", atom.a, atom.b);
-  default:
-    return fmt::format("in {{{}}}", fmt::join(atom.set, atom.set + atom.set_count, ","));
+  case CDL_REL_EQ: return fmt::format("= {}", atom.a);
+  case CDL_REL_LE: return fmt::format("<= {}", atom.a);
+  case CDL_REL_GE: return fmt::format(">= {}", atom.a);
+  case CDL_REL_MOD: return fmt::format("% {} = {}", atom.a, atom.b);
+  default: return fmt::format("in {{{}}}", fmt::join(atom.set, atom.set + atom.set_count, ","));
   }
 }
 
 uint16_t reasonOf(const cdl_atom_t& atom) {
   switch (atom.subject) {
-  case CDL_ATOM_RANK:
-    return CDL_REASON_RANK;
-  case CDL_ATOM_ATTR:
-    return CDL_REASON_ATTRIBUTE;
-  case CDL_ATOM_IS_CONST:
-    return CDL_REASON_NOT_CONSTANT;
-  default:
-    return CDL_REASON_DIM;
+  case CDL_ATOM_RANK: return CDL_REASON_RANK;
+  case CDL_ATOM_ATTR: return CDL_REASON_ATTRIBUTE;
+  case CDL_ATOM_IS_CONST: return CDL_REASON_NOT_CONSTANT;
+  default: return CDL_REASON_DIM;
   }
 }
 
@@ -137,8 +106,7 @@ constexpr const char* kClassNames[] = {"", "dense", "broadcast", "row_strided", 
 
 Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
   const cdl_row_t& row = entry.row;
-  if (row.fn != desc.fn)
-    return {};
+  if (row.fn != desc.fn) return {};
   if (row.elem_count != 0) {
     bool same = row.elem_count == desc.operands.size();
     for (size_t i = 0; same && i < desc.operands.size(); ++i)
@@ -151,29 +119,25 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
     const bool takes = desc.kind == CDL_KIND_ELEMENTWISE || (row.flags & CDL_ROW_EPILOGUE);
     if (!takes || (desc.stepKinds & ~row.steps_mask))
       return {kSteps, CDL_REASON_ATTRIBUTE,
-              fmt::format("steps {:#x} are outside {:#x} (row {})", desc.stepKinds,
-                          takes ? row.steps_mask : 0, index)};
+              fmt::format("steps {:#x} are outside {:#x} (row {})", desc.stepKinds, takes ? row.steps_mask : 0, index)};
   }
   for (size_t i = 0; i < desc.operands.size(); ++i)
     if (static_cast<uint8_t>(desc.operands[i].cls) > row.operand_class)
       return {kClass, CDL_REASON_OPERAND_CLASS,
-              fmt::format("operand {} is {}, not {} (row {})", i,
-                          kClassNames[static_cast<int>(desc.operands[i].cls)],
+              fmt::format("operand {} is {}, not {} (row {})", i, kClassNames[static_cast<int>(desc.operands[i].cls)],
                           kClassNames[row.operand_class], index)};
   for (size_t i = 0; i < desc.operands.size(); ++i) {
     const uint16_t layout = i < std::size(row.layouts) ? row.layouts[i] : 0;
     if (layout != desc.operands[i].layout)
       return {kLayout, CDL_REASON_LAYOUT,
-              fmt::format("operand {} has layout {}, not {} (row {})", i, desc.operands[i].layout,
-                          layout, index)};
+              fmt::format("operand {} has layout {}, not {} (row {})", i, desc.operands[i].layout, layout, index)};
   }
   for (const cdl_atom_t& atom : entry.atoms) {
     const std::optional<int64_t> value = subjectOf(atom, desc);
-    if (value && holds(atom, *value))
-      continue;
+    if (value && holds(atom, *value)) continue;
     return {kAtoms, reasonOf(atom),
-            fmt::format("{} {}, expected {} (row {})", subjectText(atom),
-                        value ? std::to_string(*value) : "is missing", relationText(atom), index)};
+            fmt::format("{} {}, expected {} (row {})", subjectText(atom), value ? std::to_string(*value) : "is missing",
+                        relationText(atom), index)};
   }
   return {kTaken, CDL_REASON_NONE, ""};
 }
@@ -182,15 +146,12 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
 
 OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> strides) {
   for (int64_t dim : dims)
-    if (dim == 0)
-      return OperandClass::dense;
+    if (dim == 0) return OperandClass::dense;
   bool broadcast = true, rowStrided = true, repeats = false, innermost = true;
   int64_t expected = 1;
   for (size_t d = dims.size(); d-- > 0;) {
-    if (dims[d] == 1)
-      continue;
-    if (innermost)
-      rowStrided = strides[d] == 0 || strides[d] == 1;
+    if (dims[d] == 1) continue;
+    if (innermost) rowStrided = strides[d] == 0 || strides[d] == 1;
     rowStrided = rowStrided && strides[d] >= 0;
     innermost = false;
     if (strides[d] == 0) {
@@ -200,8 +161,7 @@ OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> st
       expected *= dims[d];
     }
   }
-  if (broadcast)
-    return repeats ? OperandClass::broadcast : OperandClass::dense;
+  if (broadcast) return repeats ? OperandClass::broadcast : OperandClass::dense;
   return rowStrided ? OperandClass::rowStrided : OperandClass::affine;
 }
 
@@ -209,15 +169,12 @@ Answer Target::query(const InstrDesc& desc) const {
   Answer best{Support::none, CDL_REASON_NO_ROW, "no row for " + instrText(desc.kind, desc.fn), -1};
   Stage closest = kFn;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].row.kind != desc.kind || rows_[i].row.support == CDL_SUPPORT_NONE)
-      continue;
+    if (rows_[i].row.kind != desc.kind || rows_[i].row.support == CDL_SUPPORT_NONE) continue;
     Objection objection = judge(rows_[i], i, desc);
     if (objection.stage == kTaken) {
       const auto support = static_cast<Support>(rows_[i].row.support);
-      if (support > best.support)
-        best = {support, CDL_REASON_NONE, "", static_cast<int>(i)};
-      if (support == Support::native)
-        return best;
+      if (support > best.support) best = {support, CDL_REASON_NONE, "", static_cast<int>(i)};
+      if (support == Support::native) return best;
     } else if (best.support == Support::none && objection.stage > closest) {
       closest = objection.stage;
       best.reason = objection.reason;
@@ -243,8 +200,7 @@ Target Target::nativeOnly() const {
 
 bool Target::hasKind(uint16_t kind, uint16_t fn) const {
   return std::any_of(rows_.begin(), rows_.end(), [&](const Row& entry) {
-    return entry.row.kind == kind && (fn == 0xffff || entry.row.fn == fn) &&
-           entry.row.support != CDL_SUPPORT_NONE;
+    return entry.row.kind == kind && (fn == 0xffff || entry.row.fn == fn) && entry.row.support != CDL_SUPPORT_NONE;
   });
 }
 
@@ -255,8 +211,7 @@ double rooflineCost(const InstrDesc& desc) {
   double bytes = 0;
   for (const OperandDesc& operand : desc.operands)
     bytes += static_cast<double>(elemBytes(operand.elem, elementCount(operand.dims).value_or(0)));
-  if (desc.operands.empty())
-    return kStartNs;
+  if (desc.operands.empty()) return kStartNs;
   const Shape& result = desc.operands.back().dims;
   const double outputs = static_cast<double>(elementCount(result).value_or(0));
   double arithmetic = 0;
@@ -264,14 +219,11 @@ double rooflineCost(const InstrDesc& desc) {
   case CDL_KIND_COPY:
   case CDL_KIND_FILL:
   case CDL_KIND_GATHER:
-  case CDL_KIND_SCATTER:
-    break;
+  case CDL_KIND_SCATTER: break;
   case CDL_KIND_MATMUL:
   case CDL_KIND_ATTENTION:
     arithmetic =
-        outputs *
-        static_cast<double>(desc.operands[0].dims.empty() ? 1 : desc.operands[0].dims.back()) /
-        kMacsPerNs;
+        outputs * static_cast<double>(desc.operands[0].dims.empty() ? 1 : desc.operands[0].dims.back()) / kMacsPerNs;
     break;
   case CDL_KIND_CONV2D: {
     double taps = 1;
@@ -282,11 +234,9 @@ double rooflineCost(const InstrDesc& desc) {
   }
   case CDL_KIND_REDUCE:
   case CDL_KIND_ARG_REDUCE:
-    arithmetic =
-        static_cast<double>(elementCount(desc.operands[0].dims).value_or(0)) / kElementsPerNs;
+    arithmetic = static_cast<double>(elementCount(desc.operands[0].dims).value_or(0)) / kElementsPerNs;
     break;
-  default:
-    arithmetic = outputs / kElementsPerNs;
+  default: arithmetic = outputs / kElementsPerNs;
   }
   return kStartNs + bytes / kBytesPerNs + arithmetic;
 }

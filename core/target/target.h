@@ -11,11 +11,7 @@
 /// code runs here.
 namespace candela::target {
 
-enum class Support : uint8_t {
-  none = CDL_SUPPORT_NONE,
-  emulated = CDL_SUPPORT_EMULATED,
-  native = CDL_SUPPORT_NATIVE
-};
+enum class Support : uint8_t { none = CDL_SUPPORT_NONE, emulated = CDL_SUPPORT_EMULATED, native = CDL_SUPPORT_NATIVE };
 enum class OperandClass : uint8_t { dense = 1, broadcast = 2, rowStrided = 3, affine = 4 };
 
 /// The class of a view: dims and strides in elements.
@@ -52,8 +48,7 @@ class Target {
 public:
   /// Checks the table: ids, counts, atoms, profiles (BASE and one more), required rows of claimed
   /// profiles present. `isHost`: the built-in soft executor, whose every row counts as host work.
-  static Result<Target> fromCapabilities(std::string name, const cdl_capabilities_t& capabilities,
-                                         bool isHost);
+  static Result<Target> fromCapabilities(std::string name, const cdl_capabilities_t& capabilities, bool isHost);
 
   const std::string& name() const { return name_; }
   bool isHost() const { return isHost_; }

@@ -5,28 +5,22 @@ namespace candela::target {
 Walk coalesce(const Walk& walk) {
   const size_t operands = walk.strides.size();
   for (int64_t dim : walk.dims)
-    if (dim == 0)
-      return {{0}, std::vector(operands, std::vector<int64_t>{1})};
+    if (dim == 0) return {{0}, std::vector(operands, std::vector<int64_t>{1})};
 
   Walk out{{}, std::vector<std::vector<int64_t>>(operands)};
   for (size_t d = 0; d < walk.dims.size(); ++d) {
     const int64_t extent = walk.dims[d];
-    if (extent == 1)
-      continue;
+    if (extent == 1) continue;
     bool merges = !out.dims.empty();
-    for (size_t k = 0; merges && k < operands; ++k)
-      merges = out.strides[k].back() == walk.strides[k][d] * extent;
-    if (!merges)
-      out.dims.push_back(1);
+    for (size_t k = 0; merges && k < operands; ++k) merges = out.strides[k].back() == walk.strides[k][d] * extent;
+    if (!merges) out.dims.push_back(1);
     out.dims.back() *= extent;
     for (size_t k = 0; k < operands; ++k) {
-      if (!merges)
-        out.strides[k].push_back(0);
+      if (!merges) out.strides[k].push_back(0);
       out.strides[k].back() = walk.strides[k][d];
     }
   }
-  if (out.dims.empty())
-    return {{1}, std::vector(operands, std::vector<int64_t>{1})};
+  if (out.dims.empty()) return {{1}, std::vector(operands, std::vector<int64_t>{1})};
   return out;
 }
 
@@ -36,18 +30,15 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   std::vector<int64_t> strides(dims.size(), 0);
   const size_t lead = dims.size() - shape.size();
   for (size_t d = 0; d < shape.size(); ++d) {
-    CDL_CHECK(shape[d] == dims[lead + d] || shape[d] == 1, "{} broadcast to {}", shapeText(shape),
-              shapeText(dims));
-    if (shape[d] != 1)
-      strides[lead + d] = dense[d];
+    CDL_CHECK(shape[d] == dims[lead + d] || shape[d] == 1, "{} broadcast to {}", shapeText(shape), shapeText(dims));
+    if (shape[d] != 1) strides[lead + d] = dense[d];
   }
   return strides;
 }
 
 Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result) {
   Walk walk{result, {}};
-  for (const Shape& shape : operands)
-    walk.strides.push_back(broadcastStrides(shape, result));
+  for (const Shape& shape : operands) walk.strides.push_back(broadcastStrides(shape, result));
   walk.strides.push_back(denseStrides(result));
   return coalesce(walk);
 }

@@ -6,8 +6,7 @@ static void acmeGemm(const float* a, const float* b, float* y, int64_t m, int64_
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float sum = 0;
-      for (int64_t r = 0; r < k; ++r)
-        sum += a[i * k + r] * b[r * n + j];
+      for (int64_t r = 0; r < k; ++r) sum += a[i * k + r] * b[r * n + j];
       y[i * n + j] = sum;
     }
 }
@@ -16,14 +15,12 @@ class Acme : public cdl::PrimitiveBackend {
 public:
   Acme() : PrimitiveBackend("acme", "0.1.0") {
     claim(cdl::Profile::FP32); // BASE comes with it; what is not overridden is EMULATED
-    limit(cdl::Kind::MatMul,
-          {cdl::attr(CDL_ATTR_ACCUMULATE) == 0}); // a row's conjunction: data, not code
+    limit(cdl::Kind::MatMul, {cdl::attr(CDL_ATTR_ACCUMULATE) == 0}); // a row's conjunction: data, not code
   }
   cdl::Status matMul(const cdl::MatMul& op) override { // views are checked, typed, strided
     auto a = op.a<const float>(), b = op.b<const float>();
     auto y = op.y<float>();
-    for (auto n : y.range(0))
-      acmeGemm(a[n].data(), b[n].data(), y[n].data(), op.m(), op.n(), op.k());
+    for (auto n : y.range(0)) acmeGemm(a[n].data(), b[n].data(), y[n].data(), op.m(), op.n(), op.k());
     return cdl::ok();
   }
 };

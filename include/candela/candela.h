@@ -86,9 +86,8 @@ typedef struct {
 
 #define CANDELA_FLAG_REQUIRE_NATIVE 1u /* fail with the list of nodes when anything is emulated or on the host */
 #define CANDELA_FLAG_TO_PRIMITIVES 2u  /* lower every op to the 13 primitives */
-#define CANDELA_FLAG_KEEP_VALUES                                                                                       \
-  4u /* every node's results become outputs too, behind the model's own, before anything is fused:                     \
-        for dumps */
+/* Every node's results become outputs too, behind the model's own, before anything is fused: for dumps. */
+#define CANDELA_FLAG_KEEP_VALUES 4u
 
 #define CANDELA_OPTIONS_INIT                                                                                           \
   { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL }

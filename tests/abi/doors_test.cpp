@@ -13,18 +13,15 @@ using testing::HasSubstr;
 // a[2,3] . b[3,2], then in a loop of two rows: out[i] = -product[i].
 struct Sample {
   ImageBuilder m;
-  uint32_t a = m.buffer(CDL_ROLE_INPUT, 24), b = m.buffer(CDL_ROLE_INPUT, 24),
-           y = m.buffer(CDL_ROLE_TEMP, 16);
+  uint32_t a = m.buffer(CDL_ROLE_INPUT, 24), b = m.buffer(CDL_ROLE_INPUT, 24), y = m.buffer(CDL_ROLE_TEMP, 16);
   uint32_t out = m.buffer(CDL_ROLE_OUTPUT, 16);
-  Buffers inputs = {{a, bytesOf<float>({1, 2, 3, 4, 5, 6})},
-                    {b, bytesOf<float>({1, 0, 0, 1, 1, 1})}};
+  Buffers inputs = {{a, bytesOf<float>({1, 2, 3, 4, 5, 6})}, {b, bytesOf<float>({1, 0, 0, 1, 1, 1})}};
 
   Sample() {
     m.instr(CDL_KIND_MATMUL, 0,
             {ImageBuilder::view(a, CDL_F32, {1, 2, 3}), ImageBuilder::view(b, CDL_F32, {1, 3, 2}),
              ImageBuilder::view(y, CDL_F32, {1, 2, 2})});
-    cdl_view_t row = ImageBuilder::view(y, CDL_F32, {2}),
-               to = ImageBuilder::view(out, CDL_F32, {2});
+    cdl_view_t row = ImageBuilder::view(y, CDL_F32, {2}), to = ImageBuilder::view(out, CDL_F32, {2});
     row.iv_strides[0] = to.iv_strides[0] = 2;
     m.instr(CDL_KIND_UNARY, CDL_UNARY_NEG, {row, to}).loop = 1;
     m.loops.push_back({2, 1, 0, 0, 2});
@@ -71,13 +68,11 @@ void expectRows(const char* path, uint8_t support) {
   EXPECT_EQ(c->row_stride, sizeof(cdl_row_t));
   uint32_t required = 0;
   const auto expectRow = [&](unsigned profile, const cdl_row_t& wanted) {
-    if (!(c->profiles >> profile & 1))
-      return;
+    if (!(c->profiles >> profile & 1)) return;
     uint32_t found = 0;
     for (uint32_t i = 0; i < c->row_count; ++i) {
       const cdl_row_t& row = c->rows[i];
-      if (row.kind != wanted.kind || row.fn != wanted.fn ||
-          std::memcmp(row.elems, wanted.elems, sizeof row.elems))
+      if (row.kind != wanted.kind || row.fn != wanted.fn || std::memcmp(row.elems, wanted.elems, sizeof row.elems))
         continue;
       ++found;
       EXPECT_EQ(row.support, support);
@@ -87,9 +82,8 @@ void expectRows(const char* path, uint8_t support) {
     EXPECT_EQ(found, 1u) << "kind " << wanted.kind << " fn " << wanted.fn;
     ++required;
   };
-#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                              \
-  expectRow(profile,                                                                               \
-            cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0});
+#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                                                  \
+  expectRow(profile, cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0});
   CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
   EXPECT_GT(required, 100u);
@@ -97,9 +91,7 @@ void expectRows(const char* path, uint8_t support) {
 }
 
 TEST(Claims, TemplateHasEveryRequiredRowNative) { expectRows(PLUGIN_template, CDL_SUPPORT_NATIVE); }
-TEST(Claims, MemoryOnlyHasEveryRequiredRowEmulated) {
-  expectRows(PLUGIN_template_memory, CDL_SUPPORT_EMULATED);
-}
+TEST(Claims, MemoryOnlyHasEveryRequiredRowEmulated) { expectRows(PLUGIN_template_memory, CDL_SUPPORT_EMULATED); }
 TEST(Claims, ProgramDoorHasEveryRequiredRowNative) { expectRows(PLUGIN_door2, CDL_SUPPORT_NATIVE); }
 
 TEST(Claims, WhatIsNotOverriddenIsEmulated) {
@@ -107,8 +99,7 @@ TEST(Claims, WhatIsNotOverriddenIsEmulated) {
   const cdl_capabilities_t* c = device.table.device_capabilities(device.device);
   for (uint32_t i = 0; i < c->row_count; ++i) {
     const uint16_t kind = c->rows[i].kind;
-    const bool overridden =
-        kind == CDL_KIND_FILL || kind == CDL_KIND_COPY || kind == CDL_KIND_MATMUL;
+    const bool overridden = kind == CDL_KIND_FILL || kind == CDL_KIND_COPY || kind == CDL_KIND_MATMUL;
     EXPECT_EQ(c->rows[i].support, overridden ? CDL_SUPPORT_NATIVE : CDL_SUPPORT_EMULATED) << kind;
   }
 }
@@ -116,8 +107,8 @@ TEST(Claims, WhatIsNotOverriddenIsEmulated) {
 TEST(Claims, ALimitedKindIsEmulatedBeyondItsLimit) {
   cdl::Capabilities capabilities;
   capabilities.claim(cdl::Profile::FP32);
-  capabilities.limit(cdl::Kind::MatMul, {cdl::rank() <= 3, cdl::dim(-1, 2) % 16 == 0,
-                                         cdl::in(cdl::attr(CDL_ATTR_ACCUMULATE), {0, 1})});
+  capabilities.limit(cdl::Kind::MatMul,
+                     {cdl::rank() <= 3, cdl::dim(-1, 2) % 16 == 0, cdl::in(cdl::attr(CDL_ATTR_ACCUMULATE), {0, 1})});
   capabilities.support(cdl::Kind::Gather, cdl::Support::ABSENT);
   capabilities.epilogue(cdl::Kind::MatMul, {cdl::Kind::Binary});
   capabilities.native(cdl::Kind::Conv2d, 0, {CDL_F32, CDL_F32, CDL_F32});
@@ -128,11 +119,9 @@ TEST(Claims, ALimitedKindIsEmulatedBeyondItsLimit) {
     const cdl_row_t& row = c->rows[i];
     EXPECT_NE(row.kind, CDL_KIND_GATHER);
     conv |= row.kind == CDL_KIND_CONV2D;
-    if (row.kind != CDL_KIND_MATMUL)
-      continue;
+    if (row.kind != CDL_KIND_MATMUL) continue;
     supports.push_back(row.support);
-    if (row.support != CDL_SUPPORT_NATIVE)
-      continue;
+    if (row.support != CDL_SUPPORT_NATIVE) continue;
     EXPECT_EQ(row.steps_mask, uint64_t(1) << CDL_KIND_BINARY);
     ASSERT_EQ(row.atoms, 3u);
     const cdl_atom_t* atoms = c->atoms + row.first_atom;
@@ -170,8 +159,7 @@ TEST(Claims, OverridesAreSeen) {
   EXPECT_EQ(cdl::detail::overriddenKinds<cdl::PrimitiveBackend>(), 0u);
   EXPECT_EQ(cdl::detail::overriddenKinds<Public>(), uint64_t(1) << CDL_KIND_MATMUL);
   EXPECT_EQ(cdl::detail::overriddenKinds<Inherits>(), uint64_t(1) << CDL_KIND_MATMUL);
-  EXPECT_EQ(cdl::detail::overriddenKinds<Hidden>(),
-            uint64_t(1) << CDL_KIND_UNARY | uint64_t(1) << CDL_KIND_COPY);
+  EXPECT_EQ(cdl::detail::overriddenKinds<Hidden>(), uint64_t(1) << CDL_KIND_UNARY | uint64_t(1) << CDL_KIND_COPY);
 }
 
 TEST(Options, AreNamedWhenUnknown) {
@@ -234,8 +222,7 @@ TEST(Memory, IsAlignedBoundedAndMapped) {
   Device d(load(PLUGIN_template));
   for (uint64_t alignment = 1; alignment <= 4096; alignment *= 2) {
     cdl_memory_t* memory = nullptr;
-    ASSERT_EQ(d.table.memory_create(d.device, 0, 100, alignment, &memory, d.error()), CDL_OK)
-        << d.text;
+    ASSERT_EQ(d.table.memory_create(d.device, 0, 100, alignment, &memory, d.error()), CDL_OK) << d.text;
     void* at = nullptr;
     ASSERT_EQ(d.table.memory_map(d.device, memory, 0, 100, &at, d.error()), CDL_OK) << d.text;
     EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % alignment, 0u);
@@ -246,10 +233,8 @@ TEST(Memory, IsAlignedBoundedAndMapped) {
     EXPECT_EQ(byte, 7);
     EXPECT_EQ(d.table.queue_read(d.queue, memory, 100, &byte, 1, d.error()), CDL_INVALID_ARGUMENT);
     EXPECT_STREQ(d.text, "1 bytes at offset 100 leave a memory of 100 bytes");
-    EXPECT_EQ(d.table.queue_write(d.queue, memory, UINT64_MAX, &byte, 2, d.error()),
-              CDL_INVALID_ARGUMENT);
-    EXPECT_EQ(d.table.queue_copy(d.queue, memory, 60, memory, 0, 60, d.error()),
-              CDL_INVALID_ARGUMENT);
+    EXPECT_EQ(d.table.queue_write(d.queue, memory, UINT64_MAX, &byte, 2, d.error()), CDL_INVALID_ARGUMENT);
+    EXPECT_EQ(d.table.queue_copy(d.queue, memory, 60, memory, 0, 60, d.error()), CDL_INVALID_ARGUMENT);
     EXPECT_EQ(d.table.memory_map(d.device, memory, 90, 11, &at, d.error()), CDL_INVALID_ARGUMENT);
     d.table.memory_destroy(d.device, memory);
   }
@@ -257,10 +242,8 @@ TEST(Memory, IsAlignedBoundedAndMapped) {
   EXPECT_EQ(d.table.memory_create(d.device, 0, 8, 3, &memory, d.error()), CDL_INVALID_ARGUMENT);
   EXPECT_EQ(d.table.memory_create(d.device, 1, 8, 8, &memory, d.error()), CDL_INVALID_ARGUMENT);
   EXPECT_STREQ(d.text, "space 1 of 1");
-  EXPECT_EQ(d.table.memory_create(d.device, 0, UINT64_MAX - 8, 64, &memory, d.error()),
-            CDL_OUT_OF_MEMORY);
-  EXPECT_EQ(d.table.memory_create(d.device, 0, uint64_t(1) << 62, 64, &memory, d.error()),
-            CDL_OUT_OF_MEMORY);
+  EXPECT_EQ(d.table.memory_create(d.device, 0, UINT64_MAX - 8, 64, &memory, d.error()), CDL_OUT_OF_MEMORY);
+  EXPECT_EQ(d.table.memory_create(d.device, 0, uint64_t(1) << 62, 64, &memory, d.error()), CDL_OUT_OF_MEMORY);
 }
 
 TEST(Queue, WaitsForItsTimelineFromAnyThread) {
@@ -290,12 +273,10 @@ TEST(Bindings, TooFewOrTooSmallAreErrors) {
   EXPECT_THAT(d.text, HasSubstr("binding of buffer 1"));
   cdl_memory_t* memory = nullptr;
   ASSERT_EQ(d.table.memory_create(d.device, 0, 64, 64, &memory, d.error()), CDL_OK);
-  for (size_t i = 1; i < bindings.size(); ++i)
-    bindings[i] = {memory, 48, 24};
+  for (size_t i = 1; i < bindings.size(); ++i) bindings[i] = {memory, 48, 24};
   EXPECT_NE(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_OK);
   EXPECT_THAT(d.text, HasSubstr("24 bytes at 48 of a memory of 64, need 24"));
-  EXPECT_EQ(d.table.run(d.queue, block.image(), 2, 2, loops, &bound, d.error()),
-            CDL_INVALID_ARGUMENT);
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 2, 2, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
   d.table.memory_destroy(d.device, memory);
 }
 

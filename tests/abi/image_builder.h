@@ -17,8 +17,7 @@ class Block {
 public:
   explicit Block(const std::vector<uint8_t>& bytes)
       : size_(bytes.size()), data_(std::malloc(bytes.size()), &std::free) {
-    if (size_)
-      std::memcpy(data_.get(), bytes.data(), size_);
+    if (size_) std::memcpy(data_.get(), bytes.data(), size_);
   }
   void* data() const { return data_.get(); }
   uint64_t size() const { return size_; }
@@ -77,11 +76,9 @@ struct ImageBuilder {
     cdl_view_t v{};
     v.buffer = buffer;
     v.elem = elem;
-    for (int64_t d : dims)
-      v.dims[v.rank++] = d;
+    for (int64_t d : dims) v.dims[v.rank++] = d;
     int64_t stride = 1;
-    for (int d = v.rank - 1; d >= 0; stride *= v.dims[d--])
-      v.strides[d] = stride;
+    for (int d = v.rank - 1; d >= 0; stride *= v.dims[d--]) v.strides[d] = stride;
     return v;
   }
   /// Appends an instruction; the last view is its result.
@@ -100,10 +97,8 @@ struct ImageBuilder {
     cdl_attr_t a{};
     a.id = id;
     a.type = type;
-    for (int64_t value : values)
-      a.values[a.count++] = value;
-    if (instr.attrs++ == 0)
-      instr.first_attr = static_cast<uint32_t>(attrs.size());
+    for (int64_t value : values) a.values[a.count++] = value;
+    if (instr.attrs++ == 0) instr.first_attr = static_cast<uint32_t>(attrs.size());
     attrs.push_back(a);
   }
 

@@ -10,7 +10,7 @@ void cdl_test_print_slots(FILE* to);
 
 void cdl_test_print_slots(FILE* to) {
 #define STRUCT(type) fprintf(to, "%s . 0 %zu\n", #type, sizeof(type));
-#define FIELD(type, field)                                                                         \
+#define FIELD(type, field)                                                                                             \
   fprintf(to, "%s %s %zu %zu\n", #type, #field, offsetof(type, field), sizeof(((type*)0)->field));
 #include "slots.inc"
 #undef STRUCT

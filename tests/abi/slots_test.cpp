@@ -18,8 +18,7 @@ using Slots = std::map<std::string, std::string>;
 Slots parse(std::istream& text) {
   Slots slots;
   std::string type, field, offset, size;
-  while (text >> type >> field >> offset >> size)
-    slots[type + " " + field] = offset + " " + size;
+  while (text >> type >> field >> offset >> size) slots[type + " " + field] = offset + " " + size;
   return slots;
 }
 
@@ -60,20 +59,17 @@ TEST(Slots, StandWhereTheyWereFrozen) {
   const Slots frozen = parse(file), now = compiled();
   ASSERT_GT(frozen.size(), 200u);
   for (const std::string& line : broken(frozen, now))
-    ADD_FAILURE() << line
-                  << "; existing plugins would read the wrong bytes: append instead of changing";
+    ADD_FAILURE() << line << "; existing plugins would read the wrong bytes: append instead of changing";
   for (const auto& [slot, place] : now)
     if (!frozen.count(slot) || (slot.back() == '.' && frozen.at(slot) != place))
-      ADD_FAILURE() << slot << " " << place
-                    << " is new: raise CDL_ABI_MINOR, add it to tests/abi/slots.inc and append "
+      ADD_FAILURE() << slot << " " << place << " is new: raise CDL_ABI_MINOR, add it to tests/abi/slots.inc and append "
                     << "its line to backend_api/abi/ as the next version's list";
 }
 
 TEST(Slots, NoticesMovedRemovedAndShrunkOnes) {
   const Slots frozen = {{"t .", "0 16"}, {"t a", "0 8"}, {"t b", "8 8"}};
   EXPECT_TRUE(broken(frozen, frozen).empty());
-  EXPECT_TRUE(
-      broken(frozen, {{"t .", "0 24"}, {"t a", "0 8"}, {"t b", "8 8"}, {"t c", "16 8"}}).empty());
+  EXPECT_TRUE(broken(frozen, {{"t .", "0 24"}, {"t a", "0 8"}, {"t b", "8 8"}, {"t c", "16 8"}}).empty());
   EXPECT_EQ(broken(frozen, {{"t .", "0 16"}, {"t a", "8 8"}, {"t b", "0 8"}}).size(), 2u);
   EXPECT_EQ(broken(frozen, {{"t .", "0 16"}, {"t a", "0 8"}}).size(), 1u);
   EXPECT_EQ(broken(frozen, {{"t .", "0 12"}, {"t a", "0 8"}, {"t b", "8 8"}}).size(), 1u);

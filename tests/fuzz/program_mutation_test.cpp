@@ -37,23 +37,16 @@ constexpr uint64_t kExtremes[] = {0,
                                   UINT64_MAX - 7,
                                   0xaaaaaaaaaaaaaaaa};
 
-std::vector<std::byte> copyOf(const Bytes& bytes) {
-  return {bytes.data(), bytes.data() + bytes.size()};
-}
+std::vector<std::byte> copyOf(const Bytes& bytes) { return {bytes.data(), bytes.data() + bytes.size()}; }
 
 /// Changes one thing. What is left of the size field and the hash may agree or not: see the caller.
 void mutate(std::vector<std::byte>& image, Random& rng) {
   const auto place = [&](size_t size) {
-    return static_cast<size_t>(rng.in(0, static_cast<int64_t>((image.size() - size) / size))) *
-           size;
+    return static_cast<size_t>(rng.in(0, static_cast<int64_t>((image.size() - size) / size))) * size;
   };
   switch (rng.in(0, 4)) {
-  case 0:
-    image[place(1)] ^= std::byte(1 << rng.in(0, 7));
-    break;
-  case 1:
-    image.resize(static_cast<size_t>(rng.in(0, static_cast<int64_t>(image.size()) - 1)));
-    break;
+  case 0: image[place(1)] ^= std::byte(1 << rng.in(0, 7)); break;
+  case 1: image.resize(static_cast<size_t>(rng.in(0, static_cast<int64_t>(image.size()) - 1))); break;
   case 2: {
     const auto value = static_cast<uint32_t>(rng.of(kExtremes));
     std::memcpy(image.data() + place(4), &value, 4);
@@ -73,8 +66,7 @@ void mutate(std::vector<std::byte>& image, Random& rng) {
 
 /// Makes size and hash agree again, so that the damage reaches what lies behind them.
 void mend(std::vector<std::byte>& image) {
-  if (image.size() < sizeof(cdl_image_t))
-    return;
+  if (image.size() < sizeof(cdl_image_t)) return;
   cdl_image_t header;
   std::memcpy(&header, image.data(), sizeof header);
   header.size = image.size();
@@ -87,10 +79,8 @@ void mend(std::vector<std::byte>& image) {
 /// In a block that ends where the image ends.
 Bytes exactBlock(const std::vector<std::byte>& image) {
   void* block = std::malloc(image.size());
-  if (!image.empty())
-    std::memcpy(block, image.data(), image.size());
-  return Bytes::wrap(block, image.size(),
-                     {block, [](const void* p) { std::free(const_cast<void*>(p)); }});
+  if (!image.empty()) std::memcpy(block, image.data(), image.size());
+  return Bytes::wrap(block, image.size(), {block, [](const void* p) { std::free(const_cast<void*>(p)); }});
 }
 
 /// What was accepted can be written, read, printed and parsed.
@@ -114,10 +104,8 @@ TEST(ProgramMutation, Images) {
     for (int i = 0; i < 400; ++i) {
       SCOPED_TRACE(fmt::format("seed {} mutation {}", seed, i));
       std::vector<std::byte> damaged = copyOf(image);
-      for (int64_t count = rng.in(1, 2); count > 0 && damaged.size() > 8; --count)
-        mutate(damaged, rng);
-      if (rng.chance(85))
-        mend(damaged);
+      for (int64_t count = rng.in(1, 2); count > 0 && damaged.size() > 8; --count) mutate(damaged, rng);
+      if (rng.chance(85)) mend(damaged);
       const auto read = fromImage(exactBlock(damaged), nullptr);
       ++(read ? accepted : refused);
       if (read)
@@ -137,8 +125,7 @@ TEST(ProgramMutation, EveryTruncation) {
   const std::vector<std::byte> whole = copyOf(toImage(randomProgram(7, options)));
   for (size_t size = 0; size < whole.size(); ++size) {
     std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-    if (size % 2)
-      mend(cut);
+    if (size % 2) mend(cut);
     ASSERT_FALSE(fromImage(exactBlock(cut), nullptr)) << size;
   }
 }
@@ -176,9 +163,7 @@ TEST(ProgramMutation, SharedViewsAreRefused) {
 }
 
 std::string mutateText(std::string text, Random& rng) {
-  const auto place = [&] {
-    return static_cast<size_t>(rng.in(0, static_cast<int64_t>(text.size()) - 1));
-  };
+  const auto place = [&] { return static_cast<size_t>(rng.in(0, static_cast<int64_t>(text.size()) - 1)); };
   static constexpr std::string_view kPieces[] = {"{",
                                                  "}",
                                                  "[",
@@ -206,15 +191,9 @@ std::string mutateText(std::string text, Random& rng) {
                                                  "%x[1]:f32",
                                                  " = "};
   switch (rng.in(0, 4)) {
-  case 0:
-    text[place()] = static_cast<char>(rng.next());
-    break;
-  case 1:
-    text.erase(place(), static_cast<size_t>(rng.in(1, 20)));
-    break;
-  case 2:
-    text.insert(place(), rng.of(kPieces));
-    break;
+  case 0: text[place()] = static_cast<char>(rng.next()); break;
+  case 1: text.erase(place(), static_cast<size_t>(rng.in(1, 20))); break;
+  case 2: text.insert(place(), rng.of(kPieces)); break;
   case 3: { // a piece of it elsewhere
     const std::string piece = text.substr(place(), static_cast<size_t>(rng.in(1, 30)));
     text.insert(place(), piece);
@@ -224,8 +203,7 @@ std::string mutateText(std::string text, Random& rng) {
     const size_t digit = text.find_first_of("0123456789", place());
     if (digit != std::string::npos)
       text.replace(digit, 1,
-                   fmt::format("{}", rng.chance(50) ? rng.of(kExtremes)
-                                                    : static_cast<uint64_t>(rng.in(0, 9))));
+                   fmt::format("{}", rng.chance(50) ? rng.of(kExtremes) : static_cast<uint64_t>(rng.in(0, 9))));
   }
   }
   return text;
@@ -248,8 +226,7 @@ TEST(ProgramMutation, Texts) {
       const auto parsed = parse(damaged, "fuzz.cdl", diagnostics);
       ++(parsed ? accepted : refused);
       EXPECT_EQ(parsed.isOk(), diagnostics.empty());
-      if (parsed)
-        expectWhole(*parsed);
+      if (parsed) expectWhole(*parsed);
     }
   }
   EXPECT_GT(accepted, 250);

@@ -10,16 +10,13 @@ using namespace program;
 namespace {
 
 constexpr Elem kFloats[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_};
-constexpr Elem kInts[] = {Elem::i8_,  Elem::u8_,  Elem::i16_, Elem::u16_,
-                          Elem::i32_, Elem::u32_, Elem::i64_, Elem::u64_};
+constexpr Elem kInts[] = {Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i32_, Elem::u32_, Elem::i64_, Elem::u64_};
 constexpr Elem kRescaled[] = {Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i32_};
 constexpr Elem kSigned[] = {Elem::i8_, Elem::i16_, Elem::i32_, Elem::i64_};
-constexpr Elem kNumbers[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_,
-                             Elem::i8_,  Elem::u8_,  Elem::i16_,  Elem::u16_,
-                             Elem::i32_, Elem::u32_, Elem::i64_,  Elem::u64_};
-constexpr Elem kAny[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,
-                         Elem::u8_,  Elem::i16_, Elem::u16_,  Elem::i32_, Elem::u32_,
-                         Elem::i64_, Elem::u64_, Elem::bool_};
+constexpr Elem kNumbers[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,
+                             Elem::i16_, Elem::u16_, Elem::i32_,  Elem::u32_, Elem::i64_, Elem::u64_};
+constexpr Elem kAny[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
+                         Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
 constexpr Elem kStored[] = {Elem::f8e4m3_, Elem::f8e5m2_, Elem::i4_, Elem::u4_};
 
 constexpr std::string_view kNames[] = {"x",         "conv1.out", "/model.0/conv/Conv_output_0",
@@ -85,8 +82,7 @@ private:
   template <typename Body> void inGroup(const Body& body) {
     const auto index = static_cast<uint32_t>(p_.groups.size());
     const auto first = static_cast<uint32_t>(p_.instrs.size());
-    p_.groups.push_back(
-        {first, 0, static_cast<uint32_t>(rng_.in(0, 7)), static_cast<uint32_t>(rng_.in(1, 9))});
+    p_.groups.push_back({first, 0, static_cast<uint32_t>(rng_.in(0, 7)), static_cast<uint32_t>(rng_.in(1, 9))});
     group_ = index;
     body();
     group_ = kNone;
@@ -97,8 +93,7 @@ private:
   // -----------------------------------------------------------------------------
 
   Payload payload(Elem elem, int64_t count) {
-    if (rng_.chance(40))
-      return Payload::splat(elem, count, bits(elem));
+    if (rng_.chance(40)) return Payload::splat(elem, count, bits(elem));
     auto tensor = Tensor::zeros(elem, {count});
     CDL_CHECK(tensor.isOk());
     std::byte* data = tensor->bytes.mutableData();
@@ -111,8 +106,7 @@ private:
   uint32_t buffer(Elem elem, int64_t count, bool written, bool constant) {
     if (constant) {
       count = std::max<int64_t>(count + (elemBits(elem) == 4 ? count % 2 : 0), 1);
-      if (count <= 64 || (options_.largeConstants && count <= 512))
-        return p_.addConstant(name(), payload(elem, count));
+      if (count <= 64 || (options_.largeConstants && count <= 512)) return p_.addConstant(name(), payload(elem, count));
       return p_.addConstant(name(), Payload::splat(elem, count, bits(elem)));
     }
     Buffer b;
@@ -125,8 +119,7 @@ private:
       b.role = written ? rng_.of(kWritten) : rng_.of(kRead);
     } else {
       b.space = static_cast<uint32_t>(rng_.in(0, static_cast<int64_t>(p_.spaces.size()) - 1));
-      if (rng_.chance(60))
-        b.offset = static_cast<uint64_t>(rng_.in(0, 1000)) * b.alignment;
+      if (rng_.chance(60)) b.offset = static_cast<uint64_t>(rng_.in(0, 1000)) * b.alignment;
     }
     if (rng_.chance(15)) {
       Halo halo;
@@ -143,48 +136,38 @@ private:
 
   /// How often the loops around the current instruction run; 0: no such loop.
   std::array<int64_t, 2> trips() const {
-    if (loop_ == kNone)
-      return {0, 0};
+    if (loop_ == kNone) return {0, 0};
     const Loop& inner = p_.loops[loop_];
-    if (inner.parent == kNone)
-      return {static_cast<int64_t>(inner.trip), 0};
+    if (inner.parent == kNone) return {static_cast<int64_t>(inner.trip), 0};
     return {static_cast<int64_t>(p_.loops[inner.parent].trip), static_cast<int64_t>(inner.trip)};
   }
 
   /// A view of these dims in a buffer that holds all that it reaches.
-  View view(Elem elem, Dims dims, bool written, const Layout& layout = {},
-            bool mayBeConstant = true) {
+  View view(Elem elem, Dims dims, bool written, const Layout& layout = {}, bool mayBeConstant = true) {
     View v = denseView(0, elem, std::move(dims));
     v.layout = layout;
     const bool nibble = elemBits(elem) == 4;
     const int64_t unit = nibble ? 2 : 1;
     if (rng_.chance(50) && !nibble) {
       std::vector<size_t> order(v.dims.size());
-      for (size_t d = 0; d < order.size(); ++d)
-        order[d] = d;
+      for (size_t d = 0; d < order.size(); ++d) order[d] = d;
       for (size_t d = order.size(); d-- > 1;)
         std::swap(order[d], order[static_cast<size_t>(rng_.in(0, static_cast<int64_t>(d)))]);
       int64_t step = rng_.in(1, 2);
       for (size_t d : order) {
         v.strides[d] = rng_.chance(20) ? -step : step;
         step = step * std::max<int64_t>(v.dims[d], 1) + rng_.in(0, 2);
-        if (!written && rng_.chance(15))
-          v.strides[d] = 0;
+        if (!written && rng_.chance(15)) v.strides[d] = 0;
       }
     }
     const auto trip = trips();
     int64_t low = 0, high = 0;
-    const auto reach = [&](int64_t last, int64_t stride) {
-      (stride < 0 ? low : high) += last * stride;
-    };
+    const auto reach = [&](int64_t last, int64_t stride) { (stride < 0 ? low : high) += last * stride; };
     const bool empty = std::find(v.dims.begin(), v.dims.end(), 0) != v.dims.end();
-    for (size_t d = 0; d < v.dims.size() && !empty; ++d)
-      reach(v.dims[d] - 1, v.strides[d]);
+    for (size_t d = 0; d < v.dims.size() && !empty; ++d) reach(v.dims[d] - 1, v.strides[d]);
     for (size_t l = 0; l < 2; ++l) {
-      if (trip[l] && rng_.chance(50))
-        v.ivStrides[l] = rng_.in(-3, 8) * unit;
-      if (trip[l])
-        reach(trip[l] - 1, v.ivStrides[l]);
+      if (trip[l] && rng_.chance(50)) v.ivStrides[l] = rng_.in(-3, 8) * unit;
+      if (trip[l]) reach(trip[l] - 1, v.ivStrides[l]);
     }
     v.offset = -low + (rng_.chance(30) ? rng_.in(0, 5) * unit : 0);
     const bool constant = mayBeConstant && !written && rng_.chance(25);
@@ -192,33 +175,26 @@ private:
     return v;
   }
 
-  View in(Elem elem, Dims dims, const Layout& layout = {}) {
-    return view(elem, std::move(dims), false, layout);
-  }
-  View out(Elem elem, Dims dims, const Layout& layout = {}) {
-    return view(elem, std::move(dims), true, layout);
-  }
+  View in(Elem elem, Dims dims, const Layout& layout = {}) { return view(elem, std::move(dims), false, layout); }
+  View out(Elem elem, Dims dims, const Layout& layout = {}) { return view(elem, std::move(dims), true, layout); }
 
   int64_t extent() { return rng_.chance(5) ? 0 : rng_.in(1, 5); }
   Dims dims(int64_t lowest = 0, int64_t highest = 4) {
     Dims d(static_cast<size_t>(rng_.in(lowest, highest)));
-    for (int64_t& extent : d)
-      extent = this->extent();
+    for (int64_t& extent : d) extent = this->extent();
     return d;
   }
 
   /// A layout for physical dims of this rank: some dims are split.
   Layout layout(size_t rank) {
     Layout l;
-    if (rank == 0 || !rng_.chance(25))
-      return l;
+    if (rank == 0 || !rng_.chance(25)) return l;
     l.padContent = static_cast<uint8_t>(rng_.in(0, 2));
     const auto logical = static_cast<uint8_t>(rng_.in(1, static_cast<int64_t>(rank)));
     l.logicalRank = logical;
     std::vector<bool> seen(logical, false);
     for (size_t i = 0; i < rank; ++i) {
-      uint8_t d =
-          static_cast<uint8_t>(i < logical ? i : static_cast<size_t>(rng_.in(0, logical - 1)));
+      uint8_t d = static_cast<uint8_t>(i < logical ? i : static_cast<size_t>(rng_.in(0, logical - 1)));
       const bool open = !seen[d] && rng_.chance(70);
       seen[d] = true;
       l.steps.push_back({d, open ? 0 : static_cast<uint32_t>(rng_.in(1, 16))});
@@ -228,12 +204,9 @@ private:
 
   uint64_t bits(Elem elem) {
     static constexpr double kReals[] = {0.0, -0.0, 1.0, -1.5, 0.1, 6.0, 1e-30, 3e38, 0.044715};
-    if (elem == Elem::bool_)
-      return static_cast<uint64_t>(rng_.in(0, 1));
-    if (elem == Elem::f32_ && rng_.chance(60))
-      return std::bit_cast<uint32_t>(static_cast<float>(rng_.of(kReals)));
-    if (elem == Elem::f64_ && rng_.chance(60))
-      return std::bit_cast<uint64_t>(rng_.of(kReals));
+    if (elem == Elem::bool_) return static_cast<uint64_t>(rng_.in(0, 1));
+    if (elem == Elem::f32_ && rng_.chance(60)) return std::bit_cast<uint32_t>(static_cast<float>(rng_.of(kReals)));
+    if (elem == Elem::f64_ && rng_.chance(60)) return std::bit_cast<uint64_t>(rng_.of(kReals));
     const uint64_t random = rng_.chance(30) ? static_cast<uint64_t>(rng_.in(0, 9)) : rng_.next();
     return elemBits(elem) == 64 ? random : random & ((uint64_t(1) << elemBits(elem)) - 1);
   }
@@ -243,8 +216,7 @@ private:
 
   Operand operandOf(const Instr& instr, Elem acc, size_t firstView) {
     std::vector<Operand> from;
-    if (acc != Elem::none)
-      from.push_back({Operand::Source::acc, acc, 0});
+    if (acc != Elem::none) from.push_back({Operand::Source::acc, acc, 0});
     for (size_t i = firstView; i < instr.inputs.size(); ++i)
       from.push_back({Operand::Source::view, instr.inputs[i].elem, static_cast<uint16_t>(i)});
     for (size_t i = 0; i < instr.expr.size(); ++i)
@@ -255,26 +227,22 @@ private:
   /// Another operand of the same type: one that is there, or a constant.
   Operand mate(const Instr& instr, Elem acc, size_t firstView, Elem elem, Step& step) {
     for (int attempt = 0; attempt < 4; ++attempt)
-      if (const Operand found = operandOf(instr, acc, firstView); found.elem == elem)
-        return found;
+      if (const Operand found = operandOf(instr, acc, firstView); found.elem == elem) return found;
     step.imm = bits(elem);
     return {Operand::Source::constant, elem, 0};
   }
 
   uint16_t fn(uint16_t kind) {
     std::vector<uint16_t> fns;
-    for (uint16_t f = 0; !fnName(kind, f).empty(); ++f)
-      fns.push_back(f);
+    for (uint16_t f = 0; !fnName(kind, f).empty(); ++f) fns.push_back(f);
     return fns.empty() ? 0 : rng_.of(fns);
   }
 
   uint16_t binaryFn(Elem elem) {
     static constexpr uint16_t kBits[] = {CDL_BINARY_AND, CDL_BINARY_OR, CDL_BINARY_XOR};
-    if (elem == Elem::bool_)
-      return rng_.of(kBits);
+    if (elem == Elem::bool_) return rng_.of(kBits);
     const uint16_t f = fn(CDL_KIND_BINARY);
-    return isFloat(elem) && f >= CDL_BINARY_AND && f <= CDL_BINARY_SHR ? uint16_t(CDL_BINARY_ADD)
-                                                                       : f;
+    return isFloat(elem) && f >= CDL_BINARY_AND && f <= CDL_BINARY_SHR ? uint16_t(CDL_BINARY_ADD) : f;
   }
 
   void convertStep(Instr& instr, const Operand& from, Elem to) {
@@ -304,14 +272,9 @@ private:
         step.kind = CDL_KIND_SELECT;
         Operand cond{Operand::Source::constant, Elem::bool_, 0};
         for (size_t i = 0; i < instr.expr.size(); ++i)
-          if (instr.expr[i].elem == Elem::bool_)
-            cond = {Operand::Source::step, Elem::bool_, static_cast<uint16_t>(i)};
-        if (cond.source == Operand::Source::constant)
-          step.imm = static_cast<uint64_t>(rng_.in(0, 1));
-        step.in = {cond, a,
-                   cond.source == Operand::Source::constant
-                       ? a
-                       : mate(instr, acc, firstView, a.elem, step)};
+          if (instr.expr[i].elem == Elem::bool_) cond = {Operand::Source::step, Elem::bool_, static_cast<uint16_t>(i)};
+        if (cond.source == Operand::Source::constant) step.imm = static_cast<uint64_t>(rng_.in(0, 1));
+        step.in = {cond, a, cond.source == Operand::Source::constant ? a : mate(instr, acc, firstView, a.elem, step)};
       } else if (choice == 3) {
         convertStep(instr, a, rng_.of(kAny));
         continue;
@@ -324,9 +287,7 @@ private:
       instr.expr.push_back(std::move(step));
     }
     if (const Elem last = instr.expr.back().elem; last != result)
-      convertStep(instr,
-                  {Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)},
-                  result);
+      convertStep(instr, {Operand::Source::step, last, static_cast<uint16_t>(instr.expr.size() - 1)}, result);
   }
 
   /// Perhaps an epilogue: the result then has any type, with the accumulator's own one inside.
@@ -337,33 +298,24 @@ private:
     }
     const Elem result = rng_.chance(50) ? own : rng_.of(kAny);
     const size_t operands = instr.inputs.size();
-    for (int64_t i = 0, views = rng_.in(0, 3); i < views; ++i)
-      instr.inputs.push_back(in(rng_.of(kAny), y));
+    for (int64_t i = 0, views = rng_.in(0, 3); i < views; ++i) instr.inputs.push_back(in(rng_.of(kAny), y));
     instr.outputs = {out(result, y)};
     expr(instr, own, operands, result);
     // The first view behind the operands must be read, or it would count as an operand.
     const bool read = std::any_of(instr.expr.begin(), instr.expr.end(), [&](const Step& step) {
-      return std::any_of(step.in.begin(), step.in.end(), [&](const Operand& o) {
-        return o.source == Operand::Source::view && o.index == operands;
-      });
+      return std::any_of(step.in.begin(), step.in.end(),
+                         [&](const Operand& o) { return o.source == Operand::Source::view && o.index == operands; });
     });
-    if (!read && instr.inputs.size() > operands)
-      instr.expr.insert(instr.expr.begin(), readStep(instr, operands));
+    if (!read && instr.inputs.size() > operands) instr.expr.insert(instr.expr.begin(), readStep(instr, operands));
   }
 
   /// A step in front of all others; their indices move by one.
   Step readStep(Instr& instr, size_t view) {
     for (Step& step : instr.expr)
       for (Operand& operand : step.in)
-        if (operand.source == Operand::Source::step)
-          ++operand.index;
+        if (operand.source == Operand::Source::step) ++operand.index;
     const Elem elem = instr.inputs[view].elem;
-    return {CDL_KIND_CONVERT,
-            0,
-            elem,
-            false,
-            {{Operand::Source::view, elem, static_cast<uint16_t>(view)}},
-            0};
+    return {CDL_KIND_CONVERT, 0, elem, false, {{Operand::Source::view, elem, static_cast<uint16_t>(view)}}, 0};
   }
 
   // ---- Instructions
@@ -384,37 +336,27 @@ private:
     i.loop = loop_;
     i.group = group_;
     for (uint32_t w = 0; w < p_.instrs.size(); ++w)
-      if (p_.instrs[w].loop == loop_ && rng_.chance(20))
-        i.waits.push_back(w);
+      if (p_.instrs[w].loop == loop_ && rng_.chance(20)) i.waits.push_back(w);
     static constexpr std::string_view kOps[] = {"conv", "Relu", "", "weird op", "x.y"};
-    for (int64_t k = rng_.in(0, 2); k > 0; --k)
-      i.provenance.push_back({name(), std::string(rng_.of(kOps))});
+    for (int64_t k = rng_.in(0, 2); k > 0; --k) i.provenance.push_back({name(), std::string(rng_.of(kOps))});
     p_.instrs.push_back(std::move(i));
   }
 
   void fill(Instr& i) {
     switch (i.kind) {
     case CDL_KIND_GATHER:
-    case CDL_KIND_SCATTER:
-      return gather(i);
+    case CDL_KIND_SCATTER: return gather(i);
     case CDL_KIND_REDUCE:
-    case CDL_KIND_ARG_REDUCE:
-      return reduce(i);
+    case CDL_KIND_ARG_REDUCE: return reduce(i);
     case CDL_KIND_MATMUL:
-    case CDL_KIND_CONV2D:
-      return contraction(i);
-    case CDL_KIND_POOL2D:
-      return pool(i);
-    case CDL_KIND_TABLE:
-      return table(i);
+    case CDL_KIND_CONV2D: return contraction(i);
+    case CDL_KIND_POOL2D: return pool(i);
+    case CDL_KIND_TABLE: return table(i);
     case CDL_KIND_SOFTMAX:
     case CDL_KIND_NORM:
-    case CDL_KIND_ATTENTION:
-      return composite(i);
-    case CDL_KIND_CUSTOM:
-      return custom(i);
-    default:
-      return elementwise(i);
+    case CDL_KIND_ATTENTION: return composite(i);
+    case CDL_KIND_CUSTOM: return custom(i);
+    default: return elementwise(i);
     }
   }
 
@@ -425,10 +367,8 @@ private:
     switch (i.kind) {
     case CDL_KIND_COPY: {
       const bool stored = !d.empty() && d.back() % 2 == 0 && l.isRowMajor() && rng_.chance(10);
-      const bool evenRows =
-          stored && std::all_of(d.begin(), d.end(), [](int64_t x) { return x % 2 == 0; });
-      if (evenRows)
-        e = rng_.of(kStored);
+      const bool evenRows = stored && std::all_of(d.begin(), d.end(), [](int64_t x) { return x % 2 == 0; });
+      if (evenRows) e = rng_.of(kStored);
       i.inputs = {in(e, d, l)};
       i.outputs = {out(e, d, l)};
       return;
@@ -440,8 +380,7 @@ private:
     case CDL_KIND_CONVERT:
       i.inputs = {in(rng_.of(kAny), d, l)};
       i.outputs = {out(e, d, l)};
-      if (rng_.chance(50))
-        i.attrs = {Attr::ofInt(CDL_ATTR_SATURATE, rng_.in(0, 1))};
+      if (rng_.chance(50)) i.attrs = {Attr::ofInt(CDL_ATTR_SATURATE, rng_.in(0, 1))};
       return;
     case CDL_KIND_BINARY:
       i.fn = binaryFn(e);
@@ -451,32 +390,25 @@ private:
       i.inputs = {in(e, d, l), in(e, d, l)};
       e = Elem::bool_;
       break;
-    case CDL_KIND_SELECT:
-      i.inputs = {in(Elem::bool_, d, l), in(e, d, l), in(e, d, l)};
-      break;
+    case CDL_KIND_SELECT: i.inputs = {in(Elem::bool_, d, l), in(e, d, l), in(e, d, l)}; break;
     case CDL_KIND_UNARY:
       e = rng_.chance(80) ? rng_.of(kFloats) : rng_.of(kSigned);
-      if (!isFloat(e))
-        i.fn = static_cast<uint16_t>(rng_.in(CDL_UNARY_NEG, CDL_UNARY_ABS));
+      if (!isFloat(e)) i.fn = static_cast<uint16_t>(rng_.in(CDL_UNARY_NEG, CDL_UNARY_ABS));
       i.inputs = {in(e, d, l)};
       break;
     case CDL_KIND_RESCALE:
-      i.inputs = {in(rng_.of(kRescaled), d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l),
-                  in(Elem::i32_, d, l)};
+      i.inputs = {in(rng_.of(kRescaled), d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l), in(Elem::i32_, d, l)};
       if (rng_.chance(40)) {
         i.inputs.push_back(in(rng_.of(kRescaled), d, l));
         i.inputs.push_back(in(Elem::i32_, d, l));
         i.attrs.push_back(Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, rng_.in(0, 7)));
       }
-      if (rng_.chance(50))
-        i.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, rng_.in(0, 100)));
+      if (rng_.chance(50)) i.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, rng_.in(0, 100)));
       e = rng_.of(kInts);
-      if (e == Elem::u64_)
-        e = Elem::i64_;
+      if (e == Elem::u64_) e = Elem::i64_;
       break;
     default: // ELEMENTWISE
-      for (int64_t k = rng_.in(1, 4); k > 0; --k)
-        i.inputs.push_back(in(rng_.of(kAny), d, l));
+      for (int64_t k = rng_.in(1, 4); k > 0; --k) i.inputs.push_back(in(rng_.of(kAny), d, l));
       expr(i, Elem::none, 0, e);
     }
     i.outputs = {out(e, d, l)};
@@ -484,8 +416,7 @@ private:
 
   void gather(Instr& i) {
     const int64_t o = extent(), k = extent(), inner = extent();
-    const int64_t n =
-        i.kind == CDL_KIND_GATHER && i.fn == CDL_GATHER_CLAMP ? rng_.in(1, 5) : extent();
+    const int64_t n = i.kind == CDL_KIND_GATHER && i.fn == CDL_GATHER_CLAMP ? rng_.in(1, 5) : extent();
     const Elem e = rng_.of(kAny);
     const Elem index = rng_.chance(50) ? Elem::i32_ : Elem::i64_;
     if (i.kind == CDL_KIND_GATHER) {
@@ -501,25 +432,21 @@ private:
   void reduce(Instr& i) {
     Dims d = dims(3, 3);
     const bool arg = i.kind == CDL_KIND_ARG_REDUCE;
-    if (arg)
-      d[1] = std::max<int64_t>(d[1], 1);
+    if (arg) d[1] = std::max<int64_t>(d[1], 1);
     const Elem e = arg ? rng_.of(kNumbers) : rng_.of(kAny);
     i.inputs = {in(e, d)};
-    if (!arg)
-      return epilogue(i, e, {d[0], d[2]});
+    if (!arg) return epilogue(i, e, {d[0], d[2]});
     i.outputs = {out(rng_.chance(50) ? Elem::i32_ : Elem::i64_, {d[0], d[2]})};
-    if (rng_.chance(50))
-      i.attrs = {Attr::ofInt(CDL_ATTR_SELECT_LAST, rng_.in(0, 1))};
+    if (rng_.chance(50)) i.attrs = {Attr::ofInt(CDL_ATTR_SELECT_LAST, rng_.in(0, 1))};
   }
 
   void contraction(Instr& i) {
     struct Types {
       Elem a, b, y;
     };
-    static constexpr Types kTypes[] = {
-        {Elem::f32_, Elem::f32_, Elem::f32_},    {Elem::f16_, Elem::f16_, Elem::f32_},
-        {Elem::bf16_, Elem::bf16_, Elem::bf16_}, {Elem::i8_, Elem::i8_, Elem::i32_},
-        {Elem::u8_, Elem::i8_, Elem::i32_},      {Elem::i16_, Elem::i8_, Elem::i64_}};
+    static constexpr Types kTypes[] = {{Elem::f32_, Elem::f32_, Elem::f32_},    {Elem::f16_, Elem::f16_, Elem::f32_},
+                                       {Elem::bf16_, Elem::bf16_, Elem::bf16_}, {Elem::i8_, Elem::i8_, Elem::i32_},
+                                       {Elem::u8_, Elem::i8_, Elem::i32_},      {Elem::i16_, Elem::i8_, Elem::i64_}};
     const Types t = rng_.of(kTypes);
     const bool matmul = i.kind == CDL_KIND_MATMUL;
     Dims y;
@@ -535,8 +462,7 @@ private:
     }
     if (isInteger(t.a) && rng_.chance(40)) {
       i.inputs.push_back(rng_.chance(50) ? in(t.a, {}) : in(t.a, {1}));
-      if (rng_.chance(50))
-        i.inputs.push_back(in(t.b, {rng_.chance(50) ? 1 : std::max<int64_t>(channels, 1)}));
+      if (rng_.chance(50)) i.inputs.push_back(in(t.b, {rng_.chance(50) ? 1 : std::max<int64_t>(channels, 1)}));
     }
     if (rng_.chance(25)) {
       i.attrs.push_back(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
@@ -548,8 +474,7 @@ private:
   }
 
   Dims convolution(Instr& i, Elem a, Elem b) {
-    const int64_t group = rng_.in(1, 2), n = rng_.in(1, 2), c = group * rng_.in(1, 3),
-                  o = group * rng_.in(1, 3);
+    const int64_t group = rng_.in(1, 2), n = rng_.in(1, 2), c = group * rng_.in(1, 3), o = group * rng_.in(1, 3);
     const bool transposed = rng_.chance(20);
     Dims x{n, c, 0, 0}, w{transposed ? c : o, (transposed ? o : c) / group, 0, 0}, y{n, o, 0, 0};
     Dims strides(2), dilations(2), pads(4);
@@ -562,23 +487,19 @@ private:
       const int64_t reach = (kernel - 1) * dilations[d] + 1;
       x[2 + d] = rng_.in(reach, reach + 4);
       w[2 + d] = kernel;
-      y[2 + d] =
-          transposed
-              ? std::max<int64_t>(0, (x[2 + d] - 1) * strides[d] + reach - pads[d] - pads[d + 2])
-              : (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
+      y[2 + d] = transposed ? std::max<int64_t>(0, (x[2 + d] - 1) * strides[d] + reach - pads[d] - pads[d + 2])
+                            : (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
     i.inputs = {in(a, x), in(b, w)};
     i.attrs = {Attr::ofInts(CDL_ATTR_STRIDES, strides), Attr::ofInts(CDL_ATTR_PADS, pads),
                Attr::ofInts(CDL_ATTR_DILATIONS, dilations), Attr::ofInt(CDL_ATTR_GROUP, group)};
-    if (transposed)
-      i.attrs.push_back(Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
+    if (transposed) i.attrs.push_back(Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
     return y;
   }
 
   void pool(Instr& i) {
     const Elem e = i.fn == CDL_POOL2D_AVERAGE ? rng_.of(kFloats) : rng_.of(kNumbers);
-    const int64_t kernel = rng_.in(1, 3), stride = rng_.in(1, 2), h = rng_.in(3, 6),
-                  w = rng_.in(3, 6);
+    const int64_t kernel = rng_.in(1, 3), stride = rng_.in(1, 2), h = rng_.in(3, 6), w = rng_.in(3, 6);
     // Half of them on a blocked layout: channels in blocks of 4 behind the spatial dims.
     const int64_t n = rng_.in(1, 2), blocks = rng_.in(1, 2);
     Layout blocked;
@@ -591,8 +512,7 @@ private:
     };
     i.inputs = {in(e, shape(h, w), blocked)};
     i.outputs = {out(e, shape((h - kernel) / stride + 1, (w - kernel) / stride + 1), blocked)};
-    i.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}),
-               Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
+    i.attrs = {Attr::ofInts(CDL_ATTR_KERNEL, {kernel, kernel}), Attr::ofInts(CDL_ATTR_STRIDES, {stride, stride})};
   }
 
   void table(Instr& i) {
@@ -612,12 +532,10 @@ private:
     } else if (i.kind == CDL_KIND_NORM) {
       i.inputs = {in(e, {b, s}), in(e, {s})};
       i.outputs = {out(e, {b, s})};
-      i.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON,
-                               rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
+      i.attrs = {Attr::ofFloat(CDL_ATTR_EPSILON, rng_.chance(50) ? 1e-5 : std::bit_cast<double>(rng_.next()))};
     } else {
       i.inputs = {in(e, {b, s, d}), in(e, {b, t, d}), in(e, {b, t, v})};
-      if (rng_.chance(50))
-        i.inputs.push_back(in(e, {b, s, t}));
+      if (rng_.chance(50)) i.inputs.push_back(in(e, {b, s, t}));
       i.outputs = {out(e, {b, s, v})};
       i.attrs = {Attr::ofFloat(CDL_ATTR_SCALE, 0.125)};
     }
@@ -627,25 +545,21 @@ private:
   /// results.
   void custom(Instr& i) {
     i.fn = static_cast<uint16_t>(rng_.in(0, 65535));
-    for (int64_t k = rng_.in(0, 3); k > 0; --k)
-      i.inputs.push_back(in(rng_.of(kAny), dims()));
+    for (int64_t k = rng_.in(0, 3); k > 0; --k) i.inputs.push_back(in(rng_.of(kAny), dims()));
     Layout opaque;
     opaque.opaque = true;
     opaque.name = name();
     opaque.logicalRank = 2;
-    if (rng_.chance(50))
-      opaque.steps = {{0, 0}, {1, 0}, {0, 8}};
+    if (rng_.chance(50)) opaque.steps = {{0, 0}, {1, 0}, {0, 8}};
     View packed = denseView(p_.addConstant(name(), payload(Elem::i8_, 40)), Elem::i8_, {100, 7});
     packed.layout = opaque;
     i.inputs.push_back(packed);
-    for (int64_t k = rng_.in(1, 3); k > 0; --k)
-      i.outputs.push_back(out(rng_.of(kAny), dims()));
+    for (int64_t k = rng_.in(1, 3); k > 0; --k) i.outputs.push_back(out(rng_.of(kAny), dims()));
     i.inout = rng_.chance(50);
-    i.attrs = {
-        {static_cast<uint16_t>(rng_.in(100, 65535)), 1, {std::numeric_limits<int64_t>::min()}},
-        {CDL_ATTR_AXIS, 3, {1, -2, 3, 4, 5, 6, 7, 8}},
-        {CDL_ATTR_SCALE, 2, {static_cast<int64_t>(rng_.next())}},
-        {CDL_ATTR_VALUE, 4, {static_cast<int64_t>(rng_.next())}}};
+    i.attrs = {{static_cast<uint16_t>(rng_.in(100, 65535)), 1, {std::numeric_limits<int64_t>::min()}},
+               {CDL_ATTR_AXIS, 3, {1, -2, 3, 4, 5, 6, 7, 8}},
+               {CDL_ATTR_SCALE, 2, {static_cast<int64_t>(rng_.next())}},
+               {CDL_ATTR_VALUE, 4, {static_cast<int64_t>(rng_.next())}}};
   }
 
   Random rng_;
@@ -657,8 +571,6 @@ private:
 
 } // namespace
 
-Program randomProgram(uint64_t seed, const RandomOptions& options) {
-  return Generator(seed, options).generate();
-}
+Program randomProgram(uint64_t seed, const RandomOptions& options) { return Generator(seed, options).generate(); }
 
 } // namespace candela::test

@@ -48,16 +48,16 @@ typedef struct {
   uint16_t flags;        /* 0 */
 } cdl_header_t;
 
-#define CDL_HEADER(type) {(uint16_t)sizeof(type), CDL_ABI_MAJOR, CDL_ABI_MINOR, 0}
+#define CDL_HEADER(type)                                                                                               \
+  { (uint16_t)sizeof(type), CDL_ABI_MAJOR, CDL_ABI_MINOR, 0 }
 
 /* True when a struct that came from the other side is long enough to hold `field`. */
-#define CDL_HAS(ptr, field) \
-  ((ptr)->header.struct_size >= offsetof(__typeof__(*(ptr)), field) + sizeof((ptr)->field))
+#define CDL_HAS(ptr, field) ((ptr)->header.struct_size >= offsetof(__typeof__(*(ptr)), field) + sizeof((ptr)->field))
 
 typedef struct {
-  char* text;           /* NUL-terminated by the callee, truncated to capacity */
-  uint32_t capacity;    /* bytes at text */
-  int32_t vendor_code;  /* the backend's own number, 0 when it has none */
+  char* text;          /* NUL-terminated by the callee, truncated to capacity */
+  uint32_t capacity;   /* bytes at text */
+  int32_t vendor_code; /* the backend's own number, 0 when it has none */
 } cdl_error_t;
 
 /* ---- The Program image ----------------------------------------------------------------------------------------- */
@@ -96,12 +96,12 @@ enum {
 };
 
 enum {
-  CDL_ROLE_TEMP = 0,     /* lies in the arena of its space at `offset`; contents undefined at the start */
-  CDL_ROLE_INPUT = 1,    /* bound per execution, read only */
-  CDL_ROLE_OUTPUT = 2,   /* bound per execution, undefined at the start */
-  CDL_ROLE_INOUT = 3,    /* bound per execution, read and written */
-  CDL_ROLE_STATE = 4,    /* persists across executions, bound like INOUT, zero before the first one */
-  CDL_ROLE_CONSTANT = 5  /* read only, content is constants[constant] */
+  CDL_ROLE_TEMP = 0,    /* lies in the arena of its space at `offset`; contents undefined at the start */
+  CDL_ROLE_INPUT = 1,   /* bound per execution, read only */
+  CDL_ROLE_OUTPUT = 2,  /* bound per execution, undefined at the start */
+  CDL_ROLE_INOUT = 3,   /* bound per execution, read and written */
+  CDL_ROLE_STATE = 4,   /* persists across executions, bound like INOUT, zero before the first one */
+  CDL_ROLE_CONSTANT = 5 /* read only, content is constants[constant] */
 };
 
 #define CDL_UNPLACED UINT64_MAX /* a buffer's offset before memory was planned */
@@ -157,8 +157,8 @@ typedef struct {
 
 enum {
   CDL_FROM_NONE = 0,
-  CDL_FROM_ACC = 1,  /* the result of the instruction that carries the expr as its epilogue */
-  CDL_FROM_VIEW = 2, /* broadcast to the result's dims as BINARY does */
+  CDL_FROM_ACC = 1,   /* the result of the instruction that carries the expr as its epilogue */
+  CDL_FROM_VIEW = 2,  /* broadcast to the result's dims as BINARY does */
   CDL_FROM_CONST = 3, /* the step's `imm`; at most one operand of a step */
   CDL_FROM_STEP = 4
 };
@@ -278,10 +278,10 @@ CDL_SIZE(cdl_provenance_t, 16);
 static inline cdl_code_t cdl_image_check(const void* data, uint64_t size, cdl_error_t* error);
 
 /* Accessors, valid on a checked image. */
-#define CDL_SECTION(type, section)                                                                     \
-  static inline const cdl_##type##_t* cdl_get_##type(const cdl_image_t* image, uint32_t index) {       \
-    return (const cdl_##type##_t*)((const char*)image + image->section.offset +                        \
-                                   (uint64_t)image->section.stride * index);                           \
+#define CDL_SECTION(type, section)                                                                                     \
+  static inline const cdl_##type##_t* cdl_get_##type(const cdl_image_t* image, uint32_t index) {                       \
+    return (const cdl_##type##_t*)((const char*)image + image->section.offset +                                        \
+                                   (uint64_t)image->section.stride * index);                                           \
   }
 CDL_SECTION(space, spaces)
 CDL_SECTION(buffer, buffers)
@@ -323,8 +323,10 @@ static inline const cdl_attr_t* cdl_find_attr(const cdl_image_t* image, const cd
 
 enum { CDL_SUPPORT_NONE = 0, CDL_SUPPORT_EMULATED = 1, CDL_SUPPORT_NATIVE = 2 };
 
-enum { CDL_ROW_EPILOGUE = 1, /* takes an epilogue expr of the steps that `steps_mask` allows */
-       CDL_ROW_DYNAMIC_LOOPS = 2 /* may stand inside of `for` */ };
+enum {
+  CDL_ROW_EPILOGUE = 1,     /* takes an epilogue expr of the steps that `steps_mask` allows */
+  CDL_ROW_DYNAMIC_LOOPS = 2 /* may stand inside of `for` */
+};
 
 /* One line of a capability table: kind, function, element types (operands then results; 0: any), the operand class,
  * and a conjunction of atoms. A later row for the same (kind, fn, elems) replaces none: any row that matches counts. */
@@ -334,13 +336,19 @@ typedef struct {
   uint8_t operand_class;       /* CDL_CLASS_* */
   uint8_t flags;               /* CDL_ROW_* */
   uint8_t elems[8];
-  uint16_t layouts[8];  /* per operand: index into cdl_capabilities_t.layouts, 0 row-major */
+  uint16_t layouts[8]; /* per operand: index into cdl_capabilities_t.layouts, 0 row-major */
   uint32_t first_atom, atoms;
-  uint64_t steps_mask;  /* bit k: steps of kind k may stand in its expr (CDL_KIND_UNARY ...) */
+  uint64_t steps_mask; /* bit k: steps of kind k may stand in its expr (CDL_KIND_UNARY ...) */
 } cdl_row_t;
 
-enum { CDL_ATOM_RANK = 1, CDL_ATOM_DIM = 2, CDL_ATOM_ATTR = 3, CDL_ATOM_IS_CONST = 4, CDL_ATOM_ELEMENTS = 5,
-       CDL_ATOM_DIM_PRODUCT = 6 };
+enum {
+  CDL_ATOM_RANK = 1,
+  CDL_ATOM_DIM = 2,
+  CDL_ATOM_ATTR = 3,
+  CDL_ATOM_IS_CONST = 4,
+  CDL_ATOM_ELEMENTS = 5,
+  CDL_ATOM_DIM_PRODUCT = 6
+};
 enum { CDL_REL_EQ = 1, CDL_REL_LE = 2, CDL_REL_GE = 3, CDL_REL_MOD = 4 /* x % a == b */, CDL_REL_IN = 5 };
 
 typedef struct {
@@ -355,7 +363,7 @@ typedef struct {
 
 typedef struct {
   cdl_header_t header;
-  uint32_t profiles;           /* mask of 1 << CDL_PROFILE_*; BASE and at least one more */
+  uint32_t profiles; /* mask of 1 << CDL_PROFILE_*; BASE and at least one more */
   uint32_t row_count, row_stride;
   const cdl_row_t* rows;
   uint32_t atom_count, atom_stride;
@@ -363,7 +371,7 @@ typedef struct {
   uint32_t layout_count, layout_stride;
   const cdl_layout_t* layouts; /* [0] is unused */
   uint32_t space_count, space_stride;
-  const cdl_space_t* spaces;     /* [0] is the default space */
+  const cdl_space_t* spaces; /* [0] is the default space */
   const char* const* space_names;
   uint32_t engine_count;
   uint32_t flags; /* CDL_DEVICE_* */
@@ -383,7 +391,8 @@ typedef struct {
   cdl_header_t header;
   void* context;
   void (*log)(void* context, int level, const char* text); /* 0 debug, 1 information, 2 warning; any thread */
-  /* Runs body(arg, 0) .. body(arg, count - 1) on the caller's threads and returns when all are done. Null: run in line. */
+  /* Runs body(arg, 0) .. body(arg, count - 1) on the caller's threads and returns when all are done. Null: run in line.
+   */
   void (*parallel_for)(void* context, uint32_t count, void (*body)(void* arg, uint32_t index), void* arg);
   /* A persistent cache by key. get returns the bytes, valid until the next call on this thread, or null. */
   const void* (*cache_get)(void* context, const void* key, uint64_t key_size, uint64_t* size);
@@ -466,12 +475,12 @@ typedef struct {
   /* Device. Required. Options were checked against the schema. Threads: any; one device is used by many threads. */
   cdl_code_t (*device_open)(const cdl_host_t* host, uint32_t index, const cdl_option_t* options, uint32_t option_count,
                             cdl_device_t** device, cdl_error_t* error);
-  void (*device_close)(cdl_device_t* device); /* required; after all of its objects */
+  void (*device_close)(cdl_device_t* device);                             /* required; after all of its objects */
   const cdl_capabilities_t* (*device_capabilities)(cdl_device_t* device); /* required; lives as long as the device */
-  const char* (*device_name)(cdl_device_t* device); /* (optional, default: name) */
+  const char* (*device_name)(cdl_device_t* device);                       /* (optional, default: name) */
 
-  /* Memory. Required but for map. The host owns every buffer. `space` is an index into the capabilities' spaces: space i
-   * there is space i + 1 of an image. Threads: any. */
+  /* Memory. Required but for map. The host owns every buffer. `space` is an index into the capabilities' spaces: space
+   * i there is space i + 1 of an image. Threads: any. */
   cdl_code_t (*memory_create)(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
                               cdl_memory_t** memory, cdl_error_t* error);
   void (*memory_destroy)(cdl_device_t* device, cdl_memory_t* memory);
@@ -489,14 +498,17 @@ typedef struct {
                            cdl_error_t* error); /* blocks until `to` is filled */
   cdl_code_t (*queue_copy)(cdl_queue_t* queue, cdl_memory_t* to, uint64_t to_offset, cdl_memory_t* from,
                            uint64_t from_offset, uint64_t bytes, cdl_error_t* error);
-  cdl_code_t (*queue_signal)(cdl_queue_t* queue, uint64_t value, cdl_error_t* error); /* after all earlier work; rising */
-  /* Blocks until the timeline reached value. timeout_ns UINT64_MAX: no limit. CDL_TIMEOUT when it passed. Any thread. */
+  cdl_code_t (*queue_signal)(cdl_queue_t* queue, uint64_t value,
+                             cdl_error_t* error); /* after all earlier work; rising */
+  /* Blocks until the timeline reached value. timeout_ns UINT64_MAX: no limit. CDL_TIMEOUT when it passed. Any thread.
+   */
   cdl_code_t (*queue_wait)(cdl_queue_t* queue, uint64_t value, uint64_t timeout_ns, cdl_error_t* error);
 
   /* Door 1. Runs instructions first .. first + count - 1 in order; all are NATIVE by the rows, of one block, outside or
    * inside of loops; loop_values are the values of the enclosing loop variables, outer first. The image was checked. */
   cdl_code_t (*run)(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
-                    const int64_t loop_values[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings, cdl_error_t* error);
+                    const int64_t loop_values[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
+                    cdl_error_t* error);
 
   /* Door 2. May refuse with CDL_REFUSED and *refusal. The image stays valid until executable_destroy; `constants[i]`
    * is the payload of image constant i ([0] unused) and is valid only during the call. Threads: any. */
@@ -504,7 +516,8 @@ typedef struct {
                         cdl_executable_t** executable, cdl_refusal_t* refusal, cdl_error_t* error);
   void (*executable_destroy)(cdl_device_t* device, cdl_executable_t* executable);
   /* Submits one execution; several executions of one executable may be in flight with different bindings. Bindings hold
-   * every buffer; TEMP ones lie where the plan put them. Waits for `wait[]`, then signals `signal` (queue null: none). */
+   * every buffer; TEMP ones lie where the plan put them. Waits for `wait[]`, then signals `signal` (queue null: none).
+   */
   cdl_code_t (*execute)(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
                         const cdl_timeline_t* wait, uint32_t wait_count, cdl_timeline_t signal, cdl_error_t* error);
   /* (optional, default 0 bytes) scratch in the default space that each execution gets as the last binding. */
@@ -522,7 +535,7 @@ typedef struct {
   cdl_code_t (*cost_batch)(cdl_device_t* device, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs,
                            cdl_error_t* error); /* (default: a roofline from the declared numbers) pure */
   cdl_code_t (*emit)(cdl_device_t* device, cdl_executable_t* executable, const cdl_writer_t* writer,
-                     cdl_error_t* error); /* (default: no AOT) object code */
+                     cdl_error_t* error);                              /* (default: no AOT) object code */
   cdl_code_t (*profile_begin)(cdl_queue_t* queue, cdl_error_t* error); /* (default: no profile) */
   cdl_code_t (*profile_end)(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count,
                             cdl_error_t* error);

@@ -22,8 +22,7 @@ typedef struct {
 } cdl_check_t;
 
 static inline void cdl_append_text(cdl_error_t* error, uint32_t* at, const char* text) {
-  while (*text && *at + 1 < error->capacity)
-    error->text[(*at)++] = *text++;
+  while (*text && *at + 1 < error->capacity) error->text[(*at)++] = *text++;
   error->text[*at] = 0;
 }
 
@@ -31,8 +30,7 @@ static inline void cdl_append_number(cdl_error_t* error, uint32_t* at, uint64_t 
   char digits[21];
   uint32_t i = sizeof digits - 1;
   digits[i] = 0;
-  do
-    digits[--i] = (char)('0' + value % 10);
+  do digits[--i] = (char)('0' + value % 10);
   while ((value /= 10) != 0);
   cdl_append_text(error, at, digits + i);
 }
@@ -40,19 +38,16 @@ static inline void cdl_append_number(cdl_error_t* error, uint32_t* at, uint64_t 
 /* Fills *error (NULL is allowed) with `text` and returns `code`. */
 static inline cdl_code_t cdl_set_error(cdl_error_t* error, cdl_code_t code, const char* text) {
   uint32_t at = 0;
-  if (error && error->text && error->capacity)
-    cdl_append_text(error, &at, text);
+  if (error && error->text && error->capacity) cdl_append_text(error, &at, text);
   return code;
 }
 
 /* "image: views 3: rank 9 exceeds 8". Always 0, so that a check reads `return cdl_bad(...)`. */
-static inline int cdl_bad_as(cdl_check_t* c, const char* field, int negative, uint64_t value,
-                             const char* why, uint64_t limit) {
+static inline int cdl_bad_as(cdl_check_t* c, const char* field, int negative, uint64_t value, const char* why,
+                             uint64_t limit) {
   uint32_t at = 0;
-  if (c->code == CDL_OK)
-    c->code = CDL_BAD_MODEL;
-  if (!c->error || !c->error->text || !c->error->capacity)
-    return 0;
+  if (c->code == CDL_OK) c->code = CDL_BAD_MODEL;
+  if (!c->error || !c->error->text || !c->error->capacity) return 0;
   cdl_append_text(c->error, &at, "image: ");
   cdl_append_text(c->error, &at, c->section);
   cdl_append_text(c->error, &at, " ");
@@ -72,17 +67,13 @@ static inline int cdl_bad_as(cdl_check_t* c, const char* field, int negative, ui
   return 0;
 }
 
-static inline int cdl_bad(cdl_check_t* c, const char* field, uint64_t value, const char* why,
-                          uint64_t limit) {
+static inline int cdl_bad(cdl_check_t* c, const char* field, uint64_t value, const char* why, uint64_t limit) {
   return cdl_bad_as(c, field, 0, value, why, limit);
 }
 
-static inline uint64_t cdl_magnitude(int64_t value) {
-  return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-}
+static inline uint64_t cdl_magnitude(int64_t value) { return value < 0 ? 0 - (uint64_t)value : (uint64_t)value; }
 
-static inline int cdl_bad_signed(cdl_check_t* c, const char* field, int64_t value, const char* why,
-                                 uint64_t limit) {
+static inline int cdl_bad_signed(cdl_check_t* c, const char* field, int64_t value, const char* why, uint64_t limit) {
   return cdl_bad_as(c, field, value < 0, cdl_magnitude(value), why, limit);
 }
 
@@ -90,31 +81,24 @@ static inline int cdl_bad_signed(cdl_check_t* c, const char* field, int64_t valu
  * -----------------------------------------------------------------------------------------------
  */
 
-static inline int cdl_check_index(cdl_check_t* c, const char* field, uint64_t index,
-                                  uint32_t count) {
+static inline int cdl_check_index(cdl_check_t* c, const char* field, uint64_t index, uint32_t count) {
   return index < count ? 1 : cdl_bad(c, field, index, "is not below the section's count", count);
 }
 
 /* An index that may not be 0. */
 static inline int cdl_check_ref(cdl_check_t* c, const char* field, uint64_t index, uint32_t count) {
-  return index ? cdl_check_index(c, field, index, count)
-               : cdl_bad(c, field, 0, "names no record", CDL_NO_LIMIT);
+  return index ? cdl_check_index(c, field, index, count) : cdl_bad(c, field, 0, "names no record", CDL_NO_LIMIT);
 }
 
 /* first .. first + count - 1 are records, none of them the null record. */
-static inline int cdl_check_range(cdl_check_t* c, const char* field, uint32_t first, uint64_t count,
-                                  uint32_t records) {
-  if (count == 0)
-    return 1;
-  if (first == 0)
-    return cdl_bad(c, field, 0, "names the null record", CDL_NO_LIMIT);
-  if (first + count > records)
-    return cdl_bad(c, field, first + count, "ends beyond the section's count", records);
+static inline int cdl_check_range(cdl_check_t* c, const char* field, uint32_t first, uint64_t count, uint32_t records) {
+  if (count == 0) return 1;
+  if (first == 0) return cdl_bad(c, field, 0, "names the null record", CDL_NO_LIMIT);
+  if (first + count > records) return cdl_bad(c, field, first + count, "ends beyond the section's count", records);
   return 1;
 }
 
-static inline int cdl_check_at_most(cdl_check_t* c, const char* field, uint64_t value,
-                                    uint64_t limit) {
+static inline int cdl_check_at_most(cdl_check_t* c, const char* field, uint64_t value, uint64_t limit) {
   return value <= limit ? 1 : cdl_bad(c, field, value, "exceeds", limit);
 }
 
@@ -123,9 +107,7 @@ static inline int cdl_check_zero(cdl_check_t* c, const char* field, uint64_t val
 }
 
 static inline int cdl_check_power_of_two(cdl_check_t* c, const char* field, uint32_t value) {
-  return value && (value & (value - 1)) == 0
-             ? 1
-             : cdl_bad(c, field, value, "is not a power of two", CDL_NO_LIMIT);
+  return value && (value & (value - 1)) == 0 ? 1 : cdl_bad(c, field, value, "is not a power of two", CDL_NO_LIMIT);
 }
 
 static inline int cdl_check_elem(cdl_check_t* c, uint8_t elem) {
@@ -139,15 +121,13 @@ static inline int cdl_check_string(cdl_check_t* c, const char* field, uint32_t s
 /* `value` has no bits beyond those of the element type. */
 static inline int cdl_check_bits(cdl_check_t* c, const char* field, uint64_t value, uint8_t elem) {
   uint32_t bits = cdl_elem_bits(elem);
-  if (bits < 64 && value >> bits)
-    return cdl_bad(c, field, value, "has more bits than its element type:", bits);
+  if (bits < 64 && value >> bits) return cdl_bad(c, field, value, "has more bits than its element type:", bits);
   return 1;
 }
 
 /* *sum += count * step, refusing what passes CDL_MAX_BYTES. */
 static inline int cdl_add_product(uint64_t* sum, uint64_t count, uint64_t step) {
-  if (count != 0 && step > CDL_MAX_BYTES / count)
-    return 0;
+  if (count != 0 && step > CDL_MAX_BYTES / count) return 0;
   *sum += count * step;
   return *sum <= CDL_MAX_BYTES;
 }

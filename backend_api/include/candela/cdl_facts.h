@@ -8,9 +8,8 @@
 
 /* Bits of one element in memory, 0 for a number that is no element type. */
 static inline uint32_t cdl_elem_bits(uint8_t elem) {
-#define CDL_X(name, id, bits, cls, onnx, storage_only)                                             \
-  if (elem == (id))                                                                                \
-    return (bits);
+#define CDL_X(name, id, bits, cls, onnx, storage_only)                                                                 \
+  if (elem == (id)) return (bits);
   CDL_ELEMS(CDL_X)
 #undef CDL_X
   return 0;
@@ -25,11 +24,9 @@ typedef struct {
 
 /* What is known of a kind, or null. */
 static inline const cdl_kind_facts_t* cdl_kind_facts(uint16_t kind) {
-#define CDL_X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue)                      \
-  static const cdl_kind_facts_t facts_of_##name = {#name, min_inputs, max_inputs, outputs,         \
-                                                   epilogue};                                      \
-  if (kind == (id))                                                                                \
-    return &facts_of_##name;
+#define CDL_X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue)                                          \
+  static const cdl_kind_facts_t facts_of_##name = {#name, min_inputs, max_inputs, outputs, epilogue};                  \
+  if (kind == (id)) return &facts_of_##name;
   CDL_KINDS(CDL_X)
 #undef CDL_X
   return NULL;
@@ -37,8 +34,7 @@ static inline const cdl_kind_facts_t* cdl_kind_facts(uint16_t kind) {
 
 /* Numbers by the lower-case names that the tables use. */
 enum {
-#define CDL_X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue)                      \
-  cdl_kind_id_##name = id,
+#define CDL_X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue) cdl_kind_id_##name = id,
   CDL_KINDS(CDL_X)
 #undef CDL_X
 #define CDL_X(name, id, type) cdl_attr_id_##name = id,
@@ -49,13 +45,11 @@ enum {
 /* Kinds without functions have fn 0 alone; those of CUSTOM belong to its plugin. */
 static inline int cdl_fn_known(uint16_t kind, uint16_t fn) {
   int has_functions = 0;
-  if (kind == CDL_KIND_CUSTOM)
-    return 1;
-#define CDL_X(kind_name, name, id, optional)                                                       \
-  if (kind == cdl_kind_id_##kind_name) {                                                           \
-    has_functions = 1;                                                                             \
-    if (fn == (id))                                                                                \
-      return 1;                                                                                    \
+  if (kind == CDL_KIND_CUSTOM) return 1;
+#define CDL_X(kind_name, name, id, optional)                                                                           \
+  if (kind == cdl_kind_id_##kind_name) {                                                                               \
+    has_functions = 1;                                                                                                 \
+    if (fn == (id)) return 1;                                                                                          \
   }
   CDL_FNS(CDL_X)
 #undef CDL_X
@@ -64,18 +58,16 @@ static inline int cdl_fn_known(uint16_t kind, uint16_t fn) {
 
 /* The type of an attribute (1 int, 2 float, 3 ints, 4 bits), or 0. */
 static inline uint8_t cdl_attr_type(uint16_t attr) {
-#define CDL_X(name, id, type)                                                                      \
-  if (attr == (id))                                                                                \
-    return (type);
+#define CDL_X(name, id, type)                                                                                          \
+  if (attr == (id)) return (type);
   CDL_ATTRS(CDL_X)
 #undef CDL_X
   return 0;
 }
 
 static inline int cdl_kind_has_attr(uint16_t kind, uint16_t attr) {
-#define CDL_X(kind_name, attr_name)                                                                \
-  if (kind == cdl_kind_id_##kind_name && attr == cdl_attr_id_##attr_name)                          \
-    return 1;
+#define CDL_X(kind_name, attr_name)                                                                                    \
+  if (kind == cdl_kind_id_##kind_name && attr == cdl_attr_id_##attr_name) return 1;
   CDL_KIND_ATTRS(CDL_X)
 #undef CDL_X
   return 0;

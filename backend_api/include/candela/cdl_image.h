@@ -22,67 +22,56 @@ static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in);
 /* ---- Header and sections
  * ---------------------------------------------------------------------------------------- */
 
-static inline int cdl_check_section(cdl_check_t* c, const char* name, const cdl_section_t* s,
-                                    uint32_t record) {
+static inline int cdl_check_section(cdl_check_t* c, const char* name, const cdl_section_t* s, uint32_t record) {
   const unsigned char* null_record;
   uint32_t i;
   c->section = name;
   c->index = UINT32_MAX;
-  if (s->offset % 8)
-    return cdl_bad(c, "offset", s->offset, "is not a multiple of 8", CDL_NO_LIMIT);
+  if (s->offset % 8) return cdl_bad(c, "offset", s->offset, "is not a multiple of 8", CDL_NO_LIMIT);
   if (s->offset < sizeof(cdl_image_t))
     return cdl_bad(c, "offset", s->offset, "lies inside of the header of", sizeof(cdl_image_t));
-  if (s->offset > c->image->size)
-    return cdl_bad(c, "offset", s->offset, "is beyond the image's size", c->image->size);
-  if (s->count == 0)
-    return cdl_bad(c, "count", 0, "leaves no room for the null record", CDL_NO_LIMIT);
+  if (s->offset > c->image->size) return cdl_bad(c, "offset", s->offset, "is beyond the image's size", c->image->size);
+  if (s->count == 0) return cdl_bad(c, "count", 0, "leaves no room for the null record", CDL_NO_LIMIT);
   if (record == 1 ? s->stride != 1 : s->stride < record || s->stride % 8)
-    return cdl_bad(c, "stride", s->stride,
-                   record == 1 ? "is not" : "is no multiple of 8 of at least", record);
+    return cdl_bad(c, "stride", s->stride, record == 1 ? "is not" : "is no multiple of 8 of at least", record);
   if ((uint64_t)s->count * s->stride > c->image->size - s->offset)
-    return cdl_bad(c, "end", (uint64_t)s->count * s->stride + s->offset,
-                   "is beyond the image's size", c->image->size);
+    return cdl_bad(c, "end", (uint64_t)s->count * s->stride + s->offset, "is beyond the image's size", c->image->size);
   null_record = (const unsigned char*)c->image + s->offset;
   for (i = 0; i < record; ++i)
-    if (null_record[i])
-      return cdl_bad(c, "null record's byte", i, "is not 0", CDL_NO_LIMIT);
+    if (null_record[i]) return cdl_bad(c, "null record's byte", i, "is not 0", CDL_NO_LIMIT);
   return 1;
 }
 
 static inline int cdl_check_sections(cdl_check_t* c) {
   const cdl_image_t* m = c->image;
-#define CDL_X(type, section)                                                                       \
-  if (!cdl_check_section(c, #section, &m->section, (uint32_t)sizeof(cdl_##type##_t)))              \
-    return 0;
+#define CDL_X(type, section)                                                                                           \
+  if (!cdl_check_section(c, #section, &m->section, (uint32_t)sizeof(cdl_##type##_t))) return 0;
   CDL_X(space, spaces)
   CDL_X(buffer, buffers)
-  CDL_X(halo, halos) CDL_X(layout, layouts) CDL_X(view, views) CDL_X(expr, exprs) CDL_X(step, steps)
-      CDL_X(attr, attrs) CDL_X(instr, instrs) CDL_X(wait, waits) CDL_X(loop, loops)
-          CDL_X(group, groups) CDL_X(constant, constants) CDL_X(provenance, provenance)
+  CDL_X(halo, halos)
+  CDL_X(layout, layouts) CDL_X(view, views) CDL_X(expr, exprs) CDL_X(step, steps) CDL_X(attr, attrs)
+      CDL_X(instr, instrs) CDL_X(wait, waits) CDL_X(loop, loops) CDL_X(group, groups) CDL_X(constant, constants)
+          CDL_X(provenance, provenance)
 #undef CDL_X
               if (!cdl_check_section(c, "strings", &m->strings, 1)) return 0;
   if (cdl_get_string(m, m->strings.count - 1)[0])
     return cdl_bad(c, "last byte", m->strings.count - 1, "is not NUL", CDL_NO_LIMIT);
   c->section = "header";
-  if (!cdl_check_string(c, "name", m->name))
-    return 0;
-  return m->engines && m->engines <= UINT16_MAX
-             ? 1
-             : cdl_bad(c, "engines", m->engines, "is not within 1 ..", UINT16_MAX);
+  if (!cdl_check_string(c, "name", m->name)) return 0;
+  return m->engines && m->engines <= UINT16_MAX ? 1
+                                                : cdl_bad(c, "engines", m->engines, "is not within 1 ..", UINT16_MAX);
 }
 
 static inline int cdl_check_header(cdl_check_t* c, uint64_t size) {
   const cdl_image_t* m = c->image;
   c->section = "header";
   c->index = UINT32_MAX;
-  if (size < sizeof(cdl_image_t))
-    return cdl_bad(c, "size", size, "is smaller than the header of", sizeof(cdl_image_t));
+  if (size < sizeof(cdl_image_t)) return cdl_bad(c, "size", size, "is smaller than the header of", sizeof(cdl_image_t));
   if (memcmp(m->magic, "CDLP", 4) != 0)
     return cdl_bad(c, "magic", (unsigned char)m->magic[0], "is not CDLP", CDL_NO_LIMIT);
   if (m->major != CDL_IMAGE_MAJOR || m->minor != CDL_IMAGE_MINOR) {
     c->code = CDL_INCOMPATIBLE;
-    if (m->major != CDL_IMAGE_MAJOR)
-      return cdl_bad(c, "major version", m->major, "is not", CDL_IMAGE_MAJOR);
+    if (m->major != CDL_IMAGE_MAJOR) return cdl_bad(c, "major version", m->major, "is not", CDL_IMAGE_MAJOR);
     return cdl_bad(c, "minor version", m->minor, "is not", CDL_IMAGE_MINOR);
   }
   return m->size == size ? 1 : cdl_bad(c, "size", m->size, "differs from the bytes given,", size);
@@ -101,20 +90,16 @@ static inline int cdl_check_constant(cdl_check_t* c, const cdl_constant_t* k) {
   return cdl_check_string(c, "name", k->name) && cdl_check_at_most(c, "form", k->form, 1) &&
          cdl_check_elem(c, k->elem) && cdl_check_zero(c, "pad", (uint64_t)k->pad[0] | k->pad[1]) &&
          cdl_check_at_most(c, "bytes", k->bytes, CDL_MAX_BYTES) &&
-         (k->form ? cdl_check_bits(c, "bits", k->bits, k->elem)
-                  : cdl_check_zero(c, "bits", k->bits));
+         (k->form ? cdl_check_bits(c, "bits", k->bits, k->elem) : cdl_check_zero(c, "bits", k->bits));
 }
 
 static inline int cdl_check_halo(cdl_check_t* c, const cdl_halo_t* h) {
   uint32_t i;
-  if (h->rank == 0 || h->rank > CDL_MAX_RANK)
-    return cdl_bad(c, "rank", h->rank, "is not within 1 ..", CDL_MAX_RANK);
+  if (h->rank == 0 || h->rank > CDL_MAX_RANK) return cdl_bad(c, "rank", h->rank, "is not within 1 ..", CDL_MAX_RANK);
   for (i = 0; i < 6; ++i)
-    if (!cdl_check_zero(c, "pad", h->pad[i]))
-      return 0;
+    if (!cdl_check_zero(c, "pad", h->pad[i])) return 0;
   for (i = h->rank; i < CDL_MAX_RANK; ++i)
-    if (!cdl_check_zero(c, "width beyond the rank", (uint64_t)h->lo[i] | h->hi[i]))
-      return 0;
+    if (!cdl_check_zero(c, "width beyond the rank", (uint64_t)h->lo[i] | h->hi[i])) return 0;
   return cdl_check_elem(c, h->elem) && cdl_check_bits(c, "fill", h->fill, h->elem);
 }
 
@@ -122,8 +107,8 @@ static inline int cdl_check_layout(cdl_check_t* c, const cdl_layout_t* l) {
   uint64_t product[CDL_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
   uint8_t seen[CDL_MAX_RANK] = {0};
   uint32_t i;
-  if (!cdl_check_at_most(c, "pad_content", l->pad_content, 2) ||
-      !cdl_check_at_most(c, "opaque", l->opaque, 1) || !cdl_check_string(c, "name", l->name))
+  if (!cdl_check_at_most(c, "pad_content", l->pad_content, 2) || !cdl_check_at_most(c, "opaque", l->opaque, 1) ||
+      !cdl_check_string(c, "name", l->name))
     return 0;
   if (l->count > CDL_MAX_RANK || (l->count == 0 && !l->opaque))
     return cdl_bad(c, "count", l->count, "is not within 1 ..", CDL_MAX_RANK);
@@ -132,12 +117,10 @@ static inline int cdl_check_layout(cdl_check_t* c, const cdl_layout_t* l) {
   for (i = 0; i < CDL_MAX_RANK; ++i) {
     uint8_t d = l->dim[i];
     if (i >= l->count) {
-      if (!cdl_check_zero(c, "entry beyond the count", (uint64_t)d | l->factor[i]))
-        return 0;
+      if (!cdl_check_zero(c, "entry beyond the count", (uint64_t)d | l->factor[i])) return 0;
       continue;
     }
-    if (d >= l->logical_rank)
-      return cdl_bad(c, "dim", d, "is not below the logical rank", l->logical_rank);
+    if (d >= l->logical_rank) return cdl_bad(c, "dim", d, "is not below the logical rank", l->logical_rank);
     if (l->factor[i] == 0 && seen[d])
       return cdl_bad(c, "factor 0 at", i, "is not the outermost of its dim", CDL_NO_LIMIT);
     if (l->factor[i] && (product[d] *= l->factor[i]) > (uint64_t)CDL_MAX_DIM)
@@ -145,81 +128,64 @@ static inline int cdl_check_layout(cdl_check_t* c, const cdl_layout_t* l) {
     seen[d] = 1;
   }
   for (i = 0; l->count && i < l->logical_rank; ++i)
-    if (!seen[i])
-      return cdl_bad(c, "logical dim", i, "has no factor", CDL_NO_LIMIT);
+    if (!seen[i]) return cdl_bad(c, "logical dim", i, "has no factor", CDL_NO_LIMIT);
   return 1;
 }
 
 static inline int cdl_check_buffer(cdl_check_t* c, const cdl_buffer_t* b) {
   const cdl_image_t* m = c->image;
   const cdl_space_t* space;
-  if (!cdl_check_string(c, "name", b->name) ||
-      !cdl_check_ref(c, "space", b->space, m->spaces.count) ||
+  if (!cdl_check_string(c, "name", b->name) || !cdl_check_ref(c, "space", b->space, m->spaces.count) ||
       !cdl_check_power_of_two(c, "alignment", b->alignment) ||
       !cdl_check_at_most(c, "role", b->role, CDL_ROLE_CONSTANT) ||
       !cdl_check_zero(c, "pad", (uint64_t)b->pad[0] | b->pad[1] | b->pad[2]) ||
-      !cdl_check_at_most(c, "bytes", b->bytes, CDL_MAX_BYTES) ||
-      !cdl_check_index(c, "halo", b->halo, m->halos.count))
+      !cdl_check_at_most(c, "bytes", b->bytes, CDL_MAX_BYTES) || !cdl_check_index(c, "halo", b->halo, m->halos.count))
     return 0;
   if (b->role == CDL_ROLE_CONSTANT) {
     uint64_t bytes;
-    if (!cdl_check_ref(c, "constant", b->constant, m->constants.count))
-      return 0;
+    if (!cdl_check_ref(c, "constant", b->constant, m->constants.count)) return 0;
     bytes = cdl_get_constant(m, b->constant)->bytes;
-    if (b->bytes != bytes)
-      return cdl_bad(c, "bytes", b->bytes, "differs from its constant's bytes,", bytes);
+    if (b->bytes != bytes) return cdl_bad(c, "bytes", b->bytes, "differs from its constant's bytes,", bytes);
   } else if (!cdl_check_zero(c, "constant of a buffer that is none", b->constant)) {
     return 0;
   }
-  if (b->role != CDL_ROLE_TEMP)
-    return cdl_check_zero(c, "offset of a bound buffer", b->offset);
-  if (b->offset == CDL_UNPLACED)
-    return 1;
-  if (!cdl_check_at_most(c, "offset", b->offset, CDL_MAX_BYTES))
-    return 0;
+  if (b->role != CDL_ROLE_TEMP) return cdl_check_zero(c, "offset of a bound buffer", b->offset);
+  if (b->offset == CDL_UNPLACED) return 1;
+  if (!cdl_check_at_most(c, "offset", b->offset, CDL_MAX_BYTES)) return 0;
   if (b->offset % b->alignment)
     return cdl_bad(c, "offset", b->offset, "is not a multiple of the alignment", b->alignment);
   space = cdl_get_space(m, b->space);
   if (space->capacity_bytes && b->offset + b->bytes > space->capacity_bytes)
-    return cdl_bad(c, "end", b->offset + b->bytes, "exceeds the capacity of its space,",
-                   space->capacity_bytes);
+    return cdl_bad(c, "end", b->offset + b->bytes, "exceeds the capacity of its space,", space->capacity_bytes);
   return 1;
 }
 
 static inline int cdl_check_attr(cdl_check_t* c, const cdl_attr_t* a) {
   uint32_t i;
-  if (a->type < 1 || a->type > 4)
-    return cdl_bad(c, "type", a->type, "is not within 1 ..", 4);
+  if (a->type < 1 || a->type > 4) return cdl_bad(c, "type", a->type, "is not within 1 ..", 4);
   if (a->count < 1 || a->count > (a->type == 3 ? 8 : 1))
     return cdl_bad(c, "count", a->count, "is not within 1 ..", a->type == 3 ? 8 : 1);
   for (i = a->count; i < 8; ++i)
-    if (a->values[i])
-      return cdl_bad_signed(c, "value beyond the count", a->values[i], "is not 0", CDL_NO_LIMIT);
+    if (a->values[i]) return cdl_bad_signed(c, "value beyond the count", a->values[i], "is not 0", CDL_NO_LIMIT);
   return cdl_check_zero(c, "pad", a->pad);
 }
 
 static inline int cdl_check_wait(cdl_check_t* c, const cdl_wait_t* w) {
-  return cdl_check_ref(c, "instr", w->instr, c->image->instrs.count) &&
-         cdl_check_zero(c, "reserved", w->reserved);
+  return cdl_check_ref(c, "instr", w->instr, c->image->instrs.count) && cdl_check_zero(c, "reserved", w->reserved);
 }
 
 static inline int cdl_check_group(cdl_check_t* c, const cdl_group_t* g) {
-  if (g->count == 0)
-    return cdl_bad(c, "count", 0, "is empty", CDL_NO_LIMIT);
-  if (g->bands == 0)
-    return cdl_bad(c, "bands", 0, "is not at least", 1);
+  if (g->count == 0) return cdl_bad(c, "count", 0, "is empty", CDL_NO_LIMIT);
+  if (g->bands == 0) return cdl_bad(c, "bands", 0, "is not at least", 1);
   return cdl_check_range(c, "instructions", g->first, g->count, c->image->instrs.count) &&
          cdl_check_at_most(c, "band_dim", g->band_dim, CDL_MAX_RANK - 1);
 }
 
 static inline int cdl_check_provenance(cdl_check_t* c, const cdl_provenance_t* p) {
   if (!cdl_check_string(c, "node", p->node) || !cdl_check_string(c, "op", p->op) ||
-      !cdl_check_index(c, "next", p->next, c->image->provenance.count) ||
-      !cdl_check_zero(c, "reserved", p->reserved))
+      !cdl_check_index(c, "next", p->next, c->image->provenance.count) || !cdl_check_zero(c, "reserved", p->reserved))
     return 0;
-  return p->next == 0 || p->next > c->index
-             ? 1
-             : cdl_bad(c, "next", p->next, "is not greater than", c->index);
+  return p->next == 0 || p->next > c->index ? 1 : cdl_bad(c, "next", p->next, "is not greater than", c->index);
 }
 
 /* Nesting, and that the instructions of the range say so themselves. Linear: an instruction can
@@ -227,8 +193,7 @@ static inline int cdl_check_provenance(cdl_check_t* c, const cdl_provenance_t* p
 static inline int cdl_check_loop(cdl_check_t* c, const cdl_loop_t* l) {
   const cdl_image_t* m = c->image;
   uint32_t i;
-  if (l->count == 0)
-    return cdl_bad(c, "count", 0, "is empty", CDL_NO_LIMIT);
+  if (l->count == 0) return cdl_bad(c, "count", 0, "is empty", CDL_NO_LIMIT);
   if (l->trip == 0 || l->trip > (uint64_t)CDL_MAX_DIM)
     return cdl_bad(c, "trip", l->trip, "is not within 1 ..", (uint64_t)CDL_MAX_DIM);
   if (!cdl_check_range(c, "instructions", l->first, l->count, m->instrs.count) ||
@@ -236,18 +201,15 @@ static inline int cdl_check_loop(cdl_check_t* c, const cdl_loop_t* l) {
     return 0;
   if (l->parent) {
     const cdl_loop_t* p;
-    if (l->parent >= c->index)
-      return cdl_bad(c, "parent", l->parent, "is not below its own index", c->index);
+    if (l->parent >= c->index) return cdl_bad(c, "parent", l->parent, "is not below its own index", c->index);
     p = cdl_get_loop(m, l->parent);
-    if (p->parent)
-      return cdl_bad(c, "nesting", 3, "exceeds", CDL_MAX_LOOP_NESTING);
+    if (p->parent) return cdl_bad(c, "nesting", 3, "exceeds", CDL_MAX_LOOP_NESTING);
     if (l->first < p->first || (uint64_t)l->first + l->count > (uint64_t)p->first + p->count)
       return cdl_bad(c, "range", l->first, "is not inside of loop", l->parent);
   }
   for (i = l->first; i - l->first < l->count; ++i) {
     uint32_t own = cdl_get_instr(m, i)->loop;
-    if (own != c->index &&
-        (own == 0 || own >= m->loops.count || cdl_get_loop(m, own)->parent != c->index))
+    if (own != c->index && (own == 0 || own >= m->loops.count || cdl_get_loop(m, own)->parent != c->index))
       return cdl_bad(c, "instruction", i, "of its range names another loop:", own);
   }
   return 1;
@@ -260,15 +222,11 @@ static inline int cdl_check_loop(cdl_check_t* c, const cdl_loop_t* l) {
 static inline uint32_t cdl_step_arity(uint16_t kind) {
   switch (kind) {
   case CDL_KIND_UNARY:
-  case CDL_KIND_CONVERT:
-    return 1;
+  case CDL_KIND_CONVERT: return 1;
   case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-    return 2;
-  case CDL_KIND_SELECT:
-    return 3;
-  default:
-    return 0;
+  case CDL_KIND_COMPARE: return 2;
+  case CDL_KIND_SELECT: return 3;
+  default: return 0;
   }
 }
 
@@ -286,27 +244,21 @@ static inline int cdl_check_step(cdl_check_t* c, const cdl_step_t* s) {
   if (!cdl_check_elem(c, s->elem) || !cdl_check_zero(c, "reserved", s->reserved) ||
       !cdl_check_at_most(c, "flags", s->flags, s->kind == CDL_KIND_CONVERT))
     return 0;
-  if (s->operands != arity)
-    return cdl_bad(c, "operands", s->operands, "is not", arity);
+  if (s->operands != arity) return cdl_bad(c, "operands", s->operands, "is not", arity);
   for (i = 0; i < 3; ++i) {
     const cdl_operand_t* o = &s->in[i];
     if (i >= arity) {
-      if (!cdl_check_zero(c, "unused operand", (uint64_t)o->source | o->elem | o->index))
-        return 0;
+      if (!cdl_check_zero(c, "unused operand", (uint64_t)o->source | o->elem | o->index)) return 0;
       continue;
     }
     if (o->source < CDL_FROM_ACC || o->source > CDL_FROM_STEP)
       return cdl_bad(c, "source", o->source, "is unknown", CDL_NO_LIMIT);
-    if (!cdl_check_elem(c, o->elem))
-      return 0;
+    if (!cdl_check_elem(c, o->elem)) return 0;
     if (o->source == CDL_FROM_ACC || o->source == CDL_FROM_CONST)
-      if (!cdl_check_zero(c, "index of an operand without one", o->index))
-        return 0;
+      if (!cdl_check_zero(c, "index of an operand without one", o->index)) return 0;
     if (o->source == CDL_FROM_CONST) {
-      if (++constants > 1)
-        return cdl_bad(c, "constants", constants, "exceeds", 1);
-      if (!cdl_check_bits(c, "imm", s->imm, o->elem))
-        return 0;
+      if (++constants > 1) return cdl_bad(c, "constants", constants, "exceeds", 1);
+      if (!cdl_check_bits(c, "imm", s->imm, o->elem)) return 0;
     }
   }
   return constants ? 1 : cdl_check_zero(c, "imm without a constant operand", s->imm);
@@ -317,16 +269,13 @@ static inline int cdl_check_expr(cdl_check_t* c, const cdl_expr_t* e) {
   uint32_t k, i;
   if (e->steps == 0 || e->steps > CDL_MAX_STEPS)
     return cdl_bad(c, "steps", e->steps, "is not within 1 ..", CDL_MAX_STEPS);
-  if (!cdl_check_range(c, "steps", e->first_step, e->steps, c->image->steps.count))
-    return 0;
+  if (!cdl_check_range(c, "steps", e->first_step, e->steps, c->image->steps.count)) return 0;
   for (k = 0; k < e->steps; ++k) {
     const cdl_step_t* s = cdl_get_step(c->image, e->first_step + k);
     for (i = 0; i < s->operands; ++i) {
       const cdl_operand_t* o = &s->in[i];
-      if (o->source != CDL_FROM_STEP)
-        continue;
-      if (o->index >= k)
-        return cdl_bad(c, "step operand", o->index, "is not earlier than step", k);
+      if (o->source != CDL_FROM_STEP) continue;
+      if (o->index >= k) return cdl_bad(c, "step operand", o->index, "is not earlier than step", k);
       if (cdl_get_step(c->image, e->first_step + o->index)->elem != o->elem)
         return cdl_bad(c, "elem of a step operand", o->elem, "differs from that of step", o->index);
     }
@@ -341,14 +290,12 @@ static inline uint32_t cdl_operand_count(const cdl_image_t* image, const cdl_ins
   uint32_t k, i, count = instr->inputs;
   const cdl_kind_facts_t* facts = cdl_kind_facts(instr->kind);
   const cdl_expr_t* expr;
-  if (!facts || !facts->epilogue || !instr->expr)
-    return count;
+  if (!facts || !facts->epilogue || !instr->expr) return count;
   expr = cdl_get_expr(image, instr->expr);
   for (k = 0; k < expr->steps; ++k) {
     const cdl_step_t* s = cdl_get_step(image, expr->first_step + k);
     for (i = 0; i < s->operands; ++i)
-      if (s->in[i].source == CDL_FROM_VIEW && s->in[i].index >= facts->min_inputs &&
-          s->in[i].index < count)
+      if (s->in[i].source == CDL_FROM_VIEW && s->in[i].index >= facts->min_inputs && s->in[i].index < count)
         count = s->in[i].index;
   }
   return count;
@@ -356,19 +303,15 @@ static inline uint32_t cdl_operand_count(const cdl_image_t* image, const cdl_ins
 
 /* What an instruction asks of its expr: known views, of the types and dims that the steps expect.
  */
-static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in,
-                                       const cdl_kind_facts_t* facts) {
+static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in, const cdl_kind_facts_t* facts) {
   const cdl_image_t* m = c->image;
   const cdl_expr_t* e;
   const cdl_view_t* y;
   uint32_t k, i, d;
   int own = in->kind == CDL_KIND_ELEMENTWISE;
-  if (!cdl_check_index(c, "expr", in->expr, m->exprs.count))
-    return 0;
-  if (!in->expr)
-    return own ? cdl_bad(c, "expr", 0, "is missing", CDL_NO_LIMIT) : 1;
-  if (!own && !facts->epilogue)
-    return cdl_bad(c, "expr", in->expr, "on a kind that takes none:", in->kind);
+  if (!cdl_check_index(c, "expr", in->expr, m->exprs.count)) return 0;
+  if (!in->expr) return own ? cdl_bad(c, "expr", 0, "is missing", CDL_NO_LIMIT) : 1;
+  if (!own && !facts->epilogue) return cdl_bad(c, "expr", in->expr, "on a kind that takes none:", in->kind);
   e = cdl_get_expr(m, in->expr);
   y = cdl_get_output(m, in, 0);
   for (k = 0; k < e->steps; ++k) {
@@ -378,17 +321,12 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in,
       const cdl_view_t* v;
       if (o->source == CDL_FROM_ACC && own)
         return cdl_bad(c, "step", k, "of elementwise reads an accumulator", CDL_NO_LIMIT);
-      if (o->source != CDL_FROM_VIEW)
-        continue;
-      if (o->index >= in->inputs)
-        return cdl_bad(c, "view of a step", o->index, "is not below the inputs,", in->inputs);
+      if (o->source != CDL_FROM_VIEW) continue;
+      if (o->index >= in->inputs) return cdl_bad(c, "view of a step", o->index, "is not below the inputs,", in->inputs);
       v = cdl_get_input(m, in, o->index);
-      if (v->elem != o->elem)
-        return cdl_bad(c, "elem of a step's view", o->elem, "differs from the view's", v->elem);
-      if (v->layout != y->layout)
-        continue;
-      if (v->rank != y->rank)
-        return cdl_bad(c, "rank of a step's view", v->rank, "differs from the result's", y->rank);
+      if (v->elem != o->elem) return cdl_bad(c, "elem of a step's view", o->elem, "differs from the view's", v->elem);
+      if (v->layout != y->layout) continue;
+      if (v->rank != y->rank) return cdl_bad(c, "rank of a step's view", v->rank, "differs from the result's", y->rank);
       for (d = 0; d < y->rank; ++d)
         if (v->dims[d] != y->dims[d])
           return cdl_bad_signed(c, "dim of a step's view", v->dims[d], "differs from the result's",
@@ -396,9 +334,7 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in,
     }
   }
   d = cdl_get_step(m, e->first_step + e->steps - 1)->elem;
-  return d == y->elem
-             ? 1
-             : cdl_bad(c, "elem of the expr's value", d, "differs from the result's", y->elem);
+  return d == y->elem ? 1 : cdl_bad(c, "elem of the expr's value", d, "differs from the result's", y->elem);
 }
 
 /* ---- Views
@@ -407,17 +343,14 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in,
 
 static inline int cdl_check_nibbles(cdl_check_t* c, const cdl_view_t* v) {
   uint32_t d, inner = v->rank ? v->rank - 1u : 0;
-  uint64_t odd =
-      cdl_magnitude(v->offset) | cdl_magnitude(v->iv_strides[0]) | cdl_magnitude(v->iv_strides[1]);
+  uint64_t odd = cdl_magnitude(v->offset) | cdl_magnitude(v->iv_strides[0]) | cdl_magnitude(v->iv_strides[1]);
   if (v->rank == 0 || v->dims[inner] % 2)
-    return cdl_bad(c, "innermost extent of 4-bit elements", v->rank ? (uint64_t)v->dims[inner] : 1,
-                   "is odd", CDL_NO_LIMIT);
+    return cdl_bad(c, "innermost extent of 4-bit elements", v->rank ? (uint64_t)v->dims[inner] : 1, "is odd",
+                   CDL_NO_LIMIT);
   if (v->strides[inner] != 1)
     return cdl_bad_signed(c, "innermost stride of 4-bit elements", v->strides[inner], "is not", 1);
-  for (d = 0; d < inner; ++d)
-    odd |= cdl_magnitude(v->strides[d]);
-  return odd % 2 ? cdl_bad_signed(c, "offset or stride of 4-bit elements, offset", v->offset,
-                                  "is odd", CDL_NO_LIMIT)
+  for (d = 0; d < inner; ++d) odd |= cdl_magnitude(v->strides[d]);
+  return odd % 2 ? cdl_bad_signed(c, "offset or stride of 4-bit elements, offset", v->offset, "is odd", CDL_NO_LIMIT)
                  : 1;
 }
 
@@ -436,14 +369,13 @@ static inline int cdl_check_view(cdl_check_t* c, const cdl_view_t* v) {
       return cdl_bad_signed(c, "dim", v->dims[d], "is not within 0 ..", (uint64_t)CDL_MAX_DIM);
   }
   if (cdl_get_buffer(m, v->buffer)->alignment < cdl_elem_bits(v->elem) / 8)
-    return cdl_bad(c, "alignment of its buffer", cdl_get_buffer(m, v->buffer)->alignment,
-                   "is below the element's", cdl_elem_bits(v->elem) / 8);
+    return cdl_bad(c, "alignment of its buffer", cdl_get_buffer(m, v->buffer)->alignment, "is below the element's",
+                   cdl_elem_bits(v->elem) / 8);
   if (v->layout) {
     const cdl_layout_t* l = cdl_get_layout(m, v->layout);
     if (l->opaque) {
       if (cdl_get_buffer(m, v->buffer)->role != CDL_ROLE_CONSTANT)
-        return cdl_bad(c, "opaque layout", v->layout,
-                       "on a buffer that is no constant:", v->buffer);
+        return cdl_bad(c, "opaque layout", v->layout, "on a buffer that is no constant:", v->buffer);
     } else if (l->count != v->rank) {
       return cdl_bad(c, "rank", v->rank, "differs from the factors of its layout,", l->count);
     }
@@ -452,31 +384,27 @@ static inline int cdl_check_view(cdl_check_t* c, const cdl_view_t* v) {
 }
 
 /* Every element, for every iteration of `trips` (0: no such loop), lies inside of the buffer. */
-static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v,
-                                   const uint64_t trips[CDL_MAX_LOOP_NESTING]) {
+static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v, const uint64_t trips[CDL_MAX_LOOP_NESTING]) {
   uint64_t bytes = cdl_get_buffer(c->image, v->buffer)->bytes, down = 0, up = 0, last;
   uint32_t bits = cdl_elem_bits(v->elem), d, fits = 1, empty = 0;
-  if (v->layout && cdl_get_layout(c->image, v->layout)->opaque)
-    return 1;
+  if (v->layout && cdl_get_layout(c->image, v->layout)->opaque) return 1;
   for (d = 0; d < v->rank; ++d)
-    if (v->dims[d] == 0)
-      empty = 1;
+    if (v->dims[d] == 0) empty = 1;
   for (d = 0; d < v->rank && !empty; ++d)
     fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &down : &up, (uint64_t)v->dims[d] - 1,
                                       cdl_magnitude(v->strides[d]));
   for (d = 0; d < CDL_MAX_LOOP_NESTING; ++d) {
     if (trips[d] == 0 && v->iv_strides[d])
-      return cdl_bad_signed(c, "stride of a loop variable", v->iv_strides[d],
-                            "where there is no such loop, level", d);
+      return cdl_bad_signed(c, "stride of a loop variable", v->iv_strides[d], "where there is no such loop, level", d);
     if (trips[d])
-      fits &= (uint32_t)cdl_add_product(v->iv_strides[d] < 0 ? &down : &up, trips[d] - 1,
-                                        cdl_magnitude(v->iv_strides[d]));
+      fits &=
+          (uint32_t)cdl_add_product(v->iv_strides[d] < 0 ? &down : &up, trips[d] - 1, cdl_magnitude(v->iv_strides[d]));
   }
   if (v->offset < 0 || (uint64_t)v->offset > CDL_MAX_BYTES || !fits)
     return cdl_bad_signed(c, "view at offset", v->offset, "leaves its buffer of bytes", bytes);
   if (down > (uint64_t)v->offset)
-    return cdl_bad_signed(c, "view reaching down by elements", (int64_t)down,
-                          "passes the buffer's start from offset", (uint64_t)v->offset);
+    return cdl_bad_signed(c, "view reaching down by elements", (int64_t)down, "passes the buffer's start from offset",
+                          (uint64_t)v->offset);
   last = (uint64_t)v->offset + up + (empty ? 0 : 1); /* at most 2^63 + 1 */
   if (last > (bits == 4 ? bytes * 2 : bytes / (bits / 8)))
     return cdl_bad(c, "view's last element", last, "is beyond what its buffer holds, bytes", bytes);
@@ -497,10 +425,8 @@ static inline int cdl_check_instr_attrs(cdl_check_t* c, const cdl_instr_t* in) {
     for (k = 0; k < i; ++k)
       if (cdl_get_attr(c->image, in->first_attr + k)->id == a->id)
         return cdl_bad(c, "attribute", a->id, "stands twice", CDL_NO_LIMIT);
-    if (in->kind == CDL_KIND_CUSTOM)
-      continue;
-    if (!cdl_kind_has_attr(in->kind, a->id))
-      return cdl_bad(c, "attribute", a->id, "is unknown for kind", in->kind);
+    if (in->kind == CDL_KIND_CUSTOM) continue;
+    if (!cdl_kind_has_attr(in->kind, a->id)) return cdl_bad(c, "attribute", a->id, "is unknown for kind", in->kind);
     if (cdl_attr_type(a->id) != a->type)
       return cdl_bad(c, "type of attribute", a->type, "is not", cdl_attr_type(a->id));
   }
@@ -509,30 +435,25 @@ static inline int cdl_check_instr_attrs(cdl_check_t* c, const cdl_instr_t* in) {
 
 static inline int cdl_check_instr_waits(cdl_check_t* c, const cdl_instr_t* in) {
   uint32_t i;
-  if (!cdl_check_range(c, "waits", in->first_wait, in->waits, c->image->waits.count))
-    return 0;
+  if (!cdl_check_range(c, "waits", in->first_wait, in->waits, c->image->waits.count)) return 0;
   for (i = 0; i < in->waits; ++i) {
     uint32_t earlier = cdl_get_wait(c->image, in->first_wait + i)->instr;
-    if (earlier >= c->index)
-      return cdl_bad(c, "wait", earlier, "is not earlier than instruction", c->index);
+    if (earlier >= c->index) return cdl_bad(c, "wait", earlier, "is not earlier than instruction", c->index);
     if (cdl_get_instr(c->image, earlier)->loop != in->loop)
       return cdl_bad(c, "wait", earlier, "stands in another block", CDL_NO_LIMIT);
   }
   return 1;
 }
 
-static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in,
-                                        const cdl_kind_facts_t* facts) {
+static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in, const cdl_kind_facts_t* facts) {
   const cdl_image_t* m = c->image;
   uint64_t trips[CDL_MAX_LOOP_NESTING] = {0, 0};
   uint32_t i;
   int any = facts->max_inputs == 255;
-  if (in->inputs < facts->min_inputs)
-    return cdl_bad(c, "inputs", in->inputs, "is below", facts->min_inputs);
+  if (in->inputs < facts->min_inputs) return cdl_bad(c, "inputs", in->inputs, "is below", facts->min_inputs);
   if (in->outputs < facts->outputs || (in->outputs > facts->outputs && in->kind != CDL_KIND_CUSTOM))
     return cdl_bad(c, "outputs", in->outputs, "is not", facts->outputs);
-  if (!cdl_check_range(c, "views", in->first_view, (uint64_t)in->inputs + in->outputs,
-                       m->views.count) ||
+  if (!cdl_check_range(c, "views", in->first_view, (uint64_t)in->inputs + in->outputs, m->views.count) ||
       !cdl_check_instr_expr(c, in, facts))
     return 0;
   if (!any && cdl_operand_count(m, in) > facts->max_inputs)
@@ -540,16 +461,14 @@ static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in,
   if (in->loop) {
     const cdl_loop_t* l = cdl_get_loop(m, in->loop);
     trips[l->parent ? 1 : 0] = l->trip;
-    if (l->parent)
-      trips[0] = cdl_get_loop(m, l->parent)->trip;
+    if (l->parent) trips[0] = cdl_get_loop(m, l->parent)->trip;
   }
   for (i = 0; i < (uint32_t)in->inputs + in->outputs; ++i) {
     const cdl_view_t* v = cdl_get_view(m, in->first_view + i);
     uint8_t role = cdl_get_buffer(m, v->buffer)->role;
     if (i >= in->inputs && (role == CDL_ROLE_INPUT || role == CDL_ROLE_CONSTANT))
       return cdl_bad(c, "result", i - in->inputs, "is written to a read-only buffer,", v->buffer);
-    if (!cdl_check_extent(c, v, trips))
-      return 0;
+    if (!cdl_check_extent(c, v, trips)) return 0;
   }
   return cdl_check_shapes(c, in);
 }
@@ -562,10 +481,8 @@ static inline int cdl_check_instr(cdl_check_t* c, const cdl_instr_t* in) {
     return facts ? cdl_bad(c, "fn", in->fn, "is unknown for kind", in->kind)
                  : cdl_bad(c, "kind", in->kind, "is unknown", CDL_NO_LIMIT);
   }
-  if (in->engine >= m->engines)
-    return cdl_bad(c, "engine", in->engine, "is not below", m->engines);
-  if (!cdl_check_at_most(c, "flags", in->flags, CDL_INSTR_INOUT) ||
-      !cdl_check_zero(c, "reserved", in->reserved) ||
+  if (in->engine >= m->engines) return cdl_bad(c, "engine", in->engine, "is not below", m->engines);
+  if (!cdl_check_at_most(c, "flags", in->flags, CDL_INSTR_INOUT) || !cdl_check_zero(c, "reserved", in->reserved) ||
       !cdl_check_index(c, "loop", in->loop, m->loops.count) ||
       !cdl_check_index(c, "group", in->group, m->groups.count) ||
       !cdl_check_index(c, "provenance", in->provenance, m->provenance.count))
@@ -580,38 +497,32 @@ static inline int cdl_check_instr(cdl_check_t* c, const cdl_instr_t* in) {
     if (c->index < g->first || c->index - g->first >= g->count)
       return cdl_bad(c, "group", in->group, "does not hold it", CDL_NO_LIMIT);
   }
-  return cdl_check_instr_attrs(c, in) && cdl_check_instr_waits(c, in) &&
-         cdl_check_instr_views(c, in, facts);
+  return cdl_check_instr_attrs(c, in) && cdl_check_instr_waits(c, in) && cdl_check_instr_views(c, in, facts);
 }
 
 /* Waits are counted first: shared ones would make the check quadratic. */
 static inline int cdl_check_wait_count(cdl_check_t* c) {
   uint64_t total = 0;
   uint32_t i;
-  for (i = 1; i < c->image->instrs.count; ++i)
-    total += cdl_get_instr(c->image, i)->waits;
+  for (i = 1; i < c->image->instrs.count; ++i) total += cdl_get_instr(c->image, i)->waits;
   c->section = "waits";
   c->index = UINT32_MAX;
   return total < c->image->waits.count
              ? 1
-             : cdl_bad(c, "used", total, "is more than there are records with the null one,",
-                       c->image->waits.count);
+             : cdl_bad(c, "used", total, "is more than there are records with the null one,", c->image->waits.count);
 }
 
 static inline cdl_code_t cdl_image_check(const void* data, uint64_t size, cdl_error_t* error) {
   cdl_check_t state = {(const cdl_image_t*)data, error, "", 0, CDL_OK};
   cdl_check_t* c = &state;
   if (!data || (uintptr_t)data % 8)
-    return cdl_set_error(error, CDL_INVALID_ARGUMENT,
-                         "image: data is null or not aligned to 8 bytes");
-  if (!cdl_check_header(c, size) || !cdl_check_sections(c))
-    return c->code;
+    return cdl_set_error(error, CDL_INVALID_ARGUMENT, "image: data is null or not aligned to 8 bytes");
+  if (!cdl_check_header(c, size) || !cdl_check_sections(c)) return c->code;
     /* In this order: a record only relies on what was checked before it. */
-#define CDL_X(type, name)                                                                          \
-  c->section = #name;                                                                              \
-  for (c->index = 1; c->index < c->image->name.count; ++c->index)                                  \
-    if (!cdl_check_##type(c, cdl_get_##type(c->image, c->index)))                                  \
-      return c->code;
+#define CDL_X(type, name)                                                                                              \
+  c->section = #name;                                                                                                  \
+  for (c->index = 1; c->index < c->image->name.count; ++c->index)                                                      \
+    if (!cdl_check_##type(c, cdl_get_##type(c->image, c->index))) return c->code;
   CDL_X(space, spaces)
   CDL_X(constant, constants)
   CDL_X(halo, halos)
@@ -625,8 +536,7 @@ static inline cdl_code_t cdl_image_check(const void* data, uint64_t size, cdl_er
   CDL_X(loop, loops)
   CDL_X(group, groups)
   CDL_X(provenance, provenance)
-  if (!cdl_check_wait_count(c))
-    return c->code;
+  if (!cdl_check_wait_count(c)) return c->code;
   CDL_X(instr, instrs)
 #undef CDL_X
   return CDL_OK;

@@ -160,23 +160,21 @@ static inline void cdl_4bit_set(void* data, int64_t index, int value) {
 /* ---- The integer law ------------------------------------------------------------------------------------------- */
 
 /* W: the unsigned type in which the arithmetic wraps without promotion to int. */
-#define CDL_INTEGER_LAW(N, T, W, WIDTH)                                                                         \
-  static inline T cdl_add_##N(T a, T b) { return (T)((W)a + (W)b); }                                            \
-  static inline T cdl_sub_##N(T a, T b) { return (T)((W)a - (W)b); }                                            \
-  static inline T cdl_mul_##N(T a, T b) { return (T)((W)a * (W)b); }                                            \
-  static inline T cdl_neg_##N(T a) { return (T)((W)0 - (W)a); }                                                 \
-  static inline T cdl_abs_##N(T a) { return a < (T)1 ? cdl_neg_##N(a) : a; }                                    \
-  static inline T cdl_div_##N(T a, T b) {                                                                       \
-    return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < (T)1 ? cdl_neg_##N(a) : (T)(a / b);                            \
-  }                                                                                                             \
-  static inline T cdl_rem_##N(T a, T b) {                                                                       \
-    return b == 0 ? a : b == (T)-1 && (T)-1 < (T)1 ? (T)0 : (T)(a % b);                                         \
-  }                                                                                                             \
-  static inline T cdl_shl_##N(T a, T b) { return (uint64_t)b < WIDTH ? (T)((W)a << ((W)b & (WIDTH - 1))) : (T)0; } \
-  static inline T cdl_shr_##N(T a, T b) {                                                                       \
-    return (uint64_t)b < WIDTH ? (T)(a >> ((W)b & (WIDTH - 1))) : (T)(a < (T)1 && a != 0 ? -1 : 0);             \
-  }                                                                                                             \
-  static inline T cdl_min_##N(T a, T b) { return a < b ? a : b; }                                               \
+#define CDL_INTEGER_LAW(N, T, W, WIDTH)                                                                                \
+  static inline T cdl_add_##N(T a, T b) { return (T)((W)a + (W)b); }                                                   \
+  static inline T cdl_sub_##N(T a, T b) { return (T)((W)a - (W)b); }                                                   \
+  static inline T cdl_mul_##N(T a, T b) { return (T)((W)a * (W)b); }                                                   \
+  static inline T cdl_neg_##N(T a) { return (T)((W)0 - (W)a); }                                                        \
+  static inline T cdl_abs_##N(T a) { return a < (T)1 ? cdl_neg_##N(a) : a; }                                           \
+  static inline T cdl_div_##N(T a, T b) {                                                                              \
+    return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < (T)1 ? cdl_neg_##N(a) : (T)(a / b);                                   \
+  }                                                                                                                    \
+  static inline T cdl_rem_##N(T a, T b) { return b == 0 ? a : b == (T)-1 && (T)-1 < (T)1 ? (T)0 : (T)(a % b); }        \
+  static inline T cdl_shl_##N(T a, T b) { return (uint64_t)b < WIDTH ? (T)((W)a << ((W)b & (WIDTH - 1))) : (T)0; }     \
+  static inline T cdl_shr_##N(T a, T b) {                                                                              \
+    return (uint64_t)b < WIDTH ? (T)(a >> ((W)b & (WIDTH - 1))) : (T)(a < (T)1 && a != 0 ? -1 : 0);                    \
+  }                                                                                                                    \
+  static inline T cdl_min_##N(T a, T b) { return a < b ? a : b; }                                                      \
   static inline T cdl_max_##N(T a, T b) { return a > b ? a : b; }
 CDL_INTEGER_LAW(i8, int8_t, uint32_t, 8)
 CDL_INTEGER_LAW(u8, uint8_t, uint32_t, 8)
@@ -198,9 +196,7 @@ static inline double cdl_max_f64(double a, double b) { return a > b || a != a ? 
 /* ---- Float to integer ------------------------------------------------------------------------------------------ */
 
 /* Toward zero, down, and to nearest even, as doubles; infinities, NaN and values from 2^52 on come back as they are. */
-static inline double cdl_trunc_f64(double x) {
-  return x > -0x1p52 && x < 0x1p52 ? (double)(int64_t)x : x;
-}
+static inline double cdl_trunc_f64(double x) { return x > -0x1p52 && x < 0x1p52 ? (double)(int64_t)x : x; }
 static inline double cdl_floor_f64(double x) {
   const double t = cdl_trunc_f64(x);
   return t > x ? t - 1.0 : t;
@@ -238,7 +234,9 @@ static inline uint64_t cdl_f64_to_u64_sat(double x, int rounding) {
   return x > 0.0 ? cdl_f64_to_wide(x) : 0; /* NaN is not above 0 */
 }
 /* x rounded, modulo 2^64; the caller keeps the low bits. */
-static inline uint64_t cdl_f64_to_int_wrap(double x, int rounding) { return cdl_f64_to_wide(cdl_round_f64(x, rounding)); }
+static inline uint64_t cdl_f64_to_int_wrap(double x, int rounding) {
+  return cdl_f64_to_wide(cdl_round_f64(x, rounding));
+}
 
 /* ---- RESCALE and TABLE ----------------------------------------------------------------------------------------- */
 
@@ -262,14 +260,17 @@ static inline int cdl_scale_split(float scale, int32_t* multiplier24, int32_t* s
 
 static inline int64_t cdl_rescale_finish(int64_t sum, int32_t s, int32_t zp, int64_t lo, int64_t hi) {
   int64_t value = cdl_rne_shift_i64(sum, s);
-  if (zp > 0 && value > INT64_MAX - zp) value = INT64_MAX;
-  else if (zp < 0 && value < INT64_MIN - zp) value = INT64_MIN;
-  else value += zp;
+  if (zp > 0 && value > INT64_MAX - zp)
+    value = INT64_MAX;
+  else if (zp < 0 && value < INT64_MIN - zp)
+    value = INT64_MIN;
+  else
+    value += zp;
   return value < lo ? lo : value > hi ? hi : value;
 }
 
-/* clamp(rne(a*Ma*2^ka / 2^s) + zp, lo, hi), exact while |a*Ma*2^ka| < 2^63: the caller sees to that (i32 operands: ka <=
- * 8; i64 ones: |a| < 2^39 with a 24-bit Ma). Beyond it the product wraps modulo 2^64. ka in 0..63. */
+/* clamp(rne(a*Ma*2^ka / 2^s) + zp, lo, hi), exact while |a*Ma*2^ka| < 2^63: the caller sees to that (i32 operands: ka
+ * <= 8; i64 ones: |a| < 2^39 with a 24-bit Ma). Beyond it the product wraps modulo 2^64. ka in 0..63. */
 static inline int64_t cdl_rescale1(int64_t a, int32_t Ma, int32_t ka, int32_t s, int32_t zp, int64_t lo, int64_t hi) {
   return cdl_rescale_finish((int64_t)(((uint64_t)a * (uint64_t)(int64_t)Ma) << ka), s, zp, lo, hi);
 }
@@ -284,7 +285,8 @@ static inline int64_t cdl_rescale2(int64_t a, int64_t b, int32_t Ma, int32_t Mb,
 static inline int8_t cdl_table_i8(const int8_t table[256], int8_t x) { return table[x + 128]; }
 static inline uint8_t cdl_table_u8(const uint8_t table[256], uint8_t x) { return table[x]; }
 /* 513 entries; entry i stands for x = -32768 + 128 * i. Between base and next, with frac = x's distance from base in
- * 0..127: base + floor(((next - base) * frac + 64) / 128), that is to nearest and halves up. Never leaves base..next. */
+ * 0..127: base + floor(((next - base) * frac + 64) / 128), that is to nearest and halves up. Never leaves base..next.
+ */
 static inline int16_t cdl_table_i16(const int16_t table[513], int16_t x) {
   const int32_t position = (int32_t)x + 32768, base = table[position >> 7], next = table[(position >> 7) + 1];
   return (int16_t)(base + (((next - base) * (position & 127) + 64) >> 7));

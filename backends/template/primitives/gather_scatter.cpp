@@ -41,8 +41,7 @@ template <class T, class F> cdl::Status scatterWith(const cdl::Scatter& op, F f)
   for (auto o : y.range(0))
     for (auto k : updates.range(1)) {
       const int64_t at = indices(k);
-      if (at < 0 || at >= y.dim(1))
-        continue;
+      if (at < 0 || at >= y.dim(1)) continue;
       map(f, y[o][at], y[o][at], updates[o][k]);
     }
   return cdl::ok();
@@ -55,16 +54,11 @@ cdl::Status Template::scatter(const cdl::Scatter& op) {
     using T = typename decltype(type)::Value;
     constexpr bool isBool = decltype(type)::isBool; // sum is or, of which max is the same
     switch (op.fn()) {
-    case CDL_SCATTER_SET:
-      return scatterWith<T>(op, [](T, T update) { return update; });
-    case CDL_SCATTER_ADD:
-      return isBool ? scatterWith<T>(op, Max()) : scatterWith<T>(op, Add());
-    case CDL_SCATTER_MIN:
-      return scatterWith<T>(op, Min());
-    case CDL_SCATTER_MAX:
-      return scatterWith<T>(op, Max());
-    default:
-      return unknownFunction(op, op.y().elem);
+    case CDL_SCATTER_SET: return scatterWith<T>(op, [](T, T update) { return update; });
+    case CDL_SCATTER_ADD: return isBool ? scatterWith<T>(op, Max()) : scatterWith<T>(op, Add());
+    case CDL_SCATTER_MIN: return scatterWith<T>(op, Min());
+    case CDL_SCATTER_MAX: return scatterWith<T>(op, Max());
+    default: return unknownFunction(op, op.y().elem);
     }
   });
 }

@@ -14,40 +14,30 @@ const cdl::Support tableSupport = cdl::Support::TEMPLATE_TABLE;
 namespace {
 
 template <class X, class Y> cdl::Status rescaleTo(const cdl::Rescale& op) {
-  const auto ma = op.aMultiplier<const int32_t>(), shift = op.shift<const int32_t>(),
-             zero = op.zero<const int32_t>();
-  const int64_t lo = op.clampMin(std::numeric_limits<Y>::min()),
-                hi = op.clampMax(std::numeric_limits<Y>::max());
+  const auto ma = op.aMultiplier<const int32_t>(), shift = op.shift<const int32_t>(), zero = op.zero<const int32_t>();
+  const int64_t lo = op.clampMin(std::numeric_limits<Y>::min()), hi = op.clampMax(std::numeric_limits<Y>::max());
   const int ka = op.aLeftShift(), kb = op.bLeftShift();
-  const int bits = std::numeric_limits<X>::digits + 24 +
-                   (op.hasB() ? 1 : 0); // of a product, or of the sum of two
+  const int bits = std::numeric_limits<X>::digits + 24 + (op.hasB() ? 1 : 0); // of a product, or of the sum of two
   if (bits + ka > 63 || (op.hasB() && bits + kb > 63))
-    return cdl::error(CDL_BAD_MODEL, "left shifts " + std::to_string(ka) + " and " +
-                                         std::to_string(kb) + " on " + std::to_string(bits) +
-                                         " bits, more than 63 together");
+    return cdl::error(CDL_BAD_MODEL, "left shifts " + std::to_string(ka) + " and " + std::to_string(kb) + " on " +
+                                         std::to_string(bits) + " bits, more than 63 together");
   if (!op.hasB()) {
-    map([=](X a, int32_t m, int32_t s,
-            int32_t z) { return static_cast<Y>(cdl_rescale1(a, m, ka, s, z, lo, hi)); },
+    map([=](X a, int32_t m, int32_t s, int32_t z) { return static_cast<Y>(cdl_rescale1(a, m, ka, s, z, lo, hi)); },
         op.y<Y>(), op.a<const X>(), ma, shift, zero);
     return cdl::ok();
   }
   map([=](X a, int32_t m, int32_t s, int32_t z, X b,
           int32_t mb) { return static_cast<Y>(cdl_rescale2(a, b, m, mb, ka, kb, s, z, lo, hi)); },
-      op.y<Y>(), op.a<const X>(), ma, shift, zero, op.b<const X>(),
-      op.bMultiplier<const int32_t>());
+      op.y<Y>(), op.a<const X>(), ma, shift, zero, op.b<const X>(), op.bMultiplier<const int32_t>());
   return cdl::ok();
 }
 
 template <class X> cdl::Status rescaleFrom(const cdl::Rescale& op) {
   switch (op.y().elem) {
-  case CDL_I8:
-    return rescaleTo<X, int8_t>(op);
-  case CDL_U8:
-    return rescaleTo<X, uint8_t>(op);
-  case CDL_I32:
-    return rescaleTo<X, int32_t>(op);
-  default:
-    return unknownFunction(op, op.y().elem);
+  case CDL_I8: return rescaleTo<X, int8_t>(op);
+  case CDL_U8: return rescaleTo<X, uint8_t>(op);
+  case CDL_I32: return rescaleTo<X, int32_t>(op);
+  default: return unknownFunction(op, op.y().elem);
   }
 }
 
@@ -55,14 +45,10 @@ template <class X> cdl::Status rescaleFrom(const cdl::Rescale& op) {
 
 cdl::Status Template::rescale(const cdl::Rescale& op) {
   switch (op.a().elem) {
-  case CDL_I8:
-    return rescaleFrom<int8_t>(op);
-  case CDL_U8:
-    return rescaleFrom<uint8_t>(op);
-  case CDL_I32:
-    return rescaleFrom<int32_t>(op);
-  default:
-    return unknownFunction(op, op.a().elem);
+  case CDL_I8: return rescaleFrom<int8_t>(op);
+  case CDL_U8: return rescaleFrom<uint8_t>(op);
+  case CDL_I32: return rescaleFrom<int32_t>(op);
+  default: return unknownFunction(op, op.a().elem);
   }
 }
 
@@ -78,7 +64,6 @@ cdl::Status Template::table(const cdl::Table& op) {
     map([=](uint8_t x) { return table(x); }, op.y<uint8_t>(), op.x<const uint8_t>());
     return cdl::ok();
   }
-  default:
-    return unknownFunction(op, op.x().elem);
+  default: return unknownFunction(op, op.x().elem);
   }
 }

@@ -20,8 +20,7 @@ inline TensorType likeOperand(const Node& node, size_t i) {
 
 /// -rank..rank-1 to 0..rank-1; nullopt outside.
 inline std::optional<int> resolveAxis(int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank)
-    return std::nullopt;
+  if (axis < -rank || axis >= rank) return std::nullopt;
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -32,15 +31,12 @@ std::optional<std::vector<Dim>> broadcastDims(const Node& node, size_t first, si
 /// The type of this shape, after checking that it is one.
 inline Result<TensorType> typeWith(const Node& node, Elem elem, const Shape& shape) {
   if (!elementCount(shape))
-    return badModel("{} '{}': impossible shape {}", opName(node.kind), node.userName(),
-                    shapeText(shape));
+    return badModel("{} '{}': impossible shape {}", opName(node.kind), node.userName(), shapeText(shape));
   return TensorType(elem, shape);
 }
 
 /// "[0,1,2]", for attribute lists in messages.
-inline std::string listText(const std::vector<int64_t>& values) {
-  return fmt::format("[{}]", fmt::join(values, ","));
-}
+inline std::string listText(const std::vector<int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ",")); }
 
 } // namespace candela::graph
 

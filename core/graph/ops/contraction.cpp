@@ -5,72 +5,57 @@ namespace candela::graph {
 
 Result<Types> inferMatmul(const Node& node) {
   for (const size_t i : {0, 1})
-    if (typeOf(node, i).rank() == 0)
-      return node.fail("matmul_c1", node.info().operands[i].name);
+    if (typeOf(node, i).rank() == 0) return node.fail("matmul_c1", node.info().operands[i].name);
   std::vector<Dim> a = typeOf(node, 0).dims, b = typeOf(node, 1).dims;
   // A vector stands for a matrix of one row or one column, which the result loses again.
   const bool row = a.size() == 1, column = b.size() == 1;
-  if (row)
-    a.insert(a.begin(), Dim(1));
-  if (column)
-    b.push_back(Dim(1));
+  if (row) a.insert(a.begin(), Dim(1));
+  if (column) b.push_back(Dim(1));
   const Dim innerA = a[a.size() - 1], innerB = b[b.size() - 2];
-  if (innerA.bound != innerB.bound)
-    return node.fail("matmul_c2", innerA.bound, innerB.bound);
+  if (innerA.bound != innerB.bound) return node.fail("matmul_c2", innerA.bound, innerB.bound);
   TensorType type;
   type.elem = typeOf(node, 0).elem;
   const Shape shapeA = typeOf(node, 0).shape(), shapeB = typeOf(node, 1).shape();
   const Shape batchA(shapeA.begin(), shapeA.end() - (row ? 1 : 2));
   const Shape batchB(shapeB.begin(), shapeB.end() - (column ? 1 : 2));
   const auto batch = broadcastShapes(batchA, batchB);
-  if (!batch)
-    return node.fail("matmul_c3", shapeText(batchA), shapeText(batchB));
+  if (!batch) return node.fail("matmul_c3", shapeText(batchA), shapeText(batchB));
   type.dims.assign(batch->begin(), batch->end());
-  if (!row)
-    type.dims.push_back(a[a.size() - 2]);
-  if (!column)
-    type.dims.push_back(b.back());
+  if (!row) type.dims.push_back(a[a.size() - 2]);
+  if (!column) type.dims.push_back(b.back());
   return Types{type};
 }
 
 Result<Types> inferGemm(const Node& node) {
   for (const size_t i : {0, 1})
-    if (typeOf(node, i).rank() != 2)
-      return node.fail("gemm_c1", node.info().operands[i].name, typeOf(node, i).rank());
+    if (typeOf(node, i).rank() != 2) return node.fail("gemm_c1", node.info().operands[i].name, typeOf(node, i).rank());
   const bool transA = node.intAttr("transA"), transB = node.intAttr("transB");
   const TensorType &a = typeOf(node, 0), &b = typeOf(node, 1);
   const int64_t innerA = a.dim(transA ? 0 : 1), innerB = b.dim(transB ? 1 : 0);
-  if (innerA != innerB)
-    return node.fail("gemm_c2", innerA, innerB);
+  if (innerA != innerB) return node.fail("gemm_c2", innerA, innerB);
   TensorType type;
   type.elem = a.elem;
   type.dims = {a.dims[transA ? 1 : 0], b.dims[transB ? 0 : 1]};
   if (node.operand(2)) {
     const Shape c = typeOf(node, 2).shape(), y = type.shape();
-    if (broadcastShapes(c, y) != y)
-      return node.fail("gemm_c3", shapeText(c), shapeText(y));
+    if (broadcastShapes(c, y) != y) return node.fail("gemm_c3", shapeText(c), shapeText(y));
   }
   return Types{type};
 }
 
 Result<Types> inferConv(const Node& node) {
   const TensorType &x = typeOf(node, 0), &w = typeOf(node, 1);
-  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5)
-    return node.fail("conv_c3", x.rank(), w.rank());
+  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5) return node.fail("conv_c3", x.rank(), w.rank());
   const int64_t group = node.intAttr("group");
   // Divided, not multiplied: a product of two hostile numbers may overflow.
-  if (x.dim(1) % group != 0 || x.dim(1) / group != w.dim(1))
-    return node.fail("conv_c1", x.dim(1), w.dim(1), group);
-  if (w.dim(0) % group != 0)
-    return node.fail("conv_c2", w.dim(0), group);
+  if (x.dim(1) % group != 0 || x.dim(1) / group != w.dim(1)) return node.fail("conv_c1", x.dim(1), w.dim(1), group);
+  if (w.dim(0) % group != 0) return node.fail("conv_c2", w.dim(0), group);
   const Shape weight = w.shape(), input = x.shape();
   const Shape kernel(weight.begin() + 2, weight.end()), extents(input.begin() + 2, input.end());
   if (node.hasAttr("kernel_shape")) {
     const Shape given = node.intsAttr("kernel_shape");
-    if (given.size() != kernel.size())
-      return node.fail("conv_c6", "kernel_shape", given.size(), kernel.size());
-    if (given != kernel)
-      return node.fail("conv_c7", listText(given), listText(kernel));
+    if (given.size() != kernel.size()) return node.fail("conv_c6", "kernel_shape", given.size(), kernel.size());
+    if (given != kernel) return node.fail("conv_c7", listText(given), listText(kernel));
   }
   if (node.operand(2) && typeOf(node, 2).shape() != Shape{w.dim(0)})
     return node.fail("conv_c5", shapeText(typeOf(node, 2).shape()), w.dim(0));
@@ -78,8 +63,7 @@ Result<Types> inferConv(const Node& node) {
   TensorType type;
   type.elem = x.elem;
   type.dims = {x.dims[0], w.dims[0]};
-  for (int i = 0; i < window.rank(); ++i)
-    type.dims.push_back(Dim(window.count(i, extents[i]), x.dims[i + 2].exact));
+  for (int i = 0; i < window.rank(); ++i) type.dims.push_back(Dim(window.count(i, extents[i]), x.dims[i + 2].exact));
   return Types{type};
 }
 

@@ -6,8 +6,7 @@ std::optional<std::vector<Dim>> broadcastDims(const Node& node, size_t first, si
   std::vector<Dim> out;
   for (size_t i = first; i <= last; ++i) {
     const std::vector<Dim>& dims = typeOf(node, i).dims;
-    if (dims.size() > out.size())
-      out.insert(out.begin(), dims.size() - out.size(), Dim(1));
+    if (dims.size() > out.size()) out.insert(out.begin(), dims.size() - out.size(), Dim(1));
     const size_t lead = out.size() - dims.size();
     for (size_t d = 0; d < dims.size(); ++d) {
       Dim& dim = out[lead + d];
@@ -29,9 +28,7 @@ Result<Types> like(const Node& node) { return Types{likeOperand(node, 0)}; }
 
 Result<Types> binary(const Node& node, std::string_view constraint, Elem elem = Elem::none) {
   const auto dims = broadcastDims(node, 0, 1);
-  if (!dims)
-    return node.fail(constraint, shapeText(typeOf(node, 0).shape()),
-                     shapeText(typeOf(node, 1).shape()));
+  if (!dims) return node.fail(constraint, shapeText(typeOf(node, 0).shape()), shapeText(typeOf(node, 1).shape()));
   TensorType type;
   type.elem = elem == Elem::none ? typeOf(node, 0).elem : elem;
   type.dims = *dims;
@@ -52,8 +49,8 @@ Result<Types> inferLess(const Node& node) { return binary(node, "less_c1", Elem:
 Result<Types> inferSelect(const Node& node) {
   const auto dims = broadcastDims(node, 0, 2);
   if (!dims)
-    return node.fail("select_c1", shapeText(typeOf(node, 0).shape()),
-                     shapeText(typeOf(node, 1).shape()), shapeText(typeOf(node, 2).shape()));
+    return node.fail("select_c1", shapeText(typeOf(node, 0).shape()), shapeText(typeOf(node, 1).shape()),
+                     shapeText(typeOf(node, 2).shape()));
   TensorType type;
   type.elem = typeOf(node, 1).elem;
   type.dims = *dims;

@@ -6,21 +6,17 @@ namespace {
 
 bool isOneOf(const std::string& word, std::initializer_list<std::string_view> words) {
   for (const std::string_view each : words)
-    if (word == each)
-      return true;
+    if (word == each) return true;
   return false;
 }
 
 /// Products that MATMUL knows: of one type in itself, halves accumulated in f32, and the integer
 /// law's accumulators.
 bool hasProduct(Elem a, Elem b, Elem to) {
-  if (a == b && to == a)
-    return a != Elem::bool_;
-  if (a == b && (a == Elem::f16_ || a == Elem::bf16_))
-    return to == Elem::f32_;
+  if (a == b && to == a) return a != Elem::bool_;
+  if (a == b && (a == Elem::f16_ || a == Elem::bf16_)) return to == Elem::f32_;
   const bool byteA = a == Elem::i8_ || a == Elem::u8_, byteB = b == Elem::i8_ || b == Elem::u8_;
-  if (byteA && byteB)
-    return to == Elem::i32_;
+  if (byteA && byteB) return to == Elem::i32_;
   return a == Elem::i16_ && b == Elem::i8_ && to == Elem::i64_;
 }
 
@@ -30,13 +26,10 @@ Result<Types> inferAffine(const Node& node) {
   const TensorType& x = typeOf(node, 0);
   const Shape dims = node.intsAttr("dims");
   const std::vector<int64_t> strides = node.intsAttr("strides");
-  if (dims.size() != strides.size())
-    return node.fail("affine_c1", dims.size(), strides.size());
-  if (dims.size() > CDL_MAX_RANK)
-    return node.fail("affine_c3", dims.size());
+  if (dims.size() != strides.size()) return node.fail("affine_c1", dims.size(), strides.size());
+  if (dims.size() > CDL_MAX_RANK) return node.fail("affine_c3", dims.size());
   CDL_ASSIGN(const TensorType type, typeWith(node, x.elem, dims));
-  if (type.count() == 0)
-    return Types{type};
+  if (type.count() == 0) return Types{type};
   __int128 first = node.intAttr("offset"), last = first;
   for (size_t i = 0; i < dims.size(); ++i) {
     const __int128 reach = static_cast<__int128>(dims[i] - 1) * strides[i];
@@ -54,42 +47,33 @@ Result<Types> inferAffine(const Node& node) {
 Result<Types> inferPlace(const Node& node) {
   const Shape dims = node.intsAttr("dims");
   const size_t rank = dims.size(), count = node.operands().size();
-  if (rank > CDL_MAX_RANK)
-    return node.fail("place_c4", rank);
+  if (rank > CDL_MAX_RANK) return node.fail("place_c4", rank);
   const std::vector<int64_t> offsets = node.intsAttr("offsets");
-  const std::vector<int64_t> steps =
-      node.hasAttr("steps") ? node.intsAttr("steps") : std::vector<int64_t>(rank, 1);
-  if (offsets.size() != rank * count)
-    return node.fail("place_c2", "offsets", offsets.size(), rank * count);
-  if (steps.size() != rank)
-    return node.fail("place_c2", "steps", steps.size(), rank);
+  const std::vector<int64_t> steps = node.hasAttr("steps") ? node.intsAttr("steps") : std::vector<int64_t>(rank, 1);
+  if (offsets.size() != rank * count) return node.fail("place_c2", "offsets", offsets.size(), rank * count);
+  if (steps.size() != rank) return node.fail("place_c2", "steps", steps.size(), rank);
   const Elem elem = typeOf(node, 0).elem;
   CDL_ASSIGN(const TensorType type, typeWith(node, elem, dims));
   for (size_t i = 0; i < count; ++i) {
     const TensorType& x = typeOf(node, i);
-    if (x.elem != elem)
-      return node.fail("place_c3", i, elemName(x.elem), elemName(elem));
+    if (x.elem != elem) return node.fail("place_c3", i, elemName(x.elem), elemName(elem));
     bool fits = x.dims.size() == rank;
     for (size_t d = 0; fits && d < rank; ++d) {
       const int64_t first = offsets[i * rank + d];
       const __int128 last = first + static_cast<__int128>(x.dims[d].bound - 1) * steps[d];
       fits = x.dims[d].bound == 0 || (first >= 0 && last < dims[d]);
     }
-    if (!fits)
-      return node.fail("place_c1", i, shapeText(x.shape()), shapeText(dims));
+    if (!fits) return node.fail("place_c1", i, shapeText(x.shape()), shapeText(dims));
   }
   return Types{type};
 }
 
 Result<Types> inferTake(const Node& node) {
   const TensorType &x = typeOf(node, 0), &index = typeOf(node, 1);
-  if (x.rank() != 3 || index.rank() != 1)
-    return node.fail("take_c1", x.rank(), index.rank());
+  if (x.rank() != 3 || index.rank() != 1) return node.fail("take_c1", x.rank(), index.rank());
   const std::string mode = node.stringAttr("mode");
-  if (!isOneOf(mode, {"clamp", "zero"}))
-    return node.fail("take_c2", mode);
-  if (mode == "clamp" && x.dim(1) == 0 && index.dim(0) > 0)
-    return node.fail("take_c3", index.dim(0));
+  if (!isOneOf(mode, {"clamp", "zero"})) return node.fail("take_c2", mode);
+  if (mode == "clamp" && x.dim(1) == 0 && index.dim(0) > 0) return node.fail("take_c3", index.dim(0));
   TensorType type;
   type.elem = x.elem;
   type.dims = {x.dims[0], index.dims[0], x.dims[2]};
@@ -97,24 +81,19 @@ Result<Types> inferTake(const Node& node) {
 }
 
 Result<Types> inferPut(const Node& node) {
-  const Shape x = typeOf(node, 0).shape(), index = typeOf(node, 1).shape(),
-              updates = typeOf(node, 2).shape();
+  const Shape x = typeOf(node, 0).shape(), index = typeOf(node, 1).shape(), updates = typeOf(node, 2).shape();
   const bool fits = x.size() == 3 && index.size() == 1 && updates == Shape{x[0], index[0], x[2]};
-  if (!fits)
-    return node.fail("put_c1", shapeText(x), shapeText(index), shapeText(updates));
+  if (!fits) return node.fail("put_c1", shapeText(x), shapeText(index), shapeText(updates));
   const std::string fn = node.stringAttr("fn");
-  if (!isOneOf(fn, {"set", "add", "min", "max", "mul"}))
-    return node.fail("put_c2", fn);
+  if (!isOneOf(fn, {"set", "add", "min", "max", "mul"})) return node.fail("put_c2", fn);
   return Types{likeOperand(node, 0)};
 }
 
 Result<Types> inferReduce(const Node& node) {
   const TensorType& x = typeOf(node, 0);
-  if (x.rank() != 3)
-    return node.fail("reduce_c1", x.rank());
+  if (x.rank() != 3) return node.fail("reduce_c1", x.rank());
   const std::string fn = node.stringAttr("fn");
-  if (!isOneOf(fn, {"sum", "max", "min", "prod"}))
-    return node.fail("reduce_c2", fn);
+  if (!isOneOf(fn, {"sum", "max", "min", "prod"})) return node.fail("reduce_c2", fn);
   TensorType type;
   type.elem = x.elem;
   type.dims = {x.dims[0], x.dims[2]};
@@ -125,17 +104,14 @@ Result<Types> inferBatchMatmul(const Node& node) {
   const TensorType &a = typeOf(node, 0), &b = typeOf(node, 1);
   const bool fits = a.rank() == 3 && b.rank() == 3 && a.dim(2) == b.dim(1) &&
                     (a.dim(0) == b.dim(0) || a.dim(0) == 1 || b.dim(0) == 1);
-  if (!fits)
-    return node.fail("batch_matmul_c1", shapeText(a.shape()), shapeText(b.shape()));
+  if (!fits) return node.fail("batch_matmul_c1", shapeText(a.shape()), shapeText(b.shape()));
   const Elem to = node.elemAttr("to");
   if (!hasProduct(a.elem, b.elem, to))
     return node.fail("batch_matmul_c2", elemName(a.elem), elemName(b.elem), elemName(to));
   for (const size_t i : {2, 3}) {
-    if (!node.operand(i))
-      continue;
+    if (!node.operand(i)) continue;
     const Shape zero = typeOf(node, i).shape();
-    if (zero == Shape{1} || (i == 3 && zero == Shape{b.dim(2)}))
-      continue;
+    if (zero == Shape{1} || (i == 3 && zero == Shape{b.dim(2)})) continue;
     return node.fail("batch_matmul_c3", node.info().operands[i].name, shapeText(zero));
   }
   TensorType type;
@@ -146,12 +122,10 @@ Result<Types> inferBatchMatmul(const Node& node) {
 
 Result<Types> inferRound(const Node& node) {
   const std::string mode = node.stringAttr("mode");
-  if (!isOneOf(mode, {"trunc", "rne", "floor"}))
-    return node.fail("round_c1", mode);
+  if (!isOneOf(mode, {"trunc", "rne", "floor"})) return node.fail("round_c1", mode);
   TensorType type = likeOperand(node, 0);
   type.elem = node.elemAttr("to");
-  if (!isInteger(type.elem))
-    return node.fail("round_c2", elemName(type.elem));
+  if (!isInteger(type.elem)) return node.fail("round_c2", elemName(type.elem));
   return Types{type};
 }
 
@@ -160,21 +134,16 @@ Result<Types> inferRescale(const Node& node) {
   const Shape a = type.shape();
   for (size_t i = 1; i < 4; ++i)
     if (broadcastShapes(typeOf(node, i).shape(), a) != a)
-      return node.fail("rescale_c1", node.info().operands[i].name,
-                       shapeText(typeOf(node, i).shape()), shapeText(a));
+      return node.fail("rescale_c1", node.info().operands[i].name, shapeText(typeOf(node, i).shape()), shapeText(a));
   type.elem = node.elemAttr("to");
-  if (!isInteger(type.elem))
-    return node.fail("rescale_c2", elemName(type.elem));
+  if (!isInteger(type.elem)) return node.fail("rescale_c2", elemName(type.elem));
   return Types{type};
 }
 
 Result<Types> inferTable(const Node& node) {
   const TensorType &x = typeOf(node, 0), &table = typeOf(node, 1);
-  const int64_t entries = x.elem == Elem::i8_ || x.elem == Elem::u8_ ? 256
-                          : x.elem == Elem::i16_                     ? 513
-                                                                     : -1;
-  if (table.shape() != Shape{entries})
-    return node.fail("table_c1", table.count(), elemName(x.elem));
+  const int64_t entries = x.elem == Elem::i8_ || x.elem == Elem::u8_ ? 256 : x.elem == Elem::i16_ ? 513 : -1;
+  if (table.shape() != Shape{entries}) return node.fail("table_c1", table.count(), elemName(x.elem));
   return Types{likeOperand(node, 0)};
 }
 
@@ -187,20 +156,17 @@ Result<Types> inferExpr(const Node& node) {
     return node.fail("expr_c1", shapes);
   }
   const auto steps = text::parseExpr(node.stringAttr("steps"));
-  if (!steps)
-    return node.fail("expr_c2", steps.status().message());
+  if (!steps) return node.fail("expr_c2", steps.status().message());
   std::vector<Elem> elems;
-  for (const Value* operand : node.operands())
-    elems.push_back(operand->type.elem);
+  for (const Value* operand : node.operands()) elems.push_back(operand->type.elem);
   const auto types = text::typeExpr(*steps, elems);
-  if (!types)
-    return node.fail("expr_c2", types.status().message());
+  if (!types) return node.fail("expr_c2", types.status().message());
   TensorType type;
   type.elem = node.elemAttr("to");
   type.dims = *dims;
   if (types->steps.back() != type.elem)
-    return node.fail("expr_c2", fmt::format("the value is {}, not {}",
-                                            elemName(types->steps.back()), elemName(type.elem)));
+    return node.fail("expr_c2",
+                     fmt::format("the value is {}, not {}", elemName(types->steps.back()), elemName(type.elem)));
   return Types{type};
 }
 

@@ -5,8 +5,7 @@
 namespace candela::graph {
 namespace {
 
-Result<TensorType> pool(const Node& node, std::string_view rankId, std::string_view countId,
-                        std::string_view fitId) {
+Result<TensorType> pool(const Node& node, std::string_view rankId, std::string_view countId, std::string_view fitId) {
   const TensorType& x = typeOf(node, 0);
   const Shape kernel = node.intsAttr("kernel_shape"), input = x.shape();
   if (kernel.empty() || static_cast<size_t>(x.rank()) != kernel.size() + 2)
@@ -14,8 +13,7 @@ Result<TensorType> pool(const Node& node, std::string_view rankId, std::string_v
   const Shape extents(input.begin() + 2, input.end());
   CDL_ASSIGN(const Window window, checkWindow(node, kernel, extents, countId, fitId));
   TensorType type = likeOperand(node, 0);
-  for (int i = 0; i < window.rank(); ++i)
-    type.dims[i + 2].bound = window.count(i, extents[i]);
+  for (int i = 0; i < window.rank(); ++i) type.dims[i + 2].bound = window.count(i, extents[i]);
   return type;
 }
 
@@ -29,17 +27,14 @@ Result<Types> inferMaxPool(const Node& node) {
 }
 
 Result<Types> inferAveragePool(const Node& node) {
-  CDL_ASSIGN(const TensorType y,
-             pool(node, "average_pool_c1", "average_pool_c2", "average_pool_c3"));
+  CDL_ASSIGN(const TensorType y, pool(node, "average_pool_c1", "average_pool_c2", "average_pool_c3"));
   return Types{y};
 }
 
 Result<Types> inferGlobalAveragePool(const Node& node) {
   TensorType type = likeOperand(node, 0);
-  if (type.rank() < 3)
-    return node.fail("global_average_pool_c1", type.rank());
-  for (int i = 2; i < type.rank(); ++i)
-    type.dims[i] = Dim(1);
+  if (type.rank() < 3) return node.fail("global_average_pool_c1", type.rank());
+  for (int i = 2; i < type.rank(); ++i) type.dims[i] = Dim(1);
   return Types{type};
 }
 

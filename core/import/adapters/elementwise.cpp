@@ -7,8 +7,7 @@ namespace {
 template <OpKind kind> Status importChain(Step& step) {
   Value* result = step.input(0);
   for (size_t i = 1; i < step.inputs().size(); ++i) {
-    if (!step.input(i))
-      return badModel("input {} is missing", i);
+    if (!step.input(i)) return badModel("input {} is missing", i);
     CDL_ASSIGN(result, step.build.add(kind, {result, step.input(i)}));
   }
   step.set(0, result);
@@ -29,16 +28,12 @@ Status importClip(Step& step) {
       continue;
     }
     CDL_ASSIGN(const auto limit, step.maybeFloat(names[i]));
-    if (limit) {
-      CDL_ASSIGN(limits[i], step.build.scalar(*limit, step.input(0)->type.elem));
-    }
+    if (limit) { CDL_ASSIGN(limits[i], step.build.scalar(*limit, step.input(0)->type.elem)); }
   }
   return step.set(step.build.add(OpKind::Clip, {step.input(0), limits[0], limits[1]}));
 }
 
-Status importGreater(Step& step) {
-  return step.set(step.build.add(OpKind::Less, {step.input(1), step.input(0)}));
-}
+Status importGreater(Step& step) { return step.set(step.build.add(OpKind::Less, {step.input(1), step.input(0)})); }
 
 /// a <= b is a < b or a = b, so that a NaN gives false.
 Status orderOrEqual(Step& step, Value* a, Value* b) {
@@ -51,8 +46,7 @@ Status importGreaterOrEqual(Step& step) { return orderOrEqual(step, step.input(1
 
 Status needBool(const Step& step) {
   for (const Value* input : step.inputs())
-    if (input->type.elem != Elem::bool_)
-      return badModel("operand is {}, expected bool", input->type.text());
+    if (input->type.elem != Elem::bool_) return badModel("operand is {}, expected bool", input->type.text());
   return Status::ok();
 }
 Value* boolConstant(Step& step, bool value) {
@@ -65,13 +59,11 @@ Status importNot(Step& step) {
 }
 Status importAnd(Step& step) {
   CDL_TRY(needBool(step));
-  return step.set(
-      step.build.add(OpKind::Select, {step.input(0), step.input(1), boolConstant(step, false)}));
+  return step.set(step.build.add(OpKind::Select, {step.input(0), step.input(1), boolConstant(step, false)}));
 }
 Status importOr(Step& step) {
   CDL_TRY(needBool(step));
-  return step.set(
-      step.build.add(OpKind::Select, {step.input(0), boolConstant(step, true), step.input(1)}));
+  return step.set(step.build.add(OpKind::Select, {step.input(0), boolConstant(step, true), step.input(1)}));
 }
 Status importXor(Step& step) {
   CDL_TRY(needBool(step));
@@ -82,8 +74,7 @@ Status importXor(Step& step) {
 Status castTo(Step& step, Elem to) {
   const Elem from = step.input(0)->type.elem;
   for (Elem elem : {from, to})
-    if (isStorageOnly(elem))
-      return failure(Code::unsupported, "cast from {} to {}", elemName(from), elemName(to));
+    if (isStorageOnly(elem)) return failure(Code::unsupported, "cast from {} to {}", elemName(from), elemName(to));
   if (from == to) {
     step.set(0, step.input(0));
     return Status::ok();
@@ -94,12 +85,9 @@ Status castTo(Step& step, Elem to) {
 Status importCast(Step& step) {
   CDL_ASSIGN(const auto to, step.maybeInt("to"));
   CDL_TRY(step.flagAttr("saturate", true).status()); // only says something about 8-bit floats
-  if (!to)
-    return badModel("attribute 'to' is missing");
-  const auto elem =
-      *to >= 0 && *to <= INT32_MAX ? elemFromOnnx(static_cast<int>(*to)) : std::nullopt;
-  if (!elem)
-    return failure(Code::unsupported, "cast to element type {}", *to);
+  if (!to) return badModel("attribute 'to' is missing");
+  const auto elem = *to >= 0 && *to <= INT32_MAX ? elemFromOnnx(static_cast<int>(*to)) : std::nullopt;
+  if (!elem) return failure(Code::unsupported, "cast to element type {}", *to);
   return castTo(step, *elem);
 }
 

@@ -7,8 +7,7 @@ namespace candela::import {
 namespace {
 
 Status needExact(const Step& step) {
-  if (step.input(0)->type.isExact())
-    return Status::ok();
+  if (step.input(0)->type.isExact()) return Status::ok();
   return failure(Code::unsupported, "its input has a shape that depends on data");
 }
 
@@ -21,21 +20,17 @@ Status importReshape(Step& step) {
   CDL_TRY(needExact(step));
   CDL_ASSIGN(const Shape wanted, step.neededInts("shape", 1, 5));
   bool allowZero = false;
-  if (step.opset >= 14) {
-    CDL_ASSIGN(allowZero, step.flagAttr("allowzero", false));
-  }
+  if (step.opset >= 14) { CDL_ASSIGN(allowZero, step.flagAttr("allowzero", false)); }
   const Shape from = step.input(0)->type.shape();
   Shape shape = wanted;
   int64_t rest = -1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && !allowZero) {
       if (i >= from.size())
-        return badModel("shape [{}] copies dim {} of an input of rank {}", fmt::join(wanted, ","),
-                        i, from.size());
+        return badModel("shape [{}] copies dim {} of an input of rank {}", fmt::join(wanted, ","), i, from.size());
       shape[i] = from[i];
     } else if (shape[i] == -1) {
-      if (rest >= 0)
-        return badModel("shape [{}] leaves more than one dim open", fmt::join(wanted, ","));
+      if (rest >= 0) return badModel("shape [{}] leaves more than one dim open", fmt::join(wanted, ","));
       rest = static_cast<int64_t>(i);
     } else if (shape[i] < 0) {
       return badModel("shape [{}] has a dim of {}", fmt::join(wanted, ","), shape[i]);
@@ -46,8 +41,8 @@ Status importReshape(Step& step) {
     shape[rest] = 1;
     const auto others = elementCount(shape);
     if (!others || (*others == 0 ? have != 0 || allowZero : have % *others != 0))
-      return badModel("{} has {} elements, which shape [{}] cannot hold",
-                      step.input(0)->type.text(), have, fmt::join(wanted, ","));
+      return badModel("{} has {} elements, which shape [{}] cannot hold", step.input(0)->type.text(), have,
+                      fmt::join(wanted, ","));
     shape[rest] = *others == 0 ? 0 : have / *others;
   }
   if (elementCount(shape) != have)
@@ -61,14 +56,11 @@ Status importFlatten(Step& step) {
   const Shape from = step.input(0)->type.shape();
   const auto rank = static_cast<int64_t>(from.size());
   CDL_ASSIGN(int64_t axis, step.intAttr("axis", 1));
-  if (axis < -rank || axis > rank)
-    return badModel("axis {} is out of range for rank {}", axis, rank);
-  if (axis < 0)
-    axis += rank;
+  if (axis < -rank || axis > rank) return badModel("axis {} is out of range for rank {}", axis, rank);
+  if (axis < 0) axis += rank;
   const std::span<const int64_t> dims(from);
   const auto outer = elementCount(dims.first(axis)), inner = elementCount(dims.subspan(axis));
-  if (!outer || !inner)
-    return badModel("{} has no 2-D form", step.input(0)->type.text());
+  if (!outer || !inner) return badModel("{} has no 2-D form", step.input(0)->type.text());
   return step.set(step.build.reshape(step.input(0), {*outer, *inner}));
 }
 
@@ -80,14 +72,12 @@ Status importSqueeze(Step& step) {
   if (given) {
     CDL_ASSIGN(axes, resolveAxes(*given, static_cast<int64_t>(from.size())));
     for (int64_t axis : axes)
-      if (from[axis] != 1)
-        return badModel("dim {} of {} is {}, not 1", axis, step.input(0)->type.text(), from[axis]);
+      if (from[axis] != 1) return badModel("dim {} of {} is {}, not 1", axis, step.input(0)->type.text(), from[axis]);
   }
   Shape shape;
   for (size_t i = 0; i < from.size(); ++i) {
     const bool drop = given ? std::find(axes.begin(), axes.end(), i) != axes.end() : from[i] == 1;
-    if (!drop)
-      shape.push_back(from[i]);
+    if (!drop) shape.push_back(from[i]);
   }
   return step.set(step.build.reshape(step.input(0), shape));
 }
@@ -99,12 +89,10 @@ Status importUnsqueeze(Step& step) {
   const size_t rank = from.size() + given.size();
   CDL_ASSIGN(const auto axes, resolveAxes(given, static_cast<int64_t>(rank)));
   Shape shape(rank);
-  for (int64_t axis : axes)
-    shape[axis] = 1;
+  for (int64_t axis : axes) shape[axis] = 1;
   size_t next = 0;
   for (size_t i = 0; i < rank; ++i)
-    if (shape[i] != 1)
-      shape[i] = from[next++];
+    if (shape[i] != 1) shape[i] = from[next++];
   return step.set(step.build.reshape(step.input(0), shape));
 }
 
@@ -113,15 +101,13 @@ Status importTranspose(Step& step) {
   std::vector<int64_t> reversed(rank);
   std::iota(reversed.rbegin(), reversed.rend(), 0);
   CDL_ASSIGN(const auto perm, step.maybeInts("perm"));
-  return step.set(
-      step.build.add(OpKind::Transpose, {step.input(0)}, {{"perm", perm.value_or(reversed)}}));
+  return step.set(step.build.add(OpKind::Transpose, {step.input(0)}, {{"perm", perm.value_or(reversed)}}));
 }
 
 Status importExpand(Step& step) {
   CDL_ASSIGN(const Shape shape, step.neededInts("shape", 1, 8));
   for (int64_t dim : shape)
-    if (dim < 0)
-      return badModel("shape [{}] has a dim of {}", fmt::join(shape, ","), dim);
+    if (dim < 0) return badModel("shape [{}] has a dim of {}", fmt::join(shape, ","), dim);
   return step.set(step.build.expand(step.input(0), shape));
 }
 
@@ -131,10 +117,8 @@ struct Range {
 
 /// Elements that start:end:step names in a dim of `extent`, clamped as ONNX does it.
 Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
-  if (start < 0)
-    start += extent;
-  if (end < 0)
-    end += extent;
+  if (start < 0) start += extent;
+  if (end < 0) end += extent;
   step = std::clamp(step, -extent - 1, extent + 1); // more than that is the same
   const int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? extent - 1 : extent;
   start = std::clamp(start, std::min<int64_t>(0, highest), highest);
@@ -150,23 +134,20 @@ Status importSlice(Step& step) {
   CDL_ASSIGN(const auto ends, step.neededInts("ends", 2, 10));
   CDL_ASSIGN(const auto givenAxes, step.intsAttrOrInput("axes", 3, 10));
   std::optional<std::vector<int64_t>> givenSteps;
-  if (step.opset >= 10) {
-    CDL_ASSIGN(givenSteps, step.knownInts(4, "steps"));
-  }
+  if (step.opset >= 10) { CDL_ASSIGN(givenSteps, step.knownInts(4, "steps")); }
   const Shape from = step.input(0)->type.shape();
   std::vector<int64_t> axes(starts.size());
   std::iota(axes.begin(), axes.end(), 0);
   CDL_ASSIGN(axes, resolveAxes(givenAxes.value_or(axes), static_cast<int64_t>(from.size())));
   const std::vector<int64_t> steps = givenSteps.value_or(std::vector<int64_t>(starts.size(), 1));
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    return badModel("{} starts but {} ends, {} axes and {} steps", starts.size(), ends.size(),
-                    axes.size(), steps.size());
+    return badModel("{} starts but {} ends, {} axes and {} steps", starts.size(), ends.size(), axes.size(),
+                    steps.size());
 
   std::vector<int64_t> first(from.size(), 0), counts = from, strides(from.size(), 1);
   bool everything = true;
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (steps[i] == 0)
-      return badModel("step 0 along axis {}", axes[i]);
+    if (steps[i] == 0) return badModel("step 0 along axis {}", axes[i]);
     const Range range = clampRange(starts[i], ends[i], steps[i], from[axes[i]]);
     first[axes[i]] = range.start;
     counts[axes[i]] = range.count;
@@ -177,8 +158,8 @@ Status importSlice(Step& step) {
     step.set(0, step.input(0));
     return Status::ok();
   }
-  return step.set(step.build.add(OpKind::Slice, {step.input(0)},
-                                 {{"starts", first}, {"counts", counts}, {"steps", strides}}));
+  return step.set(
+      step.build.add(OpKind::Slice, {step.input(0)}, {{"starts", first}, {"counts", counts}, {"steps", strides}}));
 }
 
 Status importPad(Step& step) {
@@ -195,26 +176,20 @@ Status importPad(Step& step) {
   }
   if (pads.size() != 2 * axes.size())
     return badModel("{} pads for {} axes, expected two each", pads.size(), axes.size());
-  if (mode == "wrap" && step.opset < 19)
-    return badModel("mode 'wrap' needs opset 19, the model has {}", step.opset);
+  if (mode == "wrap" && step.opset < 19) return badModel("mode 'wrap' needs opset 19, the model has {}", step.opset);
 
   Value* value = step.opset >= 11 ? step.input(2) : nullptr;
   if (step.opset < 11) {
     CDL_ASSIGN(const double number, step.floatAttr("value", 0));
-    if (number != 0 && mode == "constant") {
-      CDL_ASSIGN(value, step.build.scalar(number, step.input(0)->type.elem));
-    }
+    if (number != 0 && mode == "constant") { CDL_ASSIGN(value, step.build.scalar(number, step.input(0)->type.elem)); }
   }
-  if (value && value->type.shape() == Shape{1}) {
-    CDL_ASSIGN(value, step.build.reshape(value, {}));
-  }
+  if (value && value->type.shape() == Shape{1}) { CDL_ASSIGN(value, step.build.reshape(value, {})); }
   std::vector<int64_t> lo(rank, 0), hi(rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     lo[axes[i]] = pads[i];
     hi[axes[i]] = pads[i + axes.size()];
   }
-  return step.set(step.build.add(OpKind::Pad, {step.input(0), value},
-                                 {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
+  return step.set(step.build.add(OpKind::Pad, {step.input(0), value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
 }
 
 constexpr Operator kOperators[] = {

@@ -9,8 +9,7 @@ namespace {
 Status importBatchNormalization(Step& step) {
   if (step.opset < 9) {
     CDL_ASSIGN(const bool spatial, step.flagAttr("spatial", true));
-    if (!spatial)
-      return failure(Code::unsupported, "spatial = 0 (statistics per element) is not supported");
+    if (!spatial) return failure(Code::unsupported, "spatial = 0 (statistics per element) is not supported");
   }
   CDL_ASSIGN(const double epsilon, step.floatAttr("epsilon", 1e-5f));
   CDL_ASSIGN(const double momentum, step.floatAttr("momentum", 0.9f));
@@ -20,20 +19,16 @@ Status importBatchNormalization(Step& step) {
     if (!training && (step.wants(1) || step.wants(2)))
       return badModel("running mean and variance need training_mode = 1");
   } else {
-    for (size_t i = 1; i < step.node.outputs.size(); ++i)
-      training = training || step.wants(i);
+    for (size_t i = 1; i < step.node.outputs.size(); ++i) training = training || step.wants(i);
   }
   for (size_t i = 3; i < step.node.outputs.size(); ++i)
-    if (step.wants(i))
-      return failure(Code::unsupported, "output {} (saved statistics) is not supported", i);
+    if (step.wants(i)) return failure(Code::unsupported, "output {} (saved statistics) is not supported", i);
   const int results = !training ? 1 : step.wants(2) ? 3 : step.wants(1) ? 2 : 1;
-  CDL_ASSIGN(const auto values, step.build.addAll(OpKind::BatchNorm, step.inputs(),
-                                                  {{"epsilon", epsilon},
-                                                   {"momentum", momentum},
-                                                   {"training_mode", int64_t(training)}},
-                                                  results));
-  for (int i = 0; i < results; ++i)
-    step.set(i, values[i]);
+  CDL_ASSIGN(const auto values,
+             step.build.addAll(OpKind::BatchNorm, step.inputs(),
+                               {{"epsilon", epsilon}, {"momentum", momentum}, {"training_mode", int64_t(training)}},
+                               results));
+  for (int i = 0; i < results; ++i) step.set(i, values[i]);
   return Status::ok();
 }
 
@@ -45,13 +40,11 @@ template <typename Make> Status importAlongAxis(Step& step, Make make) {
   const bool flattens = step.opset < 13;
   CDL_ASSIGN(int64_t axis, step.intAttr("axis", flattens ? 1 : -1));
   CDL_ASSIGN(axis, resolveAxis(axis, rank));
-  if (!flattens || axis == rank - 1)
-    return step.set(make(x, axis));
+  if (!flattens || axis == rank - 1) return step.set(make(x, axis));
   const Shape shape = x->type.shape();
   const std::span<const int64_t> dims(shape);
   const auto outer = elementCount(dims.first(axis)), inner = elementCount(dims.subspan(axis));
-  if (!outer || !inner)
-    return badModel("{} has no 2-D form", x->type.text());
+  if (!outer || !inner) return badModel("{} has no 2-D form", x->type.text());
   CDL_ASSIGN(x, step.build.reshape(x, {*outer, *inner}));
   CDL_ASSIGN(Value * y, make(x, 1));
   return step.set(step.build.reshape(y, shape));
@@ -78,16 +71,12 @@ Status importLogSoftmax(Step& step) {
 
 /// Whether a scalar operand is absent or known to be zero (or false).
 bool isZero(const Value* value) {
-  if (!value)
-    return true;
-  if (!value->isConstant() || value->type.count() != 1)
-    return false;
+  if (!value) return true;
+  if (!value->isConstant() || value->type.count() != 1) return false;
   const auto tensor = value->payload().materialize(value->type.shape());
-  if (!tensor)
-    return false;
+  if (!tensor) return false;
   for (uint64_t i = 0; i < tensor->sizeBytes(); ++i)
-    if (tensor->bytes.data()[i] != std::byte(0))
-      return false;
+    if (tensor->bytes.data()[i] != std::byte(0)) return false;
   return true;
 }
 
@@ -97,16 +86,13 @@ Status importDropout(Step& step) {
     CDL_TRY(step.maybeInt("seed").status());
     // An absent ratio is 0.5.
     if (!isZero(step.input(2)) && !(step.input(1) && isZero(step.input(1))))
-      return failure(Code::unsupported,
-                     "training mode with a ratio that is not known to be 0 needs random numbers");
+      return failure(Code::unsupported, "training mode with a ratio that is not known to be 0 needs random numbers");
   } else {
     CDL_TRY(step.maybeFloat("ratio").status());
-    if (step.input(1))
-      return badModel("has {} inputs, expected 1 before opset 12", step.inputs().size());
+    if (step.input(1)) return badModel("has {} inputs, expected 1 before opset 12", step.inputs().size());
   }
   step.set(0, step.input(0));
-  if (!step.wants(1))
-    return Status::ok();
+  if (!step.wants(1)) return Status::ok();
   // The mask had x's type before opset 10.
   const graph::TensorType& type = step.input(0)->type;
   const Elem elem = step.opset < 10 ? type.elem : Elem::bool_;

@@ -25,8 +25,7 @@ template <OpKind kind, int axesSince> Status importReduce(Step& step) {
     step.set(0, step.input(0));
     return Status::ok();
   }
-  return step.set(
-      step.build.add(kind, {step.input(0)}, {{"axes", axes}, {"keepdims", int64_t(keep)}}));
+  return step.set(step.build.add(kind, {step.input(0)}, {{"axes", axes}, {"keepdims", int64_t(keep)}}));
 }
 
 constexpr Operator kOperators[] = {

@@ -8,13 +8,11 @@ namespace candela::import {
 namespace {
 
 Value* intsConstant(Step& step, const std::vector<int64_t>& values) {
-  return step.build.constant(
-      Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(values.size())}, values));
+  return step.build.constant(Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(values.size())}, values));
 }
 
 Status needExact(const Step& step) {
-  if (step.input(0)->type.isExact())
-    return Status::ok();
+  if (step.input(0)->type.isExact()) return Status::ok();
   return failure(Code::unsupported, "its input has a shape that depends on data");
 }
 
@@ -26,8 +24,7 @@ Status importShape(Step& step) {
   const char* const names[2] = {"start", "end"};
   for (int i = 0; i < 2 && step.opset >= 15; ++i) {
     CDL_ASSIGN(int64_t bound, step.intAttr(names[i], bounds[i]));
-    if (bound < 0)
-      bound += rank;
+    if (bound < 0) bound += rank;
     bounds[i] = std::clamp<int64_t>(bound, 0, rank);
   }
   const int64_t end = std::max(bounds[0], bounds[1]);
@@ -44,26 +41,18 @@ Status importSize(Step& step) {
 Status importConstant(Step& step) {
   std::vector<Tensor> values;
   CDL_ASSIGN(const auto tensor, step.maybeTensor("value"));
-  if (tensor)
-    values.push_back(*tensor);
+  if (tensor) values.push_back(*tensor);
   CDL_ASSIGN(const auto real, step.maybeFloat("value_float"));
-  if (real)
-    values.push_back(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(*real)}));
+  if (real) values.push_back(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(*real)}));
   CDL_ASSIGN(const auto whole, step.maybeInt("value_int"));
-  if (whole)
-    values.push_back(Tensor::scalarI64(*whole));
+  if (whole) values.push_back(Tensor::scalarI64(*whole));
   CDL_ASSIGN(const auto reals, step.maybeFloats("value_floats"));
-  if (reals)
-    values.push_back(Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(reals->size())}, *reals));
+  if (reals) values.push_back(Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(reals->size())}, *reals));
   CDL_ASSIGN(const auto wholes, step.maybeInts("value_ints"));
-  if (wholes)
-    values.push_back(
-        Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(wholes->size())}, *wholes));
+  if (wholes) values.push_back(Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(wholes->size())}, *wholes));
   for (const char* name : {"value_string", "value_strings", "sparse_value"})
-    if (step.has(name))
-      return failure(Code::unsupported, "attribute '{}' gives no tensor of numbers", name);
-  if (values.size() != 1)
-    return badModel("has {} values, expected 1", values.size());
+    if (step.has(name)) return failure(Code::unsupported, "attribute '{}' gives no tensor of numbers", name);
+  if (values.size() != 1) return badModel("has {} values, expected 1", values.size());
   step.set(0, step.build.constant(std::move(values.front())));
   return Status::ok();
 }
@@ -72,13 +61,11 @@ Status importConstantOfShape(Step& step) {
   CDL_ASSIGN(const Shape shape, step.neededInts("shape", 0, 9));
   CDL_ASSIGN(const auto value, step.maybeTensor("value"));
   const auto count = elementCount(shape);
-  if (!count)
-    return badModel("impossible shape [{}]", fmt::join(shape, ","));
+  if (!count) return badModel("impossible shape [{}]", fmt::join(shape, ","));
   Elem elem = Elem::f32_;
   uint64_t bits = 0;
   if (value) {
-    if (value->count() != 1)
-      return badModel("attribute 'value' has {} elements, expected 1", value->count());
+    if (value->count() != 1) return badModel("attribute 'value' has {} elements, expected 1", value->count());
     elem = value->elem;
     std::memcpy(&bits, value->bytes.data(), value->sizeBytes());
   }
@@ -95,11 +82,10 @@ Status importRange(Step& step) {
   for (int i = 0; i < 3; ++i) {
     const Value* value = step.input(i);
     if (value->type.elem != elem || value->type.count() != 1)
-      return badModel("{} is {}, expected a scalar of {}", names[i], value->type.text(),
-                      elemName(elem));
+      return badModel("{} is {}, expected a scalar of {}", names[i], value->type.text(), elemName(elem));
     if (!value->isConstant())
-      return failure(Code::unsupported, "{} ('{}') is not known when the model is imported",
-                     names[i], step.node.inputs[i]);
+      return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", names[i],
+                     step.node.inputs[i]);
     CDL_ASSIGN(const Tensor tensor, value->payload().materialize(value->type.shape()));
     CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
     if (isFloat(elem))
@@ -120,17 +106,14 @@ Status importRange(Step& step) {
     CDL_ASSIGN(Value * scaled, step.build.add(OpKind::Mul, {index, delta}));
     return step.set(step.build.add(OpKind::Add, {scaled, start}));
   }
-  if (whole[2] == 0)
-    return badModel("a range with delta 0 has no end");
+  if (whole[2] == 0) return badModel("a range with delta 0 has no end");
   const __int128 span = whole[2] > 0 ? whole[1] - whole[0] : whole[0] - whole[1];
   const __int128 stride = whole[2] > 0 ? whole[2] : -whole[2];
   const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
-  if (count > kMost)
-    return badModel("a range of more than {} elements", kMost);
+  if (count > kMost) return badModel("a range of more than {} elements", kMost);
   const auto size = static_cast<int64_t>(count);
-  step.set(0, step.build.constant(Payload::iota(elem, size, static_cast<int64_t>(whole[0]),
-                                                static_cast<int64_t>(whole[2])),
-                                  {size}));
+  step.set(0, step.build.constant(
+                  Payload::iota(elem, size, static_cast<int64_t>(whole[0]), static_cast<int64_t>(whole[2])), {size}));
   return Status::ok();
 }
 

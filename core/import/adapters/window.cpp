@@ -14,12 +14,10 @@ struct Window {
   Attrs attrs() const { return {{"strides", strides}, {"dilations", dilations}, {"pads", pads}}; }
 };
 
-Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback,
-                                    int64_t least) {
+Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
   CDL_ASSIGN(const auto given, step.maybeInts(name));
   const std::vector<int64_t> values = given.value_or(std::vector<int64_t>(count, fallback));
-  if (values.size() != count)
-    return badModel("attribute '{}' has {} values, expected {}", name, values.size(), count);
+  if (values.size() != count) return badModel("attribute '{}' has {} values, expected {}", name, values.size(), count);
   constexpr int64_t kMost = (int64_t(1) << 31) - 1;
   for (int64_t value : values)
     if (value < least || value > kMost)
@@ -34,8 +32,7 @@ void padSame(Window& window, const Shape& input, bool upper) {
   for (size_t i = 0; i < count; ++i) {
     const int64_t extent = input[i + 2], stride = window.strides[i];
     const int64_t windows = (extent + stride - 1) / stride;
-    const int64_t covered =
-        (windows - 1) * stride + (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const int64_t covered = (windows - 1) * stride + (window.kernel[i] - 1) * window.dilations[i] + 1;
     const int64_t total = std::max<int64_t>(0, covered - extent);
     window.pads[i] = upper ? total / 2 : total - total / 2;
     window.pads[i + count] = total - window.pads[i];
@@ -46,21 +43,17 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
   const graph::TensorType& type = step.input(0)->type;
   const size_t count = kernel.size();
   if (type.rank() != static_cast<int>(count) + 2)
-    return badModel("input {} has rank {}, but a kernel of {} dims needs {}", type.text(),
-                    type.rank(), count, count + 2);
-  if (!type.isExact())
-    return failure(Code::unsupported, "its input has a shape that depends on data");
+    return badModel("input {} has rank {}, but a kernel of {} dims needs {}", type.text(), type.rank(), count,
+                    count + 2);
+  if (!type.isExact()) return failure(Code::unsupported, "its input has a shape that depends on data");
   Window window;
   window.kernel = kernel;
   CDL_ASSIGN(window.strides, perDim(step, "strides", count, 1, 1));
   window.dilations.assign(count, 1);
-  if (dilated) {
-    CDL_ASSIGN(window.dilations, perDim(step, "dilations", count, 1, 1));
-  }
+  if (dilated) { CDL_ASSIGN(window.dilations, perDim(step, "dilations", count, 1, 1)); }
   CDL_ASSIGN(window.pads, perDim(step, "pads", 2 * count, 0, 0));
   CDL_ASSIGN(const std::string mode, step.stringAttr("auto_pad", "NOTSET"));
-  if (mode == "NOTSET")
-    return window;
+  if (mode == "NOTSET") return window;
   window.fixed = true;
   std::fill(window.pads.begin(), window.pads.end(), 0);
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER")
@@ -72,8 +65,7 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
 
 Status importConv(Step& step) {
   const graph::TensorType& weight = step.input(1)->type;
-  if (weight.rank() < 3)
-    return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
+  if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
   const Shape shape = weight.shape();
   const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
   CDL_ASSIGN(const auto declared, step.maybeInts("kernel_shape"));
@@ -83,21 +75,18 @@ Status importConv(Step& step) {
   CDL_ASSIGN(const int64_t group, step.intAttr("group", 1));
   Attrs attrs = window.attrs();
   attrs["group"] = group;
-  return step.set(step.build.add(OpKind::Conv, {step.input(0), step.input(1), step.input(2)},
-                                 std::move(attrs)));
+  return step.set(step.build.add(OpKind::Conv, {step.input(0), step.input(1), step.input(2)}, std::move(attrs)));
 }
 
 Result<std::vector<int64_t>> poolKernel(Step& step) {
   CDL_ASSIGN(const auto kernel, step.maybeInts("kernel_shape"));
-  if (!kernel)
-    return badModel("attribute 'kernel_shape' is missing");
+  if (!kernel) return badModel("attribute 'kernel_shape' is missing");
   return perDim(step, "kernel_shape", kernel->size(), 1, 1);
 }
 
 /// With auto_pad the number of windows is exact, and rounding up would change nothing.
 Result<int64_t> ceilMode(Step& step, const Window& window) {
-  if (step.opset < 10)
-    return 0;
+  if (step.opset < 10) return 0;
   CDL_ASSIGN(const bool ceil, step.flagAttr("ceil_mode", false));
   return ceil && !window.fixed;
 }
@@ -111,10 +100,8 @@ Status importMaxPool(Step& step) {
   CDL_ASSIGN(const bool columnMajor, step.flagAttr("storage_order", false));
   attrs["storage_order"] = int64_t(columnMajor);
   const int results = step.wants(1) ? 2 : 1;
-  CDL_ASSIGN(const auto values,
-             step.build.addAll(OpKind::MaxPool, {step.input(0)}, std::move(attrs), results));
-  for (int i = 0; i < results; ++i)
-    step.set(i, values[i]);
+  CDL_ASSIGN(const auto values, step.build.addAll(OpKind::MaxPool, {step.input(0)}, std::move(attrs), results));
+  for (int i = 0; i < results; ++i) step.set(i, values[i]);
   return Status::ok();
 }
 
@@ -131,8 +118,7 @@ Status importAveragePool(Step& step) {
 
 Status importGlobalMaxPool(Step& step) {
   const graph::TensorType& type = step.input(0)->type;
-  if (type.rank() < 3)
-    return badModel("input {} has rank {}, expected at least 3", type.text(), type.rank());
+  if (type.rank() < 3) return badModel("input {} has rank {}, expected at least 3", type.text(), type.rank());
   const Shape shape = type.shape();
   const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
   return step.set(step.build.add(OpKind::MaxPool, {step.input(0)}, {{"kernel_shape", kernel}}));

@@ -25,21 +25,13 @@ constexpr int kFunctionAttributeProto = 11;
 bool isPrintable(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 || byte == 0x7f)
-      return false;
-    const int length = byte < 0x80   ? 1
-                       : byte < 0xc2 ? 0
-                       : byte < 0xe0 ? 2
-                       : byte < 0xf0 ? 3
-                       : byte < 0xf5 ? 4
-                                     : 0;
-    if (length == 0 || text.size() - i < static_cast<size_t>(length))
-      return false;
+    if (byte < 0x20 || byte == 0x7f) return false;
+    const int length = byte < 0x80 ? 1 : byte < 0xc2 ? 0 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
+    if (length == 0 || text.size() - i < static_cast<size_t>(length)) return false;
     uint32_t point = length == 1 ? byte : byte & (0x7f >> length);
     for (int k = 1; k < length; ++k) {
       const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xc0) != 0x80)
-        return false;
+      if ((next & 0xc0) != 0x80) return false;
       point = point << 6 | (next & 0x3f);
     }
     if ((length == 3 && point < 0x800) || (length == 4 && (point < 0x10000 || point > 0x10ffff)) ||
@@ -63,12 +55,10 @@ std::string unknownString(const google::protobuf::UnknownFieldSet& fields, int n
 }
 
 /// Parses a whole mapped file. Failure: bad_model, without the file's name.
-template <typename Message>
-Status parseFile(const Bytes& bytes, Message& message, const char* what) {
+template <typename Message> Status parseFile(const Bytes& bytes, Message& message, const char* what) {
   if (bytes.size() > INT_MAX)
-    return badModel(
-        "{} bytes, but protobuf reads no more than {}; keep the tensors as external data",
-        bytes.size(), INT_MAX);
+    return badModel("{} bytes, but protobuf reads no more than {}; keep the tensors as external data", bytes.size(),
+                    INT_MAX);
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(INT_MAX);
@@ -89,37 +79,31 @@ private:
   Status function(onnx::FunctionProto& proto, Function& function);
   Status valueInfo(const onnx::ValueInfoProto& proto, ValueInfo& info);
   Result<Attribute> attribute(AttributeProto& proto);
-  template <typename Field>
-  Status opsets(const Field& field, std::map<std::string, int64_t>& opsets);
-  template <typename Field>
-  Status names(const Field& field, std::vector<std::string>& out, const char* what);
+  template <typename Field> Status opsets(const Field& field, std::map<std::string, int64_t>& opsets);
+  template <typename Field> Status names(const Field& field, std::vector<std::string>& out, const char* what);
   Status name(const std::string& text, const char* what);
 
   ExternalData external_;
 };
 
 Status Reader::name(const std::string& text, const char* what) {
-  if (isPrintable(text))
-    return Status::ok();
+  if (isPrintable(text)) return Status::ok();
   return badModel("{} is not printable UTF-8 text", what);
 }
 
-template <typename Field>
-Status Reader::names(const Field& field, std::vector<std::string>& out, const char* what) {
+template <typename Field> Status Reader::names(const Field& field, std::vector<std::string>& out, const char* what) {
   out.assign(field.begin(), field.end());
-  for (size_t i = 0; i < out.size(); ++i)
-    CDL_TRY(name(out[i], what).context(fmt::format("{} {}", what, i)));
+  for (size_t i = 0; i < out.size(); ++i) CDL_TRY(name(out[i], what).context(fmt::format("{} {}", what, i)));
   return Status::ok();
 }
 
-template <typename Field>
-Status Reader::opsets(const Field& field, std::map<std::string, int64_t>& opsets) {
+template <typename Field> Status Reader::opsets(const Field& field, std::map<std::string, int64_t>& opsets) {
   for (const auto& opset : field) {
     CDL_TRY(name(opset.domain(), "an opset's domain"));
     const auto [known, added] = opsets.emplace(domainOf(opset.domain()), opset.version());
     if (!added && known->second != opset.version())
-      return badModel("domain '{}' is imported as version {} and as version {}", opset.domain(),
-                      known->second, opset.version());
+      return badModel("domain '{}' is imported as version {} and as version {}", opset.domain(), known->second,
+                      opset.version());
   }
   return Status::ok();
 }
@@ -129,83 +113,56 @@ Status Reader::valueInfo(const onnx::ValueInfoProto& proto, ValueInfo& info) {
   info.name = proto.name();
   const TypeProto& type = proto.type();
   switch (type.value_case()) {
-  case TypeProto::kTensorType:
-    break;
-  case TypeProto::kSequenceType:
-    info.what = "a sequence";
-    return Status::ok();
-  case TypeProto::kMapType:
-    info.what = "a map";
-    return Status::ok();
-  case TypeProto::kOptionalType:
-    info.what = "an optional";
-    return Status::ok();
-  case TypeProto::kSparseTensorType:
-    info.what = "a sparse tensor";
-    return Status::ok();
-  default:
-    return Status::ok();
+  case TypeProto::kTensorType: break;
+  case TypeProto::kSequenceType: info.what = "a sequence"; return Status::ok();
+  case TypeProto::kMapType: info.what = "a map"; return Status::ok();
+  case TypeProto::kOptionalType: info.what = "an optional"; return Status::ok();
+  case TypeProto::kSparseTensorType: info.what = "a sparse tensor"; return Status::ok();
+  default: return Status::ok();
   }
   const auto& tensor = type.tensor_type();
   if (const auto elem = elemFromOnnx(tensor.elem_type()))
     info.elem = *elem;
   else if (onnx::TensorProto_DataType_IsValid(tensor.elem_type()) && tensor.elem_type() != 0)
-    info.what = fmt::format("a tensor of {}",
-                            onnx::TensorProto_DataType_Name(
-                                static_cast<onnx::TensorProto_DataType>(tensor.elem_type())));
+    info.what = fmt::format(
+        "a tensor of {}", onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type())));
   else if (tensor.elem_type() != 0)
     info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
   info.hasShape = tensor.has_shape();
   for (const auto& dim : tensor.shape().dim()) {
     CDL_TRY(name(dim.dim_param(), "a dim's name").context(fmt::format("value '{}'", info.name)));
-    info.dims.push_back(
-        {dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1, dim.dim_param()});
+    info.dims.push_back({dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1, dim.dim_param()});
   }
   return Status::ok();
 }
 
 Result<Attribute> Reader::attribute(AttributeProto& proto) {
   switch (proto.type()) {
-  case AttributeProto::FLOAT:
-    return Attribute(proto.f());
-  case AttributeProto::INT:
-    return Attribute(static_cast<int64_t>(proto.i()));
-  case AttributeProto::STRING:
-    return Attribute(proto.s());
-  case AttributeProto::FLOATS:
-    return Attribute(std::vector<float>(proto.floats().begin(), proto.floats().end()));
-  case AttributeProto::INTS:
-    return Attribute(std::vector<int64_t>(proto.ints().begin(), proto.ints().end()));
+  case AttributeProto::FLOAT: return Attribute(proto.f());
+  case AttributeProto::INT: return Attribute(static_cast<int64_t>(proto.i()));
+  case AttributeProto::STRING: return Attribute(proto.s());
+  case AttributeProto::FLOATS: return Attribute(std::vector<float>(proto.floats().begin(), proto.floats().end()));
+  case AttributeProto::INTS: return Attribute(std::vector<int64_t>(proto.ints().begin(), proto.ints().end()));
   case AttributeProto::STRINGS:
     return Attribute(std::vector<std::string>(proto.strings().begin(), proto.strings().end()));
   case AttributeProto::TENSOR: {
     auto tensor = takeTensor(*proto.mutable_t(), external_);
-    if (tensor)
-      return Attribute(std::move(tensor).value());
-    if (tensor.status().code() != Code::unsupported)
-      return tensor.status();
-    return Attribute(
-        UnsupportedAttribute{fmt::format("a tensor, but its {}", tensor.status().message())});
+    if (tensor) return Attribute(std::move(tensor).value());
+    if (tensor.status().code() != Code::unsupported) return tensor.status();
+    return Attribute(UnsupportedAttribute{fmt::format("a tensor, but its {}", tensor.status().message())});
   }
   case AttributeProto::GRAPH: {
     auto body = std::make_shared<Graph>();
     CDL_TRY(graph(*proto.mutable_g(), *body));
     return Attribute(std::move(body));
   }
-  case AttributeProto::TENSORS:
-    return Attribute(UnsupportedAttribute{"a list of tensors"});
-  case AttributeProto::GRAPHS:
-    return Attribute(UnsupportedAttribute{"a list of graphs"});
-  case AttributeProto::SPARSE_TENSOR:
-    return Attribute(UnsupportedAttribute{"a sparse tensor"});
-  case AttributeProto::SPARSE_TENSORS:
-    return Attribute(UnsupportedAttribute{"a list of sparse tensors"});
-  case AttributeProto::TYPE_PROTO:
-    return Attribute(UnsupportedAttribute{"a type"});
-  case AttributeProto::TYPE_PROTOS:
-    return Attribute(UnsupportedAttribute{"a list of types"});
-  case AttributeProto::UNDEFINED:
-    return Attribute(UnsupportedAttribute{"of no declared type"});
+  case AttributeProto::TENSORS: return Attribute(UnsupportedAttribute{"a list of tensors"});
+  case AttributeProto::GRAPHS: return Attribute(UnsupportedAttribute{"a list of graphs"});
+  case AttributeProto::SPARSE_TENSOR: return Attribute(UnsupportedAttribute{"a sparse tensor"});
+  case AttributeProto::SPARSE_TENSORS: return Attribute(UnsupportedAttribute{"a list of sparse tensors"});
+  case AttributeProto::TYPE_PROTO: return Attribute(UnsupportedAttribute{"a type"});
+  case AttributeProto::TYPE_PROTOS: return Attribute(UnsupportedAttribute{"a list of types"});
+  case AttributeProto::UNDEFINED: return Attribute(UnsupportedAttribute{"of no declared type"});
   }
   return Attribute(UnsupportedAttribute{fmt::format("of type {}", static_cast<int>(proto.type()))});
 }
@@ -232,8 +189,7 @@ Status Reader::node(onnx::NodeProto& proto, Node& node) {
       continue;
     }
     auto value = attribute(attributeProto);
-    if (!value)
-      return value.status().context(fmt::format("attribute '{}'", key));
+    if (!value) return value.status().context(fmt::format("attribute '{}'", key));
     node.attributes.emplace(key, std::move(value).value());
   }
   return Status::ok();
@@ -249,27 +205,23 @@ std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
 Status Reader::graph(onnx::GraphProto& proto, Graph& graph) {
   graph.name = isPrintable(proto.name()) ? proto.name() : "";
   if (proto.sparse_initializer_size() > 0)
-    return failure(Code::unsupported, "{} sparse initializers are not supported",
-                   proto.sparse_initializer_size());
+    return failure(Code::unsupported, "{} sparse initializers are not supported", proto.sparse_initializer_size());
   for (onnx::TensorProto& tensorProto : *proto.mutable_initializer()) {
     const std::string key = tensorProto.name();
     CDL_TRY(name(key, "an initializer's name"));
     auto tensor = takeTensor(tensorProto, external_);
-    if (!tensor)
-      return tensor.status().context(fmt::format("initializer '{}'", key));
+    if (!tensor) return tensor.status().context(fmt::format("initializer '{}'", key));
     graph.initializers.push_back({key, std::move(tensor).value()});
   }
   const auto infos = [&](const auto& field, std::vector<ValueInfo>& out) {
-    for (const auto& info : field)
-      CDL_TRY(valueInfo(info, out.emplace_back()));
+    for (const auto& info : field) CDL_TRY(valueInfo(info, out.emplace_back()));
     return Status::ok();
   };
   CDL_TRY(infos(proto.input(), graph.inputs));
   CDL_TRY(infos(proto.output(), graph.outputs));
   CDL_TRY(infos(proto.value_info(), graph.values));
   for (int i = 0; i < proto.node_size(); ++i)
-    CDL_TRY(node(*proto.mutable_node(i), graph.nodes.emplace_back())
-                .context(nodeContext(proto.node(i), i)));
+    CDL_TRY(node(*proto.mutable_node(i), graph.nodes.emplace_back()).context(nodeContext(proto.node(i), i)));
   return Status::ok();
 }
 
@@ -285,22 +237,19 @@ Status Reader::function(onnx::FunctionProto& proto, Function& function) {
   CDL_TRY(names(proto.output(), function.outputs, "output"));
   CDL_TRY(names(proto.attribute(), function.attributes, "attribute"));
   for (int i = 0; i < fields.field_count(); ++i) {
-    if (fields.field(i).number() != kFunctionAttributeProto)
-      continue;
+    if (fields.field(i).number() != kFunctionAttributeProto) continue;
     AttributeProto attributeProto;
     if (fields.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
         !attributeProto.ParsePartialFromString(fields.field(i).length_delimited()))
       return badModel("malformed default of an attribute");
     CDL_TRY(name(attributeProto.name(), "an attribute's name"));
     auto value = attribute(attributeProto);
-    if (!value)
-      return value.status().context(fmt::format("attribute '{}'", attributeProto.name()));
+    if (!value) return value.status().context(fmt::format("attribute '{}'", attributeProto.name()));
     function.attributeDefaults.emplace(attributeProto.name(), std::move(value).value());
   }
   CDL_TRY(opsets(proto.opset_import(), function.opsets));
   for (int i = 0; i < proto.node_size(); ++i)
-    CDL_TRY(node(*proto.mutable_node(i), function.nodes.emplace_back())
-                .context(nodeContext(proto.node(i), i)));
+    CDL_TRY(node(*proto.mutable_node(i), function.nodes.emplace_back()).context(nodeContext(proto.node(i), i)));
   return Status::ok();
 }
 
@@ -308,13 +257,11 @@ Status Reader::model(onnx::ModelProto& proto, Model& model) {
   model.irVersion = proto.ir_version();
   model.producer = isPrintable(proto.producer_name()) ? proto.producer_name() : "";
   CDL_TRY(opsets(proto.opset_import(), model.opsets));
-  if (!proto.has_graph())
-    return badModel("no graph in it");
+  if (!proto.has_graph()) return badModel("no graph in it");
   CDL_TRY(graph(*proto.mutable_graph(), model.graph));
   for (int i = 0; i < proto.functions_size(); ++i) {
     Function& target = model.functions.emplace_back();
-    CDL_TRY(function(*proto.mutable_functions(i), target)
-                .context(fmt::format("function '{}'", target.name)));
+    CDL_TRY(function(*proto.mutable_functions(i), target).context(fmt::format("function '{}'", target.name)));
   }
   return Status::ok();
 }
@@ -337,8 +284,7 @@ Result<Tensor> readTensor(const std::string& path) {
   CDL_TRY(parseFile(bytes, proto, "ONNX tensor").context(path));
   ExternalData external(path);
   auto tensor = takeTensor(proto, external);
-  if (!tensor)
-    return tensor.status().context(path);
+  if (!tensor) return tensor.status().context(path);
   return std::move(tensor).value();
 }
 

@@ -12,13 +12,10 @@ using onnx::TensorProto;
 
 Result<Elem> elemOf(const TensorProto& proto) {
   const int type = proto.data_type();
-  if (const auto elem = elemFromOnnx(type))
-    return *elem;
-  if (type == TensorProto::UNDEFINED)
-    return badModel("no element type");
+  if (const auto elem = elemFromOnnx(type)) return *elem;
+  if (type == TensorProto::UNDEFINED) return badModel("no element type");
   if (onnx::TensorProto_DataType_IsValid(type)) {
-    const auto name =
-        onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type));
+    const auto name = onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type));
     return failure(Code::unsupported, "element type {} ({}) is not supported", name, type);
   }
   return failure(Code::unsupported, "element type {} is not supported", type);
@@ -27,22 +24,18 @@ Result<Elem> elemOf(const TensorProto& proto) {
 /// The tensor itself when its bytes lie as its elements want them, else a copy that does.
 Result<Tensor> aligned(Tensor tensor) {
   const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
-  if (tensor.bytes.data() && reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment == 0)
-    return tensor;
+  if (tensor.bytes.data() && reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment == 0) return tensor;
   CDL_ASSIGN(Bytes bytes, Bytes::allocate(tensor.bytes.size()));
-  if (bytes.size())
-    std::memcpy(bytes.mutableData(), tensor.bytes.data(), bytes.size());
+  if (bytes.size()) std::memcpy(bytes.mutableData(), tensor.bytes.data(), bytes.size());
   tensor.bytes = std::move(bytes);
   return tensor;
 }
 
 /// A bool that is neither 0 nor 1 would mean different things to different readers.
 Result<Tensor> checked(Tensor tensor) {
-  if (tensor.elem != Elem::bool_)
-    return tensor;
+  if (tensor.elem != Elem::bool_) return tensor;
   for (int64_t i = 0, count = tensor.count(); i < count; ++i)
-    if (tensor.as<uint8_t>()[i] > 1)
-      return badModel("element {} of a bool tensor is {}", i, tensor.as<uint8_t>()[i]);
+    if (tensor.as<uint8_t>()[i] > 1) return badModel("element {} of a bool tensor is {}", i, tensor.as<uint8_t>()[i]);
   return tensor;
 }
 
@@ -59,14 +52,9 @@ Result<Bytes> externalBytes(const TensorProto& proto, ExternalData& external, ui
   uint64_t offset = 0;
   std::optional<uint64_t> length;
   for (const auto& entry : proto.external_data()) {
-    if (entry.key() == "location")
-      location = entry.value();
-    if (entry.key() == "offset") {
-      CDL_ASSIGN(offset, parseSize("offset", entry.value()));
-    }
-    if (entry.key() == "length") {
-      CDL_ASSIGN(length, parseSize("length", entry.value()));
-    }
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") { CDL_ASSIGN(offset, parseSize("offset", entry.value())); }
+    if (entry.key() == "length") { CDL_ASSIGN(length, parseSize("length", entry.value())); }
   }
   return external.read(location, offset, length, size);
 }
@@ -76,35 +64,28 @@ Status wrongCount(const char* field, int64_t have, const Tensor& tensor, int64_t
 }
 
 /// Fields whose values are the elements as they are.
-template <typename T, typename Field>
-Result<Tensor> copyField(Tensor tensor, const char* name, const Field& field) {
-  if (field.size() != tensor.count())
-    return wrongCount(name, field.size(), tensor, tensor.count());
+template <typename T, typename Field> Result<Tensor> copyField(Tensor tensor, const char* name, const Field& field) {
+  if (field.size() != tensor.count()) return wrongCount(name, field.size(), tensor, tensor.count());
   CDL_ASSIGN(tensor.bytes, Bytes::allocate(tensor.sizeBytes()));
-  if (field.size())
-    std::memcpy(tensor.bytes.mutableData(), field.data(), field.size() * sizeof(T));
+  if (field.size()) std::memcpy(tensor.bytes.mutableData(), field.data(), field.size() * sizeof(T));
   return tensor;
 }
 
 /// Fields whose values are wider than the elements: each must fit.
-template <typename Field>
-Result<Tensor> narrowField(Tensor tensor, const char* name, const Field& field) {
+template <typename Field> Result<Tensor> narrowField(Tensor tensor, const char* name, const Field& field) {
   const bool packed = elemBits(tensor.elem) == 4; // two elements in each value
   const int64_t need = packed ? (tensor.count() + 1) / 2 : tensor.count();
-  if (field.size() != need)
-    return wrongCount(name, field.size(), tensor, need);
+  if (field.size() != need) return wrongCount(name, field.size(), tensor, need);
   CDL_ASSIGN(tensor.bytes, Bytes::allocate(tensor.sizeBytes()));
   const int size = std::max(1, elemBits(tensor.elem) / 8);
   // Floats and packed pairs stand as their bits.
   const bool bits = packed || isFloat(tensor.elem);
-  const IntegerRange range =
-      bits ? IntegerRange{0, (__int128(1) << 8 * size) - 1} : integerRange(tensor.elem);
+  const IntegerRange range = bits ? IntegerRange{0, (__int128(1) << 8 * size) - 1} : integerRange(tensor.elem);
   for (int64_t i = 0; i < need; ++i) {
     const __int128 value = field.Get(static_cast<int>(i));
     // Writers that sign-extend packed signed pairs exist.
     if ((value < range.lowest || value > range.highest) && !(packed && value >= -128 && value < 0))
-      return badModel("{} holds {} at {}, which is no {}", name, static_cast<int64_t>(value), i,
-                      elemName(tensor.elem));
+      return badModel("{} holds {} at {}, which is no {}", name, static_cast<int64_t>(value), i, elemName(tensor.elem));
     std::memcpy(tensor.bytes.mutableData() + i * size, &value, size);
   }
   return tensor;
@@ -113,14 +94,12 @@ Result<Tensor> narrowField(Tensor tensor, const char* name, const Field& field) 
 } // namespace
 
 Result<Tensor> takeTensor(TensorProto& proto, ExternalData& external) {
-  if (proto.has_segment())
-    return failure(Code::unsupported, "a segment or a sequence, not a tensor");
+  if (proto.has_segment()) return failure(Code::unsupported, "a segment or a sequence, not a tensor");
   Tensor tensor;
   CDL_ASSIGN(tensor.elem, elemOf(proto));
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   const auto count = elementCount(tensor.dims);
-  if (!count)
-    return badModel("impossible shape {}", shapeText(tensor.dims));
+  if (!count) return badModel("impossible shape {}", shapeText(tensor.dims));
   const uint64_t size = elemBytes(tensor.elem, *count);
 
   if (proto.data_location() == TensorProto::EXTERNAL) {
@@ -130,26 +109,19 @@ Result<Tensor> takeTensor(TensorProto& proto, ExternalData& external) {
   }
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() != size)
-      return badModel("raw data has {} bytes but {} needs {}", proto.raw_data().size(),
-                      tensor.typeText(), size);
+      return badModel("raw data has {} bytes but {} needs {}", proto.raw_data().size(), tensor.typeText(), size);
     std::shared_ptr<std::string> raw(proto.release_raw_data());
     tensor.bytes = Bytes::wrap(raw->data(), size, raw);
     CDL_ASSIGN(tensor, aligned(std::move(tensor)));
     return checked(std::move(tensor));
   }
   switch (tensor.elem) {
-  case Elem::f32_:
-    return copyField<float>(std::move(tensor), "float_data", proto.float_data());
-  case Elem::f64_:
-    return copyField<double>(std::move(tensor), "double_data", proto.double_data());
-  case Elem::i64_:
-    return copyField<int64_t>(std::move(tensor), "int64_data", proto.int64_data());
-  case Elem::u64_:
-    return copyField<uint64_t>(std::move(tensor), "uint64_data", proto.uint64_data());
-  case Elem::u32_:
-    return narrowField(std::move(tensor), "uint64_data", proto.uint64_data());
-  default:
-    return narrowField(std::move(tensor), "int32_data", proto.int32_data());
+  case Elem::f32_: return copyField<float>(std::move(tensor), "float_data", proto.float_data());
+  case Elem::f64_: return copyField<double>(std::move(tensor), "double_data", proto.double_data());
+  case Elem::i64_: return copyField<int64_t>(std::move(tensor), "int64_data", proto.int64_data());
+  case Elem::u64_: return copyField<uint64_t>(std::move(tensor), "uint64_data", proto.uint64_data());
+  case Elem::u32_: return narrowField(std::move(tensor), "uint64_data", proto.uint64_data());
+  default: return narrowField(std::move(tensor), "int32_data", proto.int32_data());
   }
 }
 

@@ -24,23 +24,19 @@ std::string problemError(const MemoryProblem& problem) {
     const Interval& b = problem.buffers[i];
     const std::string name = "buffer " + number(i);
     if (b.begin >= b.end)
-      return name + " begins at " + std::to_string(b.begin) + " but ends at " +
-             std::to_string(b.end);
+      return name + " begins at " + std::to_string(b.begin) + " but ends at " + std::to_string(b.end);
     if (b.alignment == 0 || (b.alignment & (b.alignment - 1)) != 0)
       return name + " has alignment " + number(b.alignment) + ", not a power of two";
     uint64_t room = 0;
     if (b.pinned && *b.pinned % b.alignment != 0)
-      return name + " is pinned to " + number(*b.pinned) + ", not a multiple of its alignment " +
-             number(b.alignment);
-    if (b.pinned ? __builtin_add_overflow(*b.pinned, b.size, &room)
-                 : __builtin_add_overflow(b.size, b.alignment - 1, &room) ||
-                       __builtin_add_overflow(total, room, &total))
+      return name + " is pinned to " + number(*b.pinned) + ", not a multiple of its alignment " + number(b.alignment);
+    if (b.pinned
+            ? __builtin_add_overflow(*b.pinned, b.size, &room)
+            : __builtin_add_overflow(b.size, b.alignment - 1, &room) || __builtin_add_overflow(total, room, &total))
       return name + " of " + number(b.size) + " bytes is beyond 64 bits";
-    if (b.pinned)
-      highest = std::max(highest, room);
+    if (b.pinned) highest = std::max(highest, room);
   }
-  if (__builtin_add_overflow(total, highest, &total))
-    return "all buffers together are beyond 64 bits";
+  if (__builtin_add_overflow(total, highest, &total)) return "all buffers together are beyond 64 bits";
   return {};
 }
 
@@ -52,14 +48,11 @@ public:
   std::string placePinned() {
     for (size_t i = 0; i < problem_.buffers.size(); ++i) {
       const Interval& b = problem_.buffers[i];
-      if (!b.pinned || b.size == 0)
-        continue;
+      if (!b.pinned || b.size == 0) continue;
       for (const Placed& p : pinned_)
-        if (p.begin < *b.pinned + b.size && *b.pinned < p.end && p.firstTime < b.end &&
-            b.begin < p.lastTime)
-          return "buffers " + number(p.index) + " and " + number(i) +
-                 " are alive at once and pinned to " + number(p.begin) + " and " +
-                 number(*b.pinned) + ", where they overlap";
+        if (p.begin < *b.pinned + b.size && *b.pinned < p.end && p.firstTime < b.end && b.begin < p.lastTime)
+          return "buffers " + number(p.index) + " and " + number(i) + " are alive at once and pinned to " +
+                 number(p.begin) + " and " + number(*b.pinned) + ", where they overlap";
       insert(pinned_, i, *b.pinned);
     }
     return {};
@@ -76,15 +69,12 @@ public:
     uint64_t sequence = 1;
     // A round costs the square of the buffers: large problems get few.
     const uint64_t count = std::max<uint64_t>(indices.size(), 1);
-    for (uint64_t rounds = std::min<uint64_t>(300, 10'000'000 / (count * count)); rounds > 0;
-         --rounds) {
+    for (uint64_t rounds = std::min<uint64_t>(300, 10'000'000 / (count * count)); rounds > 0; --rounds) {
       const auto highest = std::find(indices.begin(), indices.end(), highest_);
-      if (least.size <= bound || highest == indices.end())
-        break;
+      if (least.size <= bound || highest == indices.end()) break;
       sequence = sequence * 6364136223846793005u + 1442695040888963407u;
       const auto turn = static_cast<uint64_t>(highest - indices.begin());
-      if (turn == 0)
-        break;
+      if (turn == 0) break;
       std::vector<size_t> trial = indices;
       const auto from = trial.begin() + static_cast<int64_t>(turn);
       std::rotate(trial.begin() + static_cast<int64_t>((sequence >> 33) % turn), from, from + 1);
@@ -106,8 +96,7 @@ private:
     MemoryPlan plan;
     plan.offsets.assign(problem_.buffers.size(), 0);
     for (size_t i = 0; i < problem_.buffers.size(); ++i)
-      if (problem_.buffers[i].pinned)
-        plan.offsets[i] = *problem_.buffers[i].pinned;
+      if (problem_.buffers[i].pinned) plan.offsets[i] = *problem_.buffers[i].pinned;
     for (size_t i : indices) {
       plan.offsets[i] = best ? bestFit(problem_.buffers[i]) : firstFit(problem_.buffers[i]);
       insert(placed_, i, plan.offsets[i]);
@@ -120,16 +109,13 @@ private:
     return plan;
   }
 
-  static uint64_t alignUp(uint64_t value, uint64_t alignment) {
-    return (value + alignment - 1) & ~(alignment - 1);
-  }
+  static uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
   void insert(std::vector<Placed>& placed, size_t i, uint64_t offset) const {
     const Interval& b = problem_.buffers[i];
     const Placed p{offset, offset + b.size, b.begin, b.end, i};
-    const auto after =
-        std::upper_bound(placed.begin(), placed.end(), p,
-                         [](const Placed& a, const Placed& c) { return a.begin < c.begin; });
+    const auto after = std::upper_bound(placed.begin(), placed.end(), p,
+                                        [](const Placed& a, const Placed& c) { return a.begin < c.begin; });
     placed.insert(after, p);
   }
 
@@ -138,22 +124,18 @@ private:
     const auto& buffers = problem_.buffers;
     const auto breadth = [&](size_t i) {
       return static_cast<long double>(buffers[i].size) *
-             (static_cast<long double>(buffers[i].end) -
-              static_cast<long double>(buffers[i].begin));
+             (static_cast<long double>(buffers[i].end) - static_cast<long double>(buffers[i].begin));
     };
     std::vector<size_t> indices;
     for (size_t i = 0; i < buffers.size(); ++i)
-      if (!buffers[i].pinned && buffers[i].size != 0)
-        indices.push_back(i);
+      if (!buffers[i].pinned && buffers[i].size != 0) indices.push_back(i);
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) {
       switch (order) {
       case Order::Begin:
         return buffers[a].begin != buffers[b].begin ? buffers[a].begin < buffers[b].begin
                                                     : buffers[a].size > buffers[b].size;
-      case Order::Size:
-        return buffers[a].size > buffers[b].size;
-      default:
-        return breadth(a) > breadth(b);
+      case Order::Size: return buffers[a].size > buffers[b].size;
+      default: return breadth(a) > breadth(b);
       }
     });
     return indices;
@@ -164,10 +146,8 @@ private:
   template <class F> void forEachGap(const Interval& b, F&& gap) const {
     uint64_t free = 0;
     for (const Placed& p : placed_) {
-      if (p.firstTime >= b.end || b.begin >= p.lastTime)
-        continue;
-      if (p.begin > free && gap(free, p.begin))
-        return;
+      if (p.firstTime >= b.end || b.begin >= p.lastTime) continue;
+      if (p.begin > free && gap(free, p.begin)) return;
       free = std::max(free, p.end);
     }
     gap(free, UINT64_MAX);
@@ -187,8 +167,7 @@ private:
     forEachGap(b, [&](uint64_t from, uint64_t to) {
       const uint64_t at = alignUp(from, b.alignment);
       if (to == UINT64_MAX) {
-        if (tightest == UINT64_MAX)
-          offset = at;
+        if (tightest == UINT64_MAX) offset = at;
       } else if (at <= to && to - at >= b.size && to - from < tightest) {
         offset = at;
         tightest = to - from;
@@ -213,8 +192,7 @@ uint64_t maxLive(const MemoryProblem& problem) {
   };
   std::vector<Event> events;
   for (const Interval& b : problem.buffers) {
-    if (b.begin >= b.end)
-      continue;
+    if (b.begin >= b.end) continue;
     events.push_back({b.begin, b.size, true});
     events.push_back({b.end, b.size, false});
   }
@@ -234,35 +212,28 @@ uint64_t maxLive(const MemoryProblem& problem) {
 
 Result<MemoryPlan> planMemory(const MemoryProblem& problem) {
   std::string error = problemError(problem);
-  if (!error.empty())
-    return Status(Code::invalid_argument, std::move(error));
+  if (!error.empty()) return Status(Code::invalid_argument, std::move(error));
   Planner planner(problem);
   error = planner.placePinned();
-  if (!error.empty())
-    return Status(Code::invalid_argument, std::move(error));
+  if (!error.empty()) return Status(Code::invalid_argument, std::move(error));
   const uint64_t bound = maxLive(problem);
   std::optional<MemoryPlan> best;
   for (const Order order : {Order::Size, Order::Breadth, Order::Begin})
     for (const bool bestFit : {false, true}) {
-      if (best && best->size <= bound)
-        break; // cannot be beaten
+      if (best && best->size <= bound) break; // cannot be beaten
       MemoryPlan plan = planner.plan(order, bestFit);
-      if (!best || plan.size < best->size)
-        best = std::move(plan);
+      if (!best || plan.size < best->size) best = std::move(plan);
     }
   for (const Order order : {Order::Size, Order::Breadth, Order::Begin})
     for (const bool bestFit : {false, true}) {
-      if (best->size <= bound)
-        break;
+      if (best->size <= bound) break;
       MemoryPlan plan = planner.improve(order, bestFit, bound);
-      if (plan.size < best->size)
-        best = std::move(plan);
+      if (plan.size < best->size) best = std::move(plan);
     }
   if (best->size > problem.capacity)
-    return failure(
-        Code::out_of_memory,
-        "the buffers need {} bytes (at least {} are alive at once) but the capacity is {}",
-        best->size, bound, problem.capacity);
+    return failure(Code::out_of_memory,
+                   "the buffers need {} bytes (at least {} are alive at once) but the capacity is {}", best->size,
+                   bound, problem.capacity);
   return *std::move(best);
 }
 

@@ -16,8 +16,8 @@ std::string range(uint64_t offset, uint64_t size) {
 std::optional<std::string> validate(const MemoryProblem& problem, const MemoryPlan& plan) {
   const auto& buffers = problem.buffers;
   if (plan.offsets.size() != buffers.size())
-    return "the plan has " + std::to_string(plan.offsets.size()) + " offsets for " +
-           std::to_string(buffers.size()) + " buffers";
+    return "the plan has " + std::to_string(plan.offsets.size()) + " offsets for " + std::to_string(buffers.size()) +
+           " buffers";
   if (plan.size > problem.capacity)
     return "the plan takes " + std::to_string(plan.size) + " bytes but the capacity is " +
            std::to_string(problem.capacity);
@@ -27,16 +27,13 @@ std::optional<std::string> validate(const MemoryProblem& problem, const MemoryPl
     const uint64_t offset = plan.offsets[i];
     const std::string name = "buffer " + std::to_string(i);
     if (b.begin >= b.end)
-      return name + " begins at " + std::to_string(b.begin) + " but ends at " +
-             std::to_string(b.end);
+      return name + " begins at " + std::to_string(b.begin) + " but ends at " + std::to_string(b.end);
     if (b.alignment == 0 || offset % b.alignment != 0)
       return name + " is at " + std::to_string(offset) + ", not a multiple of its alignment " +
              std::to_string(b.alignment);
     if (b.pinned.value_or(offset) != offset)
-      return name + " is at " + std::to_string(offset) + " but pinned to " +
-             std::to_string(*b.pinned);
-    if (b.size == 0)
-      continue;
+      return name + " is at " + std::to_string(offset) + " but pinned to " + std::to_string(*b.pinned);
+    if (b.size == 0) continue;
     if (offset > plan.size || plan.size - offset < b.size)
       return name + " of " + std::to_string(b.size) + " bytes at " + std::to_string(offset) +
              " ends beyond the plan's " + std::to_string(plan.size) + " bytes";
@@ -47,22 +44,18 @@ std::optional<std::string> validate(const MemoryProblem& problem, const MemoryPl
   std::map<uint64_t, size_t> alive;
   auto death = deaths.begin();
   for (const auto& [time, i] : births) {
-    for (; death != deaths.end() && death->first <= time; ++death)
-      alive.erase(plan.offsets[death->second]);
+    for (; death != deaths.end() && death->first <= time; ++death) alive.erase(plan.offsets[death->second]);
     const uint64_t offset = plan.offsets[i];
     const auto next = alive.lower_bound(offset);
     const auto clash = [&](size_t other) {
-      return "buffers " + std::to_string(other) + " and " + std::to_string(i) +
-             " are alive at once from " + std::to_string(time) +
-             " on and share bytes: " + range(plan.offsets[other], buffers[other].size) + " and " +
-             range(offset, buffers[i].size);
+      return "buffers " + std::to_string(other) + " and " + std::to_string(i) + " are alive at once from " +
+             std::to_string(time) + " on and share bytes: " + range(plan.offsets[other], buffers[other].size) +
+             " and " + range(offset, buffers[i].size);
     };
-    if (next != alive.end() && next->first - offset < buffers[i].size)
-      return clash(next->second);
+    if (next != alive.end() && next->first - offset < buffers[i].size) return clash(next->second);
     if (next != alive.begin()) {
       const auto& [below, other] = *std::prev(next);
-      if (offset - below < buffers[other].size)
-        return clash(other);
+      if (offset - below < buffers[other].size) return clash(other);
     }
     alive.emplace(offset, i);
   }

@@ -24,12 +24,10 @@ void extend(int64_t& low, int64_t& high, int64_t extent, int64_t stride) {
 
 /// Trip counts of the enclosing loops, outer first; 1 where there is none.
 std::pair<int64_t, int64_t> trips(const Program& program, const Instr& instr) {
-  if (instr.loop == kNone)
-    return {1, 1};
+  if (instr.loop == kNone) return {1, 1};
   const program::Loop& loop = program.loops[instr.loop];
   const auto own = static_cast<int64_t>(loop.trip);
-  if (loop.parent == kNone)
-    return {own, 1};
+  if (loop.parent == kNone) return {own, 1};
   return {static_cast<int64_t>(program.loops[loop.parent].trip), own};
 }
 
@@ -44,12 +42,10 @@ struct Pending {
   void collect(const Access& access, uint32_t instr, std::vector<uint32_t>& out) const {
     const auto from = [&](const std::vector<Entry>& entries) {
       for (const Entry& entry : entries)
-        if (entry.instr != instr && entry.access.overlaps(access))
-          out.push_back(entry.instr);
+        if (entry.instr != instr && entry.access.overlaps(access)) out.push_back(entry.instr);
     };
     from(writes);
-    if (access.write)
-      from(reads);
+    if (access.write) from(reads);
   }
   /// A write that covers an earlier access waits for it; whoever meets that one later meets the
   /// write too.
@@ -75,11 +71,9 @@ Access accessOf(const Program& program, const Instr& instr, const View& view, bo
   if (view.layout.opaque) {
     access.end = buffer.bytes;
   } else {
-    if (std::ranges::find(view.dims, 0) != view.dims.end())
-      return access;
+    if (std::ranges::find(view.dims, 0) != view.dims.end()) return access;
     int64_t low = view.offset, high = view.offset;
-    for (size_t d = 0; d < view.dims.size(); ++d)
-      extend(low, high, view.dims[d], view.strides[d]);
+    for (size_t d = 0; d < view.dims.size(); ++d) extend(low, high, view.dims[d], view.strides[d]);
     const auto [outer, inner] = trips(program, instr);
     extend(low, high, outer, view.ivStrides[0]);
     extend(low, high, inner, view.ivStrides[1]);
@@ -100,13 +94,11 @@ std::vector<Access> accessesOf(const Program& program, const Instr& instr) {
   const auto add = [&](const std::vector<View>& views, bool write) {
     for (const View& view : views) {
       const Access access = accessOf(program, instr, view, write);
-      if (access.begin < access.end)
-        accesses.push_back(access);
+      if (access.begin < access.end) accesses.push_back(access);
     }
   };
   add(instr.inputs, false);
-  if (instr.inout)
-    add(instr.outputs, false);
+  if (instr.inout) add(instr.outputs, false);
   add(instr.outputs, true);
   return accesses;
 }
@@ -115,8 +107,7 @@ bool dependsOn(const Program& program, uint32_t b, uint32_t a) {
   const auto later = accessesOf(program, program.instrs[b]);
   for (const Access& x : accessesOf(program, program.instrs[a]))
     for (const Access& y : later)
-      if ((x.write || y.write) && x.overlaps(y))
-        return true;
+      if ((x.write || y.write) && x.overlaps(y)) return true;
   return false;
 }
 
@@ -126,10 +117,8 @@ std::vector<std::vector<uint32_t>> directDependences(const Program& program) {
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const auto accesses = accessesOf(program, program.instrs[i]);
     std::vector<uint32_t>& found = result[i];
-    for (const Access& access : accesses)
-      regions[access.region].collect(access, i, found);
-    for (const Access& access : accesses)
-      regions[access.region].add(access, i);
+    for (const Access& access : accesses) regions[access.region].collect(access, i, found);
+    for (const Access& access : accesses) regions[access.region].add(access, i);
     std::ranges::sort(found);
     found.erase(std::unique(found.begin(), found.end()), found.end());
   }
@@ -140,8 +129,7 @@ void rebuildWaits(Program& program) {
   auto dependences = directDependences(program);
   for (size_t i = 0; i < program.instrs.size(); ++i) {
     Instr& instr = program.instrs[i];
-    std::erase_if(dependences[i],
-                  [&](uint32_t wait) { return program.instrs[wait].loop != instr.loop; });
+    std::erase_if(dependences[i], [&](uint32_t wait) { return program.instrs[wait].loop != instr.loop; });
     instr.waits = std::move(dependences[i]);
   }
 }

@@ -12,15 +12,12 @@ struct Access {
   uint64_t region = 0;
   uint64_t begin = 0, end = 0;
   bool write = false;
-  bool overlaps(const Access& other) const {
-    return region == other.region && begin < other.end && other.begin < end;
-  }
+  bool overlaps(const Access& other) const { return region == other.region && begin < other.end && other.begin < end; }
 };
 
 /// Reads first, then writes. Views without elements touch nothing.
 std::vector<Access> accessesOf(const program::Program& program, const program::Instr& instr);
-Access accessOf(const program::Program& program, const program::Instr& instr,
-                const program::View& view, bool write);
+Access accessOf(const program::Program& program, const program::Instr& instr, const program::View& view, bool write);
 
 /// For each instruction the earlier ones that it must stay behind, ascending, but for those that
 /// follow by way of others.

@@ -21,10 +21,8 @@ struct Life {
 /// The instructions of the outermost loop around one, or the instruction itself.
 Life blockAround(const Program& program, uint32_t index) {
   uint32_t loop = program.instrs[index].loop;
-  if (loop == kNone)
-    return {index, index};
-  while (program.loops[loop].parent != kNone)
-    loop = program.loops[loop].parent;
+  if (loop == kNone) return {index, index};
+  while (program.loops[loop].parent != kNone) loop = program.loops[loop].parent;
   return {program.loops[loop].first, program.loops[loop].first + program.loops[loop].count - 1};
 }
 
@@ -52,10 +50,8 @@ bool isElementwise(uint16_t kind) {
   case CDL_KIND_CONVERT:
   case CDL_KIND_ELEMENTWISE:
   case CDL_KIND_RESCALE:
-  case CDL_KIND_TABLE:
-    return true;
-  default:
-    return false;
+  case CDL_KIND_TABLE: return true;
+  default: return false;
   }
 }
 
@@ -68,12 +64,10 @@ bool walksAlike(const View& in, const View& out) {
 /// The operand whose place the result of instruction i may take, or kNone.
 uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, uint32_t i) {
   const Instr& instr = program.instrs[i];
-  if (!isElementwise(instr.kind) || instr.loop != kNone || instr.inout || instr.outputs.size() != 1)
-    return kNone;
+  if (!isElementwise(instr.kind) || instr.loop != kNone || instr.inout || instr.outputs.size() != 1) return kNone;
   const View& out = instr.outputs[0];
   const Buffer& result = program.buffers[out.buffer];
-  if (result.role != Role::temp || result.halo || lives[out.buffer].first != i)
-    return kNone;
+  if (result.role != Role::temp || result.halo || lives[out.buffer].first != i) return kNone;
   // Of TABLE's operands only the first is read element by element.
   const size_t elementwise = instr.kind == CDL_KIND_TABLE ? 1 : instr.inputs.size();
   for (const View& in : std::span(instr.inputs).first(elementwise)) {
@@ -81,10 +75,8 @@ uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, ui
     bool fits = operand.role == Role::temp && !operand.halo && operand.space == result.space &&
                 operand.bytes == result.bytes && lives[in.buffer].last == i;
     for (size_t v = 0; fits && v < instr.inputs.size(); ++v)
-      fits = instr.inputs[v].buffer != in.buffer ||
-             (v < elementwise && walksAlike(instr.inputs[v], out));
-    if (fits)
-      return in.buffer;
+      fits = instr.inputs[v].buffer != in.buffer || (v < elementwise && walksAlike(instr.inputs[v], out));
+    if (fits) return in.buffer;
   }
   return kNone;
 }
@@ -97,23 +89,19 @@ std::vector<Share> sharesOf(const Program& program, bool inPlace) {
   std::vector<uint32_t> shareOf(program.buffers.size(), kNone);
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
-    if (buffer.role != Role::temp)
-      continue;
+    if (buffer.role != Role::temp) continue;
     const Life life = lives[b].first == kNone ? Life{0, 0} : lives[b]; // untouched
     shareOf[b] = static_cast<uint32_t>(shares.size());
     shares.push_back({{b}, buffer.space, life.first, life.last, buffer.bytes, buffer.alignment});
   }
   for (uint32_t i = 0; inPlace && i < program.instrs.size(); ++i) {
     const uint32_t operand = dyingOperand(program, lives, i);
-    if (operand == kNone)
-      continue;
+    if (operand == kNone) continue;
     const uint32_t from = shareOf[program.instrs[i].outputs[0].buffer], to = shareOf[operand];
     shares[to].last = std::max(shares[to].last, shares[from].last);
     shares[to].alignment = std::max(shares[to].alignment, shares[from].alignment);
-    for (const uint32_t buffer : shares[from].buffers)
-      shareOf[buffer] = to;
-    shares[to].buffers.insert(shares[to].buffers.end(), shares[from].buffers.begin(),
-                              shares[from].buffers.end());
+    for (const uint32_t buffer : shares[from].buffers) shareOf[buffer] = to;
+    shares[to].buffers.insert(shares[to].buffers.end(), shares[from].buffers.begin(), shares[from].buffers.end());
     shares[from].buffers.clear();
   }
   std::erase_if(shares, [](const Share& share) { return share.buffers.empty(); });
@@ -125,14 +113,12 @@ std::vector<uint64_t> peakBytes(const Program& program, const std::vector<Share>
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
     std::vector<int64_t> change(program.instrs.size() + 2, 0);
     for (const Share& share : shares) {
-      if (share.space != space)
-        continue;
+      if (share.space != space) continue;
       change[share.first] += static_cast<int64_t>(share.bytes);
       change[share.last + 1] -= static_cast<int64_t>(share.bytes);
     }
     int64_t live = 0;
-    for (const int64_t step : change)
-      peaks[space] = std::max(peaks[space], static_cast<uint64_t>(live += step));
+    for (const int64_t step : change) peaks[space] = std::max(peaks[space], static_cast<uint64_t>(live += step));
   }
   return peaks;
 }

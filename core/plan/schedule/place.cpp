@@ -20,11 +20,9 @@ struct SpacePlan {
 MemoryProblem problemOf(const Program& program, uint32_t space, const std::vector<Share>& shares,
                         std::vector<const Share*>& members) {
   MemoryProblem problem;
-  if (const uint64_t capacity = program.spaces[space].capacityBytes)
-    problem.capacity = capacity;
+  if (const uint64_t capacity = program.spaces[space].capacityBytes) problem.capacity = capacity;
   for (const Share& share : shares) {
-    if (share.space != space)
-      continue;
+    if (share.space != space) continue;
     members.push_back(&share);
     Interval interval;
     interval.begin = share.first;
@@ -36,18 +34,16 @@ MemoryProblem problemOf(const Program& program, uint32_t space, const std::vecto
   return problem;
 }
 
-Result<SpacePlan> planSpace(const Program& program, uint32_t space,
-                            const std::vector<Share>& shares) {
+Result<SpacePlan> planSpace(const Program& program, uint32_t space, const std::vector<Share>& shares) {
   SpacePlan out;
   const MemoryProblem problem = problemOf(program, space, shares, out.shares);
   const std::string& name = program.spaces[space].name;
   out.maxLive = maxLive(problem);
   if (out.maxLive > problem.capacity)
-    return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name,
-                   problem.capacity, out.maxLive);
+    return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name, problem.capacity,
+                   out.maxLive);
   auto plan = planMemory(problem);
-  if (!plan)
-    return plan.status().context(fmt::format("space '{}'", name));
+  if (!plan) return plan.status().context(fmt::format("space '{}'", name));
   const auto wrong = validate(problem, *plan);
   CDL_CHECK(!wrong, "{}", *wrong);
   out.plan = std::move(*plan);
@@ -62,23 +58,18 @@ Result<PlacementReport> place(Program& program) {
   PlacementReport report;
   report.maxLiveBytes = peakBytes(program, together)[0];
   for (Buffer& buffer : program.buffers)
-    if (buffer.role == Role::temp)
-      buffer.offset = CDL_UNPLACED;
+    if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
     // Longer intervals can pack worse than their parts, though never below what is live at once.
     auto best = planSpace(program, space, together);
     if (!best || best->plan.size > best->maxLive) {
       auto other = planSpace(program, space, apart);
-      if (other && (!best || other->plan.size < best->plan.size))
-        best = std::move(other);
+      if (other && (!best || other->plan.size < best->plan.size)) best = std::move(other);
     }
-    if (!best)
-      return best.status();
+    if (!best) return best.status();
     for (size_t i = 0; i < best->shares.size(); ++i)
-      for (const uint32_t buffer : best->shares[i]->buffers)
-        program.buffers[buffer].offset = best->plan.offsets[i];
-    if (space == 0)
-      report.arenaBytes = best->plan.size;
+      for (const uint32_t buffer : best->shares[i]->buffers) program.buffers[buffer].offset = best->plan.offsets[i];
+    if (space == 0) report.arenaBytes = best->plan.size;
   }
   // Buffers that share bytes must not meet in time either.
   rebuildWaits(program);

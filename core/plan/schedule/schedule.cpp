@@ -30,15 +30,12 @@ struct Unit {
 uint32_t unitEnd(const Program& program, uint32_t first) {
   uint32_t end = first + 1;
   const auto widen = [&](uint32_t rangeFirst, uint32_t rangeCount) {
-    if (rangeFirst >= first && rangeFirst < end)
-      end = std::max(end, rangeFirst + rangeCount);
+    if (rangeFirst >= first && rangeFirst < end) end = std::max(end, rangeFirst + rangeCount);
   };
   for (uint32_t before = 0; before != end;) {
     before = end;
-    for (const program::Loop& loop : program.loops)
-      widen(loop.first, loop.count);
-    for (const program::Group& group : program.groups)
-      widen(group.first, group.count);
+    for (const program::Loop& loop : program.loops) widen(loop.first, loop.count);
+    for (const program::Group& group : program.groups) widen(group.first, group.count);
   }
   return end;
 }
@@ -59,8 +56,7 @@ std::vector<Unit> unitsOf(const Program& program) {
       unitOf[i] = static_cast<uint32_t>(units.size());
       for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
         for (const View& view : *views)
-          if (program.buffers[view.buffer].role == Role::temp)
-            unit.temps.push_back(view.buffer);
+          if (program.buffers[view.buffer].role == Role::temp) unit.temps.push_back(view.buffer);
     }
     sortUnique(unit.temps);
     units.push_back(std::move(unit));
@@ -68,12 +64,10 @@ std::vector<Unit> unitsOf(const Program& program) {
   const auto dependences = directDependences(program);
   for (uint32_t i = 0; i < dependences.size(); ++i)
     for (const uint32_t before : dependences[i])
-      if (unitOf[before] != unitOf[i])
-        units[unitOf[before]].users.push_back(unitOf[i]);
+      if (unitOf[before] != unitOf[i]) units[unitOf[before]].users.push_back(unitOf[i]);
   for (Unit& unit : units) {
     sortUnique(unit.users);
-    for (const uint32_t user : unit.users)
-      ++units[user].waitsFor;
+    for (const uint32_t user : unit.users) ++units[user].waitsFor;
   }
   return units;
 }
@@ -84,12 +78,10 @@ std::vector<uint32_t> greedyOrder(const Program& program, std::vector<Unit> unit
   std::vector<uint32_t> usesLeft(program.buffers.size(), 0);
   std::vector<bool> live(program.buffers.size(), false);
   for (const Unit& unit : units)
-    for (const uint32_t buffer : unit.temps)
-      ++usesLeft[buffer];
+    for (const uint32_t buffer : unit.temps) ++usesLeft[buffer];
   std::vector<uint32_t> ready, order;
   for (uint32_t u = 0; u < units.size(); ++u)
-    if (units[u].waitsFor == 0)
-      ready.push_back(u);
+    if (units[u].waitsFor == 0) ready.push_back(u);
   while (!ready.empty()) {
     size_t best = 0;
     std::tuple<int64_t, int64_t, uint32_t> bestScore;
@@ -97,10 +89,8 @@ std::vector<uint32_t> greedyOrder(const Program& program, std::vector<Unit> unit
       int64_t taken = 0, freed = 0;
       for (const uint32_t buffer : units[ready[r]].temps) {
         const auto bytes = static_cast<int64_t>(program.buffers[buffer].bytes);
-        if (!live[buffer])
-          taken += bytes;
-        if (usesLeft[buffer] == 1)
-          freed += bytes;
+        if (!live[buffer]) taken += bytes;
+        if (usesLeft[buffer] == 1) freed += bytes;
       }
       const std::tuple score{taken - freed, taken, ready[r]};
       if (r == 0 || score < bestScore) {
@@ -116,18 +106,15 @@ std::vector<uint32_t> greedyOrder(const Program& program, std::vector<Unit> unit
       --usesLeft[buffer];
     }
     for (const uint32_t user : unit.users)
-      if (--units[user].waitsFor == 0)
-        ready.push_back(user);
+      if (--units[user].waitsFor == 0) ready.push_back(user);
   }
   return order;
 }
 
 /// Sorts ranges by where they begin, outer ones first as before; returns the new index of each.
 template <typename Range>
-std::vector<uint32_t> sortRanges(std::vector<Range>& ranges,
-                                 const std::vector<uint32_t>& newIndex) {
-  for (Range& range : ranges)
-    range.first = newIndex[range.first];
+std::vector<uint32_t> sortRanges(std::vector<Range>& ranges, const std::vector<uint32_t>& newIndex) {
+  for (Range& range : ranges) range.first = newIndex[range.first];
   std::vector<uint32_t> order(ranges.size()), moved(ranges.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](uint32_t i) { return ranges[i].first; });
@@ -140,8 +127,7 @@ std::vector<uint32_t> sortRanges(std::vector<Range>& ranges,
   return moved;
 }
 
-Program reordered(const Program& program, const std::vector<Unit>& units,
-                  const std::vector<uint32_t>& order) {
+Program reordered(const Program& program, const std::vector<Unit>& units, const std::vector<uint32_t>& order) {
   Program result = program;
   std::vector<uint32_t> newIndex(program.instrs.size());
   result.instrs.clear();
@@ -154,14 +140,11 @@ Program reordered(const Program& program, const std::vector<Unit>& units,
   const auto loops = sortRanges(result.loops, newIndex);
   const auto groups = sortRanges(result.groups, newIndex);
   for (program::Loop& loop : result.loops)
-    if (loop.parent != kNone)
-      loop.parent = loops[loop.parent];
+    if (loop.parent != kNone) loop.parent = loops[loop.parent];
   for (Instr& instr : result.instrs) {
     instr.waits.clear();
-    if (instr.loop != kNone)
-      instr.loop = loops[instr.loop];
-    if (instr.group != kNone)
-      instr.group = groups[instr.group];
+    if (instr.loop != kNone) instr.loop = loops[instr.loop];
+    if (instr.group != kNone) instr.group = groups[instr.group];
   }
   return result;
 }
@@ -169,8 +152,7 @@ Program reordered(const Program& program, const std::vector<Unit>& units,
 /// Less in some space, more in none.
 bool isBetter(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
   for (size_t i = 0; i < a.size(); ++i)
-    if (a[i] > b[i])
-      return false;
+    if (a[i] > b[i]) return false;
   return a != b;
 }
 
@@ -179,16 +161,13 @@ bool isBetter(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
 Status schedule(Program& program) {
   for (const Buffer& buffer : program.buffers)
     if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED)
-      return badArgument("buffer '{}' is already placed at {}: order comes before memory",
-                         buffer.name, buffer.offset);
+      return badArgument("buffer '{}' is already placed at {}: order comes before memory", buffer.name, buffer.offset);
   simplify(program);
   const std::vector<Unit> units = unitsOf(program);
   const std::vector<uint32_t> order = greedyOrder(program, units);
-  CDL_CHECK(order.size() == units.size(), "{} of {} units are in a cycle",
-            units.size() - order.size(), units.size());
+  CDL_CHECK(order.size() == units.size(), "{} of {} units are in a cycle", units.size() - order.size(), units.size());
   Program other = reordered(program, units, order);
-  if (isBetter(peakBytes(other, sharesOf(other, true)),
-               peakBytes(program, sharesOf(program, true))))
+  if (isBetter(peakBytes(other, sharesOf(other, true)), peakBytes(program, sharesOf(program, true))))
     program = std::move(other);
   rebuildWaits(program);
   return program::verify(program);

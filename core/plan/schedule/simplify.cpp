@@ -22,8 +22,7 @@ namespace {
 /// Moves ranges to where their instructions went, drops the empty ones; returns the new index of
 /// each.
 template <typename Range>
-std::vector<uint32_t> moveRanges(std::vector<Range>& ranges,
-                                 const std::vector<uint32_t>& newIndex) {
+std::vector<uint32_t> moveRanges(std::vector<Range>& ranges, const std::vector<uint32_t>& newIndex) {
   std::vector<uint32_t> moved(ranges.size(), kNone);
   std::vector<Range> kept;
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -31,8 +30,7 @@ std::vector<uint32_t> moveRanges(std::vector<Range>& ranges,
     const uint32_t end = newIndex[range.first + range.count];
     range.first = newIndex[range.first];
     range.count = end - range.first;
-    if (range.count == 0)
-      continue;
+    if (range.count == 0) continue;
     moved[i] = static_cast<uint32_t>(kept.size());
     kept.push_back(range);
   }
@@ -45,22 +43,18 @@ void removeInstrs(Program& program, const std::vector<bool>& dead) {
   std::vector<Instr> kept;
   for (size_t i = 0; i < program.instrs.size(); ++i) {
     newIndex.push_back(static_cast<uint32_t>(kept.size()));
-    if (!dead[i])
-      kept.push_back(std::move(program.instrs[i]));
+    if (!dead[i]) kept.push_back(std::move(program.instrs[i]));
   }
   newIndex.push_back(static_cast<uint32_t>(kept.size()));
   program.instrs = std::move(kept);
   const auto loops = moveRanges(program.loops, newIndex);
   const auto groups = moveRanges(program.groups, newIndex);
   for (program::Loop& loop : program.loops)
-    if (loop.parent != kNone)
-      loop.parent = loops[loop.parent];
+    if (loop.parent != kNone) loop.parent = loops[loop.parent];
   for (Instr& instr : program.instrs) {
     instr.waits.clear();
-    if (instr.loop != kNone)
-      instr.loop = loops[instr.loop];
-    if (instr.group != kNone)
-      instr.group = groups[instr.group];
+    if (instr.loop != kNone) instr.loop = loops[instr.loop];
+    if (instr.group != kNone) instr.group = groups[instr.group];
   }
 }
 
@@ -72,14 +66,12 @@ class Reads {
 public:
   void add(const Program& program, const Instr& instr) {
     for (const Access& access : accessesOf(program, instr))
-      if (!access.write)
-        byRegion_[access.region].push_back(access);
+      if (!access.write) byRegion_[access.region].push_back(access);
   }
   bool meet(const Access& access) const {
     const auto found = byRegion_.find(access.region);
-    return found != byRegion_.end() && std::ranges::any_of(found->second, [&](const Access& read) {
-             return read.overlaps(access);
-           });
+    return found != byRegion_.end() &&
+           std::ranges::any_of(found->second, [&](const Access& read) { return read.overlaps(access); });
   }
 
 private:
@@ -95,15 +87,12 @@ void removeDeadStores(Program& program) {
     const Instr& instr = program.instrs[i];
     for (const program::Loop& loop : program.loops)
       if (loop.parent == kNone && i + 1 == loop.first + loop.count)
-        for (size_t j = loop.first; j <= i; ++j)
-          reads.add(program, program.instrs[j]);
+        for (size_t j = loop.first; j <= i; ++j) reads.add(program, program.instrs[j]);
     const auto isDead = [&](const View& view) {
-      return program.buffers[view.buffer].role == Role::temp &&
-             !reads.meet(accessOf(program, instr, view, true));
+      return program.buffers[view.buffer].role == Role::temp && !reads.meet(accessOf(program, instr, view, true));
     };
     dead[i] = !instr.outputs.empty() && std::ranges::all_of(instr.outputs, isDead);
-    if (!dead[i])
-      reads.add(program, instr);
+    if (!dead[i]) reads.add(program, instr);
   }
   removeInstrs(program, dead);
 }
@@ -138,8 +127,7 @@ std::vector<Uses> usesOf(const Program& program) {
 
 bool isWhole(const Program& program, const View& view) {
   const Buffer& buffer = program.buffers[view.buffer];
-  return view.isDense() && view.offset == 0 && !buffer.halo && view.ivStrides[0] == 0 &&
-         view.ivStrides[1] == 0 &&
+  return view.isDense() && view.offset == 0 && !buffer.halo && view.ivStrides[0] == 0 && view.ivStrides[1] == 0 &&
          elemBytes(view.elem, static_cast<uint64_t>(view.count())) == buffer.bytes;
 }
 
@@ -147,8 +135,7 @@ void renameBuffer(Program& program, uint32_t from, uint32_t to) {
   for (Instr& instr : program.instrs)
     for (auto* views : {&instr.inputs, &instr.outputs})
       for (View& view : *views)
-        if (view.buffer == from)
-          view.buffer = to;
+        if (view.buffer == from) view.buffer = to;
 }
 
 /// Lets the buffers of a whole copy become one; false when the meaning would change.
@@ -156,12 +143,10 @@ bool elide(Program& program, uint32_t index, const std::vector<Uses>& uses) {
   const Instr& copy = program.instrs[index];
   const uint32_t source = copy.inputs[0].buffer, target = copy.outputs[0].buffer;
   Buffer &from = program.buffers[source], &to = program.buffers[target];
-  if (from.space != to.space || source == target)
-    return false;
+  if (from.space != to.space || source == target) return false;
   // Whatever else reads either of them later must find the same bytes in the one that stays.
   const bool sourceStays = uses[source].lastWrite == kNone || uses[source].lastWrite < index;
-  if (!sourceStays || uses[target].writers != 1 || uses[target].firstTouch != index)
-    return false;
+  if (!sourceStays || uses[target].writers != 1 || uses[target].firstTouch != index) return false;
   if (to.role == Role::temp) {
     if (from.role == Role::temp)
       from.alignment = std::max(from.alignment, to.alignment);
@@ -170,8 +155,7 @@ bool elide(Program& program, uint32_t index, const std::vector<Uses>& uses) {
     renameBuffer(program, target, source);
     return true;
   }
-  if (to.role != Role::output || from.role != Role::temp || to.alignment < from.alignment)
-    return false;
+  if (to.role != Role::output || from.role != Role::temp || to.alignment < from.alignment) return false;
   renameBuffer(program, source, target);
   return true;
 }
@@ -181,14 +165,10 @@ void elideCopies(Program& program) {
   std::vector<Uses> uses = usesOf(program);
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const Instr& instr = program.instrs[i];
-    if (instr.kind != CDL_KIND_COPY || instr.loop != kNone || instr.group != kNone)
-      continue;
-    if (instr.inputs[0].elem != instr.outputs[0].elem)
-      continue;
-    if (!isWhole(program, instr.inputs[0]) || !isWhole(program, instr.outputs[0]))
-      continue;
-    if (!elide(program, i, uses))
-      continue;
+    if (instr.kind != CDL_KIND_COPY || instr.loop != kNone || instr.group != kNone) continue;
+    if (instr.inputs[0].elem != instr.outputs[0].elem) continue;
+    if (!isWhole(program, instr.inputs[0]) || !isWhole(program, instr.outputs[0])) continue;
+    if (!elide(program, i, uses)) continue;
     // The copy is now from a buffer to itself: it must not count as a use.
     dead[i] = true;
     program.instrs[i].inputs.clear();
@@ -206,16 +186,14 @@ void removeUntouchedTemps(Program& program) {
   std::vector<uint32_t> newIndex(program.buffers.size(), kNone);
   std::vector<Buffer> kept;
   for (size_t b = 0; b < program.buffers.size(); ++b) {
-    if (program.buffers[b].role == Role::temp && uses[b].firstTouch == kNone)
-      continue;
+    if (program.buffers[b].role == Role::temp && uses[b].firstTouch == kNone) continue;
     newIndex[b] = static_cast<uint32_t>(kept.size());
     kept.push_back(std::move(program.buffers[b]));
   }
   program.buffers = std::move(kept);
   for (Instr& instr : program.instrs)
     for (auto* views : {&instr.inputs, &instr.outputs})
-      for (View& view : *views)
-        view.buffer = newIndex[view.buffer];
+      for (View& view : *views) view.buffer = newIndex[view.buffer];
 }
 
 } // namespace

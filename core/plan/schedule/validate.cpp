@@ -33,8 +33,7 @@ public:
     cut(range.end);
     const auto first = owned_.lower_bound(range.begin), last = owned_.lower_bound(range.end);
     for (auto it = first; it != last; ++it)
-      if (it->second.buffer != buffer)
-        lost_[it->second.buffer].push_back({{it->first, it->second.end}, buffer, instr});
+      if (it->second.buffer != buffer) lost_[it->second.buffer].push_back({{it->first, it->second.end}, buffer, instr});
     owned_.erase(first, last);
     owned_[range.begin] = {range.end, buffer};
     regain(lost_[buffer], range);
@@ -43,11 +42,9 @@ public:
   /// Something within the range that the buffer wrote and does not have any more, or null.
   const Loss* lossOf(uint32_t buffer, const Range& range) const {
     const auto found = lost_.find(buffer);
-    if (found == lost_.end())
-      return nullptr;
-    const auto loss = std::ranges::find_if(found->second, [&](const Loss& l) {
-      return l.range.begin < range.end && range.begin < l.range.end;
-    });
+    if (found == lost_.end()) return nullptr;
+    const auto loss = std::ranges::find_if(
+        found->second, [&](const Loss& l) { return l.range.begin < range.end && range.begin < l.range.end; });
     return loss == found->second.end() ? nullptr : &*loss;
   }
 
@@ -60,11 +57,9 @@ private:
   /// Makes `at` a border between two entries.
   void cut(uint64_t at) {
     auto it = owned_.lower_bound(at);
-    if (it == owned_.begin())
-      return;
+    if (it == owned_.begin()) return;
     --it;
-    if (it->second.end <= at)
-      return;
+    if (it->second.end <= at) return;
     const Owned upper = it->second;
     it->second.end = at;
     owned_[at] = upper;
@@ -75,11 +70,9 @@ private:
     std::vector<Loss> left;
     for (const Loss& loss : losses) {
       if (loss.range.begin < std::min(range.begin, loss.range.end))
-        left.push_back(
-            {{loss.range.begin, std::min(range.begin, loss.range.end)}, loss.by, loss.instr});
+        left.push_back({{loss.range.begin, std::min(range.begin, loss.range.end)}, loss.by, loss.instr});
       if (std::max(range.end, loss.range.begin) < loss.range.end)
-        left.push_back(
-            {{std::max(range.end, loss.range.begin), loss.range.end}, loss.by, loss.instr});
+        left.push_back({{std::max(range.end, loss.range.begin), loss.range.end}, loss.by, loss.instr});
     }
     losses = std::move(left);
   }
@@ -101,8 +94,7 @@ private:
       const program::Loop* loop = nullptr;
       uint32_t index = kNone;
       for (uint32_t l = 0; l < program_.loops.size() && !loop; ++l) {
-        if (program_.loops[l].parent != parent || program_.loops[l].first != i)
-          continue;
+        if (program_.loops[l].parent != parent || program_.loops[l].first != i) continue;
         loop = &program_.loops[l];
         index = l;
       }
@@ -110,8 +102,7 @@ private:
         CDL_TRY(step(i++));
         continue;
       }
-      for (int round = 0; round < 2; ++round)
-        CDL_TRY(runBlock(loop->first, loop->first + loop->count, index));
+      for (int round = 0; round < 2; ++round) CDL_TRY(runBlock(loop->first, loop->first + loop->count, index));
       i = loop->first + loop->count;
     }
     return Status::ok();
@@ -119,29 +110,22 @@ private:
 
   Status step(uint32_t index) {
     const Instr& instr = program_.instrs[index];
-    for (const View& view : instr.inputs)
-      CDL_TRY(read(index, view));
+    for (const View& view : instr.inputs) CDL_TRY(read(index, view));
     for (const View& view : instr.outputs) {
-      if (instr.inout)
-        CDL_TRY(read(index, view));
+      if (instr.inout) CDL_TRY(read(index, view));
       CDL_TRY(checkSharing(index, view));
     }
     for (const View& view : instr.outputs)
-      if (isTemp(view))
-        arenas_[spaceOf(view)].write(rangeOf(instr, view), view.buffer, index);
+      if (isTemp(view)) arenas_[spaceOf(view)].write(rangeOf(instr, view), view.buffer, index);
     return Status::ok();
   }
 
   Status read(uint32_t index, const View& view) {
-    if (!isTemp(view))
-      return Status::ok();
+    if (!isTemp(view)) return Status::ok();
     const Buffer& buffer = program_.buffers[view.buffer];
-    if (buffer.offset == CDL_UNPLACED)
-      return badModel("buffer '{}' has no place", buffer.name);
-    const Loss* loss =
-        arenas_[spaceOf(view)].lossOf(view.buffer, rangeOf(program_.instrs[index], view));
-    if (!loss)
-      return Status::ok();
+    if (buffer.offset == CDL_UNPLACED) return badModel("buffer '{}' has no place", buffer.name);
+    const Loss* loss = arenas_[spaceOf(view)].lossOf(view.buffer, rangeOf(program_.instrs[index], view));
+    if (!loss) return Status::ok();
     return badModel("buffers '{}' and '{}' overlap while both are live: instruction {} reads what "
                     "instruction {} overwrote",
                     buffer.name, program_.buffers[loss->by].name, index + 1, loss->instr + 1);
@@ -149,32 +133,26 @@ private:
 
   /// What an instruction writes may lie on what it reads only element by element.
   Status checkSharing(uint32_t index, const View& out) {
-    if (!isTemp(out))
-      return Status::ok();
+    if (!isTemp(out)) return Status::ok();
     const Instr& instr = program_.instrs[index];
     const Buffer& result = program_.buffers[out.buffer];
-    if (result.offset == CDL_UNPLACED)
-      return badModel("buffer '{}' has no place", result.name);
+    if (result.offset == CDL_UNPLACED) return badModel("buffer '{}' has no place", result.name);
     const Range written = rangeOf(instr, out);
     const auto meets = [&](const View& view) {
-      if (!isTemp(view) || view.buffer == out.buffer || spaceOf(view) != spaceOf(out))
-        return false;
+      if (!isTemp(view) || view.buffer == out.buffer || spaceOf(view) != spaceOf(out)) return false;
       const Range range = rangeOf(instr, view);
       return range.begin < written.end && written.begin < range.end;
     };
     for (size_t i = 0; i < instr.inputs.size(); ++i) {
       const View& in = instr.inputs[i];
-      if (!meets(in))
-        continue;
+      if (!meets(in)) continue;
       const Range range = rangeOf(instr, in);
-      const bool same = range.begin == written.begin && range.end == written.end &&
-                        in.dims == out.dims && in.strides == out.strides &&
-                        in.layout == out.layout && instr.loop == kNone;
+      const bool same = range.begin == written.begin && range.end == written.end && in.dims == out.dims &&
+                        in.strides == out.strides && in.layout == out.layout && instr.loop == kNone;
       const bool lookedUp = instr.kind == CDL_KIND_TABLE && i == 1; // anywhere, in any order
       if (!same || lookedUp || !isElementwise(instr.kind))
-        return badModel(
-            "buffers '{}' and '{}' overlap: instruction {} reads one while it writes the other",
-            program_.buffers[in.buffer].name, result.name, index + 1);
+        return badModel("buffers '{}' and '{}' overlap: instruction {} reads one while it writes the other",
+                        program_.buffers[in.buffer].name, result.name, index + 1);
     }
     for (const View& other : instr.outputs)
       if (meets(other))
@@ -184,31 +162,25 @@ private:
   }
 
   static bool isElementwise(uint16_t kind) {
-    return kind == CDL_KIND_CONVERT || kind == CDL_KIND_BINARY || kind == CDL_KIND_SELECT ||
-           kind == CDL_KIND_UNARY || kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE ||
-           kind == CDL_KIND_ELEMENTWISE;
+    return kind == CDL_KIND_CONVERT || kind == CDL_KIND_BINARY || kind == CDL_KIND_SELECT || kind == CDL_KIND_UNARY ||
+           kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE || kind == CDL_KIND_ELEMENTWISE;
   }
 
-  bool isTemp(const View& view) const {
-    return program_.buffers[view.buffer].role == Role::temp && view.count() > 0;
-  }
+  bool isTemp(const View& view) const { return program_.buffers[view.buffer].role == Role::temp && view.count() > 0; }
   uint32_t spaceOf(const View& view) const { return program_.buffers[view.buffer].space; }
 
   /// From the first byte of the lowest to the last byte of the highest element, in the arena.
   Range rangeOf(const Instr& instr, const View& view) const {
     int64_t low = view.offset, high = view.offset;
     std::vector<std::pair<int64_t, int64_t>> axes; // extent, stride
-    for (size_t d = 0; d < view.dims.size(); ++d)
-      axes.emplace_back(view.dims[d], view.strides[d]);
+    for (size_t d = 0; d < view.dims.size(); ++d) axes.emplace_back(view.dims[d], view.strides[d]);
     if (instr.loop != kNone) {
       const program::Loop& inner = program_.loops[instr.loop];
       const bool nested = inner.parent != kNone;
       axes.emplace_back(inner.trip, view.ivStrides[nested ? 1 : 0]);
-      if (nested)
-        axes.emplace_back(program_.loops[inner.parent].trip, view.ivStrides[0]);
+      if (nested) axes.emplace_back(program_.loops[inner.parent].trip, view.ivStrides[0]);
     }
-    for (const auto& [extent, stride] : axes)
-      (stride < 0 ? low : high) += (extent - 1) * stride;
+    for (const auto& [extent, stride] : axes) (stride < 0 ? low : high) += (extent - 1) * stride;
     const uint64_t base = program_.buffers[view.buffer].offset, bits = elemBits(view.elem);
     return {base + low * bits / 8, base + ((high + 1) * bits + 7) / 8};
   }

@@ -10,15 +10,13 @@ using graph::OpKind;
 using target::InstrDesc;
 
 const graph::Value* Emitter::baseOf(const Value* value) {
-  while (value->producer && value->producer->kind == OpKind::Reshape)
-    value = value->producer->operand(0);
+  while (value->producer && value->producer->kind == OpKind::Reshape) value = value->producer->operand(0);
   return value;
 }
 
 void Emitter::declareSpaces() {
   program_.engines = target_.engines();
-  if (target_.spaces().empty())
-    return;
+  if (target_.spaces().empty()) return;
   program_.spaces.clear();
   for (const target::Target::SpaceInfo& info : target_.spaces()) {
     Space space;
@@ -41,22 +39,19 @@ void Emitter::declareBuffers() {
     buffer.role = role;
     return program_.addBuffer(std::move(buffer));
   };
-  for (const Value* input : graph_.inputs())
-    buffers_[input] = declare(input->name, input->type, Role::input);
+  for (const Value* input : graph_.inputs()) buffers_[input] = declare(input->name, input->type, Role::input);
   // The first output of a computed value is where it is computed; every other output is a copy
   // (finishOutputs).
   for (size_t i = 0; i < graph_.outputs().size(); ++i) {
     const Value* value = graph_.outputs()[i];
     const uint32_t buffer = declare(graph_.outputNames()[i], value->type, Role::output);
     const Value* base = baseOf(value);
-    if (base->producer && !base->isConstant())
-      buffers_.try_emplace(base, buffer);
+    if (base->producer && !base->isConstant()) buffers_.try_emplace(base, buffer);
   }
   for (const auto& node : graph_.nodes()) {
     for (const Value* value : node->results()) {
       if (node->kind == OpKind::Constant) {
-        if (!graph_.isUsed(value))
-          continue;
+        if (!graph_.isUsed(value)) continue;
         const uint32_t buffer = program_.addConstant(value->name, value->payload());
         program_.buffers[buffer].alignment = target_.alignment();
         buffers_[value] = buffer;
@@ -69,8 +64,7 @@ void Emitter::declareBuffers() {
 
 uint32_t Emitter::bufferOf(const Value* value) { return buffers_.at(baseOf(value)); }
 
-View Emitter::strided(const Value* value, const Shape& dims, const std::vector<int64_t>& strides,
-                      int64_t offset) {
+View Emitter::strided(const Value* value, const Shape& dims, const std::vector<int64_t>& strides, int64_t offset) {
   View view;
   view.buffer = bufferOf(value);
   view.elem = value->type.elem;
@@ -88,25 +82,21 @@ void Emitter::add(Instr instr, const Node& node) {
   touched_.resize(program_.buffers.size());
   const auto index = static_cast<uint32_t>(program_.instrs.size());
   for (const View& view : instr.inputs)
-    if (const Touch& touch = touched_[view.buffer]; touch.writer != kNone)
-      instr.waits.push_back(touch.writer);
+    if (const Touch& touch = touched_[view.buffer]; touch.writer != kNone) instr.waits.push_back(touch.writer);
   for (const View& view : instr.outputs) {
     const Touch& touch = touched_[view.buffer];
-    if (touch.writer != kNone)
-      instr.waits.push_back(touch.writer);
+    if (touch.writer != kNone) instr.waits.push_back(touch.writer);
     instr.waits.insert(instr.waits.end(), touch.readers.begin(), touch.readers.end());
   }
   std::sort(instr.waits.begin(), instr.waits.end());
   instr.waits.erase(std::unique(instr.waits.begin(), instr.waits.end()), instr.waits.end());
-  for (const View& view : instr.inputs)
-    touched_[view.buffer].readers.push_back(index);
-  for (const View& view : instr.outputs)
-    touched_[view.buffer] = {index, {}};
+  for (const View& view : instr.inputs) touched_[view.buffer].readers.push_back(index);
+  for (const View& view : instr.outputs) touched_[view.buffer] = {index, {}};
   program_.instrs.push_back(std::move(instr));
 }
 
-void Emitter::add(uint16_t kind, uint16_t fn, const Node& node, std::vector<View> inputs,
-                  View output, std::vector<Attr> attrs) {
+void Emitter::add(uint16_t kind, uint16_t fn, const Node& node, std::vector<View> inputs, View output,
+                  std::vector<Attr> attrs) {
   Instr instr;
   instr.kind = kind;
   instr.fn = fn;
@@ -122,8 +112,7 @@ Status Emitter::finishOutputs() {
   for (size_t i = 0; i < graph_.outputs().size(); ++i) {
     const Value* value = graph_.outputs()[i];
     const auto buffer = static_cast<uint32_t>(first + i);
-    if (bufferOf(value) == buffer || value->type.count() == 0)
-      continue;
+    if (bufferOf(value) == buffer || value->type.count() == 0) continue;
     const Shape flat{value->type.count()};
     Instr copy;
     copy.kind = CDL_KIND_COPY;
@@ -149,21 +138,15 @@ Status Emitter::checkRows() const {
     desc.fn = instr.fn;
     const auto addOperand = [&](const View& view, size_t index) {
       // MATMUL repeats a batch by stride 0 in every operand class.
-      const size_t skip =
-          instr.kind == CDL_KIND_MATMUL && index < 2 && view.strides[0] == 0 ? 1 : 0;
-      const target::OperandClass cls = target::classify(std::span(view.dims).subspan(skip),
-                                                        std::span(view.strides).subspan(skip));
-      desc.operands.push_back(
-          {view.elem, view.dims, cls, program_.buffers[view.buffer].role == Role::constant, 0});
+      const size_t skip = instr.kind == CDL_KIND_MATMUL && index < 2 && view.strides[0] == 0 ? 1 : 0;
+      const target::OperandClass cls =
+          target::classify(std::span(view.dims).subspan(skip), std::span(view.strides).subspan(skip));
+      desc.operands.push_back({view.elem, view.dims, cls, program_.buffers[view.buffer].role == Role::constant, 0});
     };
-    for (size_t k = 0; k < instr.operandCount(); ++k)
-      addOperand(instr.inputs[k], k);
-    for (const View& view : instr.outputs)
-      addOperand(view, SIZE_MAX);
-    for (const Attr& attr : instr.attrs)
-      desc.attrs.emplace_back(attr.id, attr.values);
-    for (const Step& step : instr.expr)
-      desc.stepKinds |= uint64_t(1) << step.kind;
+    for (size_t k = 0; k < instr.operandCount(); ++k) addOperand(instr.inputs[k], k);
+    for (const View& view : instr.outputs) addOperand(view, SIZE_MAX);
+    for (const Attr& attr : instr.attrs) desc.attrs.emplace_back(attr.id, attr.values);
+    for (const Step& step : instr.expr) desc.stepKinds |= uint64_t(1) << step.kind;
     const target::Answer answer = target_.query(desc);
     if (answer.support == target::Support::none)
       return failure(Code::internal, "{} was emitted but '{}' does not take it: {}",
@@ -177,26 +160,22 @@ Result<Program> Emitter::run() {
   for (const auto& node : graph_.nodes())
     for (const Value* value : node->results())
       if (!value->type.isExact())
-        return failure(Code::unsupported, "{} '{}': its shape depends on data",
-                       graph::opName(node->kind), node->userName());
+        return failure(Code::unsupported, "{} '{}': its shape depends on data", graph::opName(node->kind),
+                       node->userName());
   declareSpaces();
   declareBuffers();
   for (const auto& node : graph_.nodes()) {
     // Nothing is computed for results without elements.
     const bool empty = node->results().empty() || node->result()->type.count() == 0;
-    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty)
-      continue;
+    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty) continue;
     CDL_TRY(emitNode(*node));
   }
   CDL_TRY(finishOutputs());
-  if (Status status = verify(program_); !status)
-    return Status(Code::internal, "emit: " + status.message());
+  if (Status status = verify(program_); !status) return Status(Code::internal, "emit: " + status.message());
   CDL_TRY(checkRows());
   return std::move(program_);
 }
 
-Result<Program> emit(const graph::Graph& graph, const target::Target& target) {
-  return Emitter(graph, target).run();
-}
+Result<Program> emit(const graph::Graph& graph, const target::Target& target) { return Emitter(graph, target).run(); }
 
 } // namespace candela::program

@@ -12,8 +12,7 @@ namespace candela::program {
 /// read each buffer.
 class Emitter {
 public:
-  Emitter(const graph::Graph& graph, const target::Target& target)
-      : graph_(graph), target_(target) {}
+  Emitter(const graph::Graph& graph, const target::Target& target) : graph_(graph), target_(target) {}
   Result<Program> run();
 
 private:
@@ -26,8 +25,7 @@ private:
   Status checkRows() const;
 
   Status emitNode(const Node& node);
-  Status emitElementwise(const Node& node, uint16_t kind, uint16_t fn,
-                         std::vector<Attr> attrs = {});
+  Status emitElementwise(const Node& node, uint16_t kind, uint16_t fn, std::vector<Attr> attrs = {});
   Status emitExpression(const Node& node);
   Status emitPlace(const Node& node);
   Status emitMatmul(const Node& node);
@@ -38,13 +36,10 @@ private:
   /// The value whose bytes this one is: reshapes share their operand's buffer.
   static const Value* baseOf(const Value* value);
   uint32_t bufferOf(const Value* value);
-  View dense(const Value* value, Shape dims) {
-    return denseView(bufferOf(value), value->type.elem, std::move(dims));
-  }
+  View dense(const Value* value, Shape dims) { return denseView(bufferOf(value), value->type.elem, std::move(dims)); }
   View dense(const Value* value) { return dense(value, value->type.shape()); }
   /// A view with these strides, from the start of the value's buffer.
-  View strided(const Value* value, const Shape& dims, const std::vector<int64_t>& strides,
-               int64_t offset = 0);
+  View strided(const Value* value, const Shape& dims, const std::vector<int64_t>& strides, int64_t offset = 0);
   /// Appends with provenance and waits.
   void add(Instr instr, const Node& node);
   void add(uint16_t kind, uint16_t fn, const Node& node, std::vector<View> inputs, View output,

@@ -33,17 +33,14 @@ bool takesLayouts(uint16_t kind) {
   case CDL_KIND_SELECT:
   case CDL_KIND_UNARY:
   case CDL_KIND_RESCALE:
-  case CDL_KIND_ELEMENTWISE:
-    return true;
-  default:
-    return false;
+  case CDL_KIND_ELEMENTWISE: return true;
+  default: return false;
   }
 }
 
 class Interpreter {
 public:
-  Interpreter(const Program& program, Memory memory)
-      : program_(program), memory_(std::move(memory)) {}
+  Interpreter(const Program& program, Memory memory) : program_(program), memory_(std::move(memory)) {}
 
   Memory& memory() { return memory_; }
 
@@ -53,11 +50,9 @@ public:
     for (const Instr& instr : program_.instrs) {
       uint64_t times = 1;
       for (uint32_t l = instr.loop; l != kNone; l = program_.loops[l].parent)
-        times =
-            times > kMostSteps ? times : times * std::min(program_.loops[l].trip, kMostSteps + 1);
+        times = times > kMostSteps ? times : times * std::min(program_.loops[l].trip, kMostSteps + 1);
       steps += times;
-      if (steps > kMostSteps)
-        return badArgument("the program runs more than {} instructions", kMostSteps);
+      if (steps > kMostSteps) return badArgument("the program runs more than {} instructions", kMostSteps);
     }
     return Status::ok();
   }
@@ -87,10 +82,8 @@ private:
   /// The loop directly inside of `loop` that holds the instruction.
   uint32_t innerLoop(uint32_t instr, uint32_t loop) const {
     uint32_t at = program_.instrs[instr].loop;
-    if (at == loop)
-      return kNone;
-    while (program_.loops[at].parent != loop)
-      at = program_.loops[at].parent;
+    if (at == loop) return kNone;
+    while (program_.loops[at].parent != loop) at = program_.loops[at].parent;
     return at;
   }
 
@@ -102,8 +95,7 @@ private:
           return failure(Code::unsupported, "the interpreter runs it on row-major views only");
     Call call(program_, instr, iv_, memory_);
     call.checkOverlaps();
-    if (!call.failed())
-      program::isPrimitive(instr.kind) ? interp::runPrimitive(call) : interp::runComposite(call);
+    if (!call.failed()) program::isPrimitive(instr.kind) ? interp::runPrimitive(call) : interp::runComposite(call);
     return call.status();
   }
 
@@ -112,12 +104,8 @@ private:
   int64_t iv_[CDL_MAX_LOOP_NESTING] = {0, 0};
 };
 
-bool isGiven(Role role) {
-  return role == Role::input || role == Role::inout || role == Role::state;
-}
-bool isResult(Role role) {
-  return role == Role::output || role == Role::inout || role == Role::state;
-}
+bool isGiven(Role role) { return role == Role::input || role == Role::inout || role == Role::state; }
+bool isResult(Role role) { return role == Role::output || role == Role::inout || role == Role::state; }
 
 /// The type that the Program itself gives a buffer, by its views, results before operands: of one
 /// that covers all of it, else a row of the first one's elements, else bytes.
@@ -127,10 +115,8 @@ Tensor typed(const Program& program, uint32_t buffer, Bytes bytes) {
   bool known = false;
   const auto look = [&](const std::vector<View>& views) { // true: found one that covers it
     for (const View& view : views) {
-      if (view.buffer != buffer || view.layout.opaque)
-        continue;
-      const auto viewBytes =
-          static_cast<int64_t>(elemBytes(view.elem, static_cast<uint64_t>(view.count())));
+      if (view.buffer != buffer || view.layout.opaque) continue;
+      const auto viewBytes = static_cast<int64_t>(elemBytes(view.elem, static_cast<uint64_t>(view.count())));
       if (view.isDense() && view.offset == 0 && viewBytes == size) {
         tensor.elem = view.elem;
         tensor.dims = view.dims;
@@ -145,11 +131,9 @@ Tensor typed(const Program& program, uint32_t buffer, Bytes bytes) {
     return false;
   };
   for (const Instr& instr : program.instrs)
-    if (look(instr.outputs))
-      return tensor;
+    if (look(instr.outputs)) return tensor;
   for (const Instr& instr : program.instrs)
-    if (look(instr.inputs))
-      return tensor;
+    if (look(instr.inputs)) return tensor;
   return tensor;
 }
 
@@ -169,25 +153,21 @@ Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Te
       CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
       interpreter.memory().fill(b, tensor.bytes.slice(0, buffer.bytes));
     } else if (isGiven(buffer.role)) {
-      if (next >= inputs.size())
-        return badArgument("{} inputs given, none for '{}'", inputs.size(), buffer.name);
+      if (next >= inputs.size()) return badArgument("{} inputs given, none for '{}'", inputs.size(), buffer.name);
       const Tensor& tensor = inputs[next++];
       if (tensor.bytes.size() != buffer.bytes)
-        return badArgument("input '{}' of {} has {} bytes, its buffer {}", buffer.name,
-                           tensor.typeText(), tensor.bytes.size(), buffer.bytes);
+        return badArgument("input '{}' of {} has {} bytes, its buffer {}", buffer.name, tensor.typeText(),
+                           tensor.bytes.size(), buffer.bytes);
       interpreter.memory().fill(b, tensor.bytes);
     }
   }
-  if (next != inputs.size())
-    return badArgument("{} inputs given, expected {}", inputs.size(), next);
+  if (next != inputs.size()) return badArgument("{} inputs given, expected {}", inputs.size(), next);
   CDL_TRY(interpreter.run(0, static_cast<uint32_t>(program.instrs.size()), kNone, 0));
   std::vector<Tensor> results;
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-    if (!isResult(program.buffers[b].role))
-      continue;
+    if (!isResult(program.buffers[b].role)) continue;
     auto content = interpreter.memory().content(b);
-    if (!content)
-      return content.status().context("after the last instruction");
+    if (!content) return content.status().context("after the last instruction");
     results.push_back(typed(program, b, std::move(*content)));
   }
   return results;

@@ -29,10 +29,8 @@ bool isElementwise(uint16_t kind) {
   case CDL_KIND_UNARY:
   case CDL_KIND_RESCALE:
   case CDL_KIND_TABLE:
-  case CDL_KIND_ELEMENTWISE:
-    return true;
-  default:
-    return false;
+  case CDL_KIND_ELEMENTWISE: return true;
+  default: return false;
   }
 }
 
@@ -61,17 +59,14 @@ Result<Memory> Memory::create(const Program& program, bool inPlaceArena) {
       memory.where_.push_back({addBlock(buffer.bytes), 0});
     } else {
       uint32_t& arena = arenas[buffer.space];
-      if (arena == program::kNone)
-        arena = addBlock(program.arenaBytes(buffer.space));
+      if (arena == program::kNone) arena = addBlock(program.arenaBytes(buffer.space));
       memory.where_.push_back({arena, buffer.offset});
     }
     if (total > kMostBytes)
-      return failure(Code::out_of_memory, "the program needs more than the interpreter's {} bytes",
-                     kMostBytes);
+      return failure(Code::out_of_memory, "the program needs more than the interpreter's {} bytes", kMostBytes);
   }
   for (uint64_t bytes : sizes)
-    memory.blocks_.push_back(
-        {std::vector<uint8_t>(bytes, kPoison), std::vector<bool>(bytes, false)});
+    memory.blocks_.push_back({std::vector<uint8_t>(bytes, kPoison), std::vector<bool>(bytes, false)});
   return memory;
 }
 
@@ -84,15 +79,13 @@ void Memory::fill(uint32_t buffer, const Bytes& bytes) {
 }
 
 Memory::Place Memory::place(uint32_t buffer, Elem elem, int64_t element) const {
-  return {where_[buffer].block,
-          where_[buffer].byte + static_cast<uint64_t>(element) * elemBits(elem) / 8};
+  return {where_[buffer].block, where_[buffer].byte + static_cast<uint64_t>(element) * elemBits(elem) / 8};
 }
 
 Status Memory::checkInside(uint32_t buffer, Elem elem, int64_t element) const {
   const Buffer& b = program_->buffers[buffer];
   const auto held = static_cast<int64_t>(b.bytes * 8 / elemBits(elem));
-  if (element >= 0 && element < held)
-    return Status::ok();
+  if (element >= 0 && element < held) return Status::ok();
   return badModel("element {} is outside of buffer '{}' of {} elements", element, b.name, held);
 }
 
@@ -102,8 +95,7 @@ Result<uint64_t> Memory::load(uint32_t buffer, Elem elem, int64_t element) const
   const Block& block = blocks_[index];
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i)
     if (!block.written[byte + i])
-      return badModel("reads element {} of buffer '{}', which nothing wrote", element,
-                      program_->buffers[buffer].name);
+      return badModel("reads element {} of buffer '{}', which nothing wrote", element, program_->buffers[buffer].name);
   const auto* data = reinterpret_cast<const std::byte*>(block.data.data() + byte);
   return text::loadElement(elem, data, elemBits(elem) == 4 ? element % 2 : 0);
 }
@@ -112,14 +104,12 @@ Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits)
   CDL_TRY(checkInside(buffer, elem, element));
   const Buffer& b = program_->buffers[buffer];
   if (b.role == Role::constant || b.role == Role::input)
-    return badModel("writes element {} of {} '{}'", element,
-                    b.role == Role::input ? "input" : "constant", b.name);
+    return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
   const auto [index, byte] = place(buffer, elem, element);
   Block& block = blocks_[index];
   text::storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte),
                      elemBits(elem) == 4 ? element % 2 : 0, bits);
-  for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i)
-    block.written[byte + i] = true;
+  for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) block.written[byte + i] = true;
   return Status::ok();
 }
 
@@ -127,8 +117,7 @@ Result<Bytes> Memory::content(uint32_t buffer) const {
   const Buffer& b = program_->buffers[buffer];
   const Block& block = blocks_[where_[buffer].block];
   for (uint64_t i = 0; i < b.bytes; ++i)
-    if (!block.written[where_[buffer].byte + i])
-      return badModel("nothing wrote byte {} of buffer '{}'", i, b.name);
+    if (!block.written[where_[buffer].byte + i]) return badModel("nothing wrote byte {} of buffer '{}'", i, b.name);
   return Bytes::copyOf(block.data.data() + where_[buffer].byte, b.bytes);
 }
 
@@ -137,10 +126,8 @@ Result<Bytes> Memory::content(uint32_t buffer) const {
 
 int64_t Call::elementOf(const View& view, const int64_t* index) const {
   int64_t element = view.offset;
-  for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
-    element += view.ivStrides[l] * iv_[l];
-  for (size_t d = 0; d < view.dims.size(); ++d)
-    element += view.strides[d] * index[d];
+  for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) element += view.ivStrides[l] * iv_[l];
+  for (size_t d = 0; d < view.dims.size(); ++d) element += view.strides[d] * index[d];
   return element;
 }
 
@@ -150,8 +137,7 @@ void Call::forEach(const View& view, const std::function<void(size_t, int64_t)>&
   for (size_t i = 0; i < count; ++i) {
     visit(i, elementOf(view, index));
     for (size_t d = view.dims.size(); d-- > 0;) {
-      if (++index[d] < view.dims[d])
-        break;
+      if (++index[d] < view.dims[d]) break;
       index[d] = 0;
     }
   }
@@ -160,11 +146,9 @@ void Call::forEach(const View& view, const std::function<void(size_t, int64_t)>&
 Values Call::read(const View& view) {
   Values values(view.elem, view.dims);
   forEach(view, [&](size_t i, int64_t element) {
-    if (failed())
-      return;
+    if (failed()) return;
     const auto bits = memory_.load(view.buffer, view.elem, element);
-    if (!bits)
-      return fail(bits.status());
+    if (!bits) return fail(bits.status());
     values.items[i] = decode(view.elem, *bits);
   });
   return values;
@@ -172,8 +156,7 @@ Values Call::read(const View& view) {
 
 Scalar Call::readAt(const View& view, std::initializer_list<int64_t> index) {
   const auto bits = memory_.load(view.buffer, view.elem, elementOf(view, index.begin()));
-  if (!bits)
-    fail(bits.status());
+  if (!bits) fail(bits.status());
   return bits ? decode(view.elem, *bits) : Scalar{};
 }
 
@@ -184,8 +167,7 @@ void Call::writeAt(const View& view, std::initializer_list<int64_t> index, uint6
 void Call::write(const Values& values) {
   const View& y = instr.outputs[0];
   forEach(y, [&](size_t i, int64_t element) {
-    if (!failed())
-      fail(memory_.store(y.buffer, y.elem, element, encode(y.elem, values.items[i])));
+    if (!failed()) fail(memory_.store(y.buffer, y.elem, element, encode(y.elem, values.items[i])));
   });
 }
 
@@ -212,8 +194,7 @@ bool Call::sameElements(const View& a, const View& b) const {
       !std::equal(std::begin(a.ivStrides), std::end(a.ivStrides), b.ivStrides))
     return false;
   for (size_t d = 0; d < a.dims.size(); ++d)
-    if (a.dims[d] > 1 && a.strides[d] != b.strides[d])
-      return false;
+    if (a.dims[d] > 1 && a.strides[d] != b.strides[d]) return false;
   return true;
 }
 
@@ -226,62 +207,45 @@ void Call::checkOverlaps() {
     if (written.empty())
       forEach(y, [&](size_t, int64_t element) {
         auto place = memory_.place(y.buffer, y.elem, element);
-        for (int b = 0; b < (elemBits(y.elem) + 7) / 8; ++b, ++place.byte)
-          written.insert(place);
+        for (int b = 0; b < (elemBits(y.elem) + 7) / 8; ++b, ++place.byte) written.insert(place);
       });
   };
   for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
     const View& x = instr.inputs[i];
-    const bool alongside = (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) ||
-                           (info.epilogue && i >= instr.operandCount());
-    if (x.layout.opaque || (alongside && sameElements(x, y)))
-      continue;
-    if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block)
-      continue;
+    const bool alongside =
+        (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (info.epilogue && i >= instr.operandCount());
+    if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
+    if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
     writtenBytes();
     forEach(x, [&](size_t, int64_t element) {
       auto place = memory_.place(x.buffer, x.elem, element);
       for (int b = 0; b < (elemBits(x.elem) + 7) / 8 && !failed(); ++b, ++place.byte)
         if (written.count(place))
-          fail(badModel("element {} of buffer '{}' is read and overwritten through buffer '{}'",
-                        element, program_.buffers[x.buffer].name, program_.buffers[y.buffer].name));
+          fail(badModel("element {} of buffer '{}' is read and overwritten through buffer '{}'", element,
+                        program_.buffers[x.buffer].name, program_.buffers[y.buffer].name));
     });
   }
 }
 
-Scalar evaluate(const program::Expr& expr, const Scalar& acc,
-                const std::function<Scalar(size_t view)>& view) {
+Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::function<Scalar(size_t view)>& view) {
   std::vector<Scalar> values;
   for (const Step& step : expr) {
     const auto in = [&](size_t i) -> Scalar {
       const Operand& operand = step.in[i];
       switch (operand.source) {
-      case Operand::Source::acc:
-        return acc;
-      case Operand::Source::view:
-        return view(operand.index);
-      case Operand::Source::constant:
-        return decode(operand.elem, step.imm);
-      default:
-        return values[operand.index];
+      case Operand::Source::acc: return acc;
+      case Operand::Source::view: return view(operand.index);
+      case Operand::Source::constant: return decode(operand.elem, step.imm);
+      default: return values[operand.index];
       }
     };
     const Elem elem = step.in[0].elem;
     switch (step.kind) {
-    case CDL_KIND_UNARY:
-      values.push_back(rounded(step.elem, unary(step.fn, elem, in(0))));
-      break;
-    case CDL_KIND_BINARY:
-      values.push_back(rounded(step.elem, binary(step.fn, elem, in(0), in(1))));
-      break;
-    case CDL_KIND_COMPARE:
-      values.push_back({0, compare(step.fn, elem, in(0), in(1))});
-      break;
-    case CDL_KIND_SELECT:
-      values.push_back(in(0).whole ? in(1) : in(2));
-      break;
-    default:
-      values.push_back(convert(step.fn, step.saturate, elem, in(0), step.elem));
+    case CDL_KIND_UNARY: values.push_back(rounded(step.elem, unary(step.fn, elem, in(0)))); break;
+    case CDL_KIND_BINARY: values.push_back(rounded(step.elem, binary(step.fn, elem, in(0), in(1)))); break;
+    case CDL_KIND_COMPARE: values.push_back({0, compare(step.fn, elem, in(0), in(1))}); break;
+    case CDL_KIND_SELECT: values.push_back(in(0).whole ? in(1) : in(2)); break;
+    default: values.push_back(convert(step.fn, step.saturate, elem, in(0), step.elem));
     }
   }
   return values.back();

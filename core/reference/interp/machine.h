@@ -22,14 +22,10 @@ struct Values {
   Scalar& at(int64_t i) { return items[static_cast<size_t>(i)]; }
   Scalar& at(int64_t i, int64_t j) { return at(i * dims[1] + j); }
   Scalar& at(int64_t i, int64_t j, int64_t k) { return at((i * dims[1] + j) * dims[2] + k); }
-  Scalar& at(int64_t i, int64_t j, int64_t k, int64_t l) {
-    return at(((i * dims[1] + j) * dims[2] + k) * dims[3] + l);
-  }
+  Scalar& at(int64_t i, int64_t j, int64_t k, int64_t l) { return at(((i * dims[1] + j) * dims[2] + k) * dims[3] + l); }
   const Scalar& at(int64_t i) const { return items[static_cast<size_t>(i)]; }
   const Scalar& at(int64_t i, int64_t j) const { return at(i * dims[1] + j); }
-  const Scalar& at(int64_t i, int64_t j, int64_t k) const {
-    return at((i * dims[1] + j) * dims[2] + k);
-  }
+  const Scalar& at(int64_t i, int64_t j, int64_t k) const { return at((i * dims[1] + j) * dims[2] + k); }
   const Scalar& at(int64_t i, int64_t j, int64_t k, int64_t l) const {
     return at(((i * dims[1] + j) * dims[2] + k) * dims[3] + l);
   }
@@ -73,8 +69,8 @@ private:
 /// failure, so that the kinds read like their definitions.
 class Call {
 public:
-  Call(const program::Program& program, const program::Instr& instr,
-       const int64_t iv[CDL_MAX_LOOP_NESTING], Memory& memory)
+  Call(const program::Program& program, const program::Instr& instr, const int64_t iv[CDL_MAX_LOOP_NESTING],
+       Memory& memory)
       : instr(instr), program_(program), iv_(iv), memory_(memory) {}
 
   const program::Instr& instr;
@@ -91,8 +87,7 @@ public:
   /// Writes all of output 0, element type as in the view.
   void write(const Values& values);
   void fail(Status status) {
-    if (status_)
-      status_ = std::move(status);
+    if (status_) status_ = std::move(status);
   }
   bool failed() const { return !status_; }
   const Status& status() const { return status_; }
@@ -113,8 +108,7 @@ private:
 };
 
 /// One value of an expr: `acc` and the views' elements at one index.
-Scalar evaluate(const program::Expr& expr, const Scalar& acc,
-                const std::function<Scalar(size_t view)>& view);
+Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::function<Scalar(size_t view)>& view);
 
 /// The type of an instruction's own result, before the epilogue; `otherwise` when the epilogue
 /// never looks at it.

@@ -19,17 +19,14 @@ struct Scalar {
 
 /// The lowest bits of the value that the type keeps; bool: whether it is not 0.
 inline uint64_t encode(Elem elem, const Scalar& value) {
-  if (isFloat(elem))
-    return fromReal(elem, value.real);
-  if (elem == Elem::bool_)
-    return value.whole != 0;
+  if (isFloat(elem)) return fromReal(elem, value.real);
+  if (elem == Elem::bool_) return value.whole != 0;
   const auto bits = static_cast<uint64_t>(value.whole);
   return elemBits(elem) == 64 ? bits : bits & ((uint64_t(1) << elemBits(elem)) - 1);
 }
 
 inline Scalar decode(Elem elem, uint64_t bits) {
-  if (isFloat(elem))
-    return {toReal(elem, bits), 0};
+  if (isFloat(elem)) return {toReal(elem, bits), 0};
   return {0, reference::wrap(elem, static_cast<Whole>(bits))};
 }
 
@@ -37,40 +34,33 @@ inline Scalar decode(Elem elem, uint64_t bits) {
 inline Scalar rounded(Elem elem, const Scalar& value) { return decode(elem, encode(elem, value)); }
 
 inline Scalar unary(uint16_t fn, Elem elem, const Scalar& x) {
-  if (isFloat(elem))
-    return {reference::unary(fn, x.real), 0};
+  if (isFloat(elem)) return {reference::unary(fn, x.real), 0};
   return {0, reference::unary(fn, x.whole)};
 }
 
 inline Scalar binary(uint16_t fn, Elem elem, const Scalar& a, const Scalar& b) {
-  if (isFloat(elem))
-    return {reference::binary(fn, a.real, b.real), 0};
+  if (isFloat(elem)) return {reference::binary(fn, a.real, b.real), 0};
   return {0, reference::binary(fn, elem, a.whole, b.whole)};
 }
 
 inline bool compare(uint16_t fn, Elem elem, const Scalar& a, const Scalar& b) {
-  return isFloat(elem) ? reference::compare(fn, a.real, b.real)
-                       : reference::compare(fn, a.whole, b.whole);
+  return isFloat(elem) ? reference::compare(fn, a.real, b.real) : reference::compare(fn, a.whole, b.whole);
 }
 
 inline Scalar convert(uint16_t fn, bool saturate, Elem from, const Scalar& x, Elem to) {
   if (isFloat(to))
-    return {isFloat(from) ? reference::realToReal(to, x.real, saturate)
-                          : reference::wholeToReal(to, x.whole),
-            0};
+    return {isFloat(from) ? reference::realToReal(to, x.real, saturate) : reference::wholeToReal(to, x.whole), 0};
   return {0, isFloat(from) ? reference::realToWhole(to, x.real, fn, saturate)
                            : reference::wholeToWhole(to, x.whole, saturate)};
 }
 
 /// Lowest and highest of a type; of floats the infinities.
 inline Scalar lowest(Elem elem) {
-  if (isFloat(elem))
-    return {-std::numeric_limits<double>::infinity(), 0};
+  if (isFloat(elem)) return {-std::numeric_limits<double>::infinity(), 0};
   return {0, integerRange(elem).lowest};
 }
 inline Scalar highest(Elem elem) {
-  if (isFloat(elem))
-    return {std::numeric_limits<double>::infinity(), 0};
+  if (isFloat(elem)) return {std::numeric_limits<double>::infinity(), 0};
   return {0, integerRange(elem).highest};
 }
 

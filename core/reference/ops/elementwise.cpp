@@ -9,10 +9,8 @@ using Results = std::span<Array>;
 
 /// y = fn(x): floats, and integers where the function has them.
 Status map(Operands in, Results out, uint16_t fn) {
-  for (size_t i = 0; i < in[0]->real.size(); ++i)
-    out[0].real[i] = unary(fn, in[0]->real[i]);
-  for (size_t i = 0; i < in[0]->whole.size(); ++i)
-    out[0].whole[i] = unary(fn, in[0]->whole[i]);
+  for (size_t i = 0; i < in[0]->real.size(); ++i) out[0].real[i] = unary(fn, in[0]->real[i]);
+  for (size_t i = 0; i < in[0]->whole.size(); ++i) out[0].whole[i] = unary(fn, in[0]->whole[i]);
   return Status::ok();
 }
 
@@ -26,12 +24,10 @@ Status zip(Operands in, Results out, uint16_t fn) {
   Array& y = out[0];
   int64_t i = 0;
   if (isFloat(y.elem)) {
-    forEach(y.dims, pairStrides(in, y),
-            [&](int64_t p, int64_t q) { y.real[i++] = binary(fn, a.real[p], b.real[q]); });
+    forEach(y.dims, pairStrides(in, y), [&](int64_t p, int64_t q) { y.real[i++] = binary(fn, a.real[p], b.real[q]); });
   } else {
-    forEach(y.dims, pairStrides(in, y), [&](int64_t p, int64_t q) {
-      y.whole[i++] = binary(fn, y.elem, a.whole[p], b.whole[q]);
-    });
+    forEach(y.dims, pairStrides(in, y),
+            [&](int64_t p, int64_t q) { y.whole[i++] = binary(fn, y.elem, a.whole[p], b.whole[q]); });
   }
   return Status::ok();
 }
@@ -53,7 +49,7 @@ Status zipBool(Operands in, Results out, uint16_t fn) {
 
 } // namespace
 
-#define CANDELA_FORM(Kind, call)                                                                   \
+#define CANDELA_FORM(Kind, call)                                                                                       \
   Status reference##Kind(const graph::Node&, Operands in, Results out) { return call; }
 CANDELA_FORM(Add, zip(in, out, CDL_BINARY_ADD))
 CANDELA_FORM(Sub, zip(in, out, CDL_BINARY_SUB))
@@ -78,8 +74,7 @@ CANDELA_FORM(Erf, map(in, out, CDL_UNARY_ERF))
 
 Status referenceSelect(const graph::Node&, Operands in, Results out) {
   Array& y = out[0];
-  const std::array<Strides, 3> strides = {broadcastStrides(in[0]->dims, y.dims),
-                                          broadcastStrides(in[1]->dims, y.dims),
+  const std::array<Strides, 3> strides = {broadcastStrides(in[0]->dims, y.dims), broadcastStrides(in[1]->dims, y.dims),
                                           broadcastStrides(in[2]->dims, y.dims)};
   onElements(*in[1], y, [&](const auto& a, auto& result) {
     const auto& b = [&]() -> const auto& {
@@ -90,17 +85,14 @@ Status referenceSelect(const graph::Node&, Operands in, Results out) {
     }
     ();
     int64_t i = 0;
-    forEach(y.dims, strides,
-            [&](int64_t c, int64_t p, int64_t q) { result[i++] = in[0]->whole[c] ? a[p] : b[q]; });
+    forEach(y.dims, strides, [&](int64_t c, int64_t p, int64_t q) { result[i++] = in[0]->whole[c] ? a[p] : b[q]; });
   });
   return Status::ok();
 }
 
 Status referenceRelu(const graph::Node&, Operands in, Results out) {
-  for (size_t i = 0; i < out[0].real.size(); ++i)
-    out[0].real[i] = binary(CDL_BINARY_MAX, in[0]->real[i], 0.0);
-  for (size_t i = 0; i < out[0].whole.size(); ++i)
-    out[0].whole[i] = std::max<Whole>(in[0]->whole[i], 0);
+  for (size_t i = 0; i < out[0].real.size(); ++i) out[0].real[i] = binary(CDL_BINARY_MAX, in[0]->real[i], 0.0);
+  for (size_t i = 0; i < out[0].whole.size(); ++i) out[0].whole[i] = std::max<Whole>(in[0]->whole[i], 0);
   return Status::ok();
 }
 
@@ -108,18 +100,14 @@ Status referenceClip(const graph::Node&, Operands in, Results out) {
   const Array &x = *in[0], *lo = in[1], *hi = in[2];
   for (size_t i = 0; i < x.real.size(); ++i) {
     double value = x.real[i];
-    if (lo)
-      value = binary(CDL_BINARY_MAX, value, lo->real[0]);
-    if (hi)
-      value = binary(CDL_BINARY_MIN, value, hi->real[0]);
+    if (lo) value = binary(CDL_BINARY_MAX, value, lo->real[0]);
+    if (hi) value = binary(CDL_BINARY_MIN, value, hi->real[0]);
     out[0].real[i] = value;
   }
   for (size_t i = 0; i < x.whole.size(); ++i) {
     Whole value = x.whole[i];
-    if (lo)
-      value = std::max(value, lo->whole[0]);
-    if (hi)
-      value = std::min(value, hi->whole[0]);
+    if (lo) value = std::max(value, lo->whole[0]);
+    if (hi) value = std::min(value, hi->whole[0]);
     out[0].whole[i] = value;
   }
   return Status::ok();
@@ -130,14 +118,10 @@ Status referenceCast(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   const bool saturate = node.intAttr("saturate");
   for (int64_t i = 0; i < y.count(); ++i) {
-    if (isFloat(x.elem) && isFloat(y.elem))
-      y.real[i] = realToReal(y.elem, x.real[i], saturate);
-    if (isFloat(x.elem) && !isFloat(y.elem))
-      y.whole[i] = realToWhole(y.elem, x.real[i], CDL_CONVERT_TRUNC, saturate);
-    if (!isFloat(x.elem) && isFloat(y.elem))
-      y.real[i] = wholeToReal(y.elem, x.whole[i]);
-    if (!isFloat(x.elem) && !isFloat(y.elem))
-      y.whole[i] = wholeToWhole(y.elem, x.whole[i], saturate);
+    if (isFloat(x.elem) && isFloat(y.elem)) y.real[i] = realToReal(y.elem, x.real[i], saturate);
+    if (isFloat(x.elem) && !isFloat(y.elem)) y.whole[i] = realToWhole(y.elem, x.real[i], CDL_CONVERT_TRUNC, saturate);
+    if (!isFloat(x.elem) && isFloat(y.elem)) y.real[i] = wholeToReal(y.elem, x.whole[i]);
+    if (!isFloat(x.elem) && !isFloat(y.elem)) y.whole[i] = wholeToWhole(y.elem, x.whole[i], saturate);
   }
   return Status::ok();
 }

@@ -13,32 +13,25 @@ void copyStrided(const Array& x, Array& y, int64_t start, const Strides& strides
 
 /// Where padding reads along one dim: an index into the dim, or -1 for the fill value.
 int64_t sourceOf(int64_t at, int64_t extent, const std::string& mode) {
-  if (at >= 0 && at < extent)
-    return at;
-  if (mode == "constant")
-    return -1;
-  if (mode == "edge")
-    return at < 0 ? 0 : extent - 1;
-  if (mode == "wrap")
-    return ((at % extent) + extent) % extent;
+  if (at >= 0 && at < extent) return at;
+  if (mode == "constant") return -1;
+  if (mode == "edge") return at < 0 ? 0 : extent - 1;
+  if (mode == "wrap") return ((at % extent) + extent) % extent;
   return at < 0 ? -at : 2 * (extent - 1) - at; // reflect: the border is not repeated
 }
 
 } // namespace
 
-Status referenceReshape(const graph::Node&, std::span<const Array* const> in,
-                        std::span<Array> out) {
+Status referenceReshape(const graph::Node&, std::span<const Array* const> in, std::span<Array> out) {
   out[0].real = in[0]->real;
   out[0].whole = in[0]->whole;
   return Status::ok();
 }
 
-Status referenceTranspose(const graph::Node& node, std::span<const Array* const> in,
-                          std::span<Array> out) {
+Status referenceTranspose(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
   const Strides dense = denseStrides(in[0]->dims);
   Strides strides;
-  for (const int64_t axis : node.intsAttr("perm"))
-    strides.push_back(dense[axis]);
+  for (const int64_t axis : node.intsAttr("perm")) strides.push_back(dense[axis]);
   copyStrided(*in[0], out[0], 0, strides);
   return Status::ok();
 }
@@ -48,12 +41,10 @@ Status referenceExpand(const graph::Node&, std::span<const Array* const> in, std
   return Status::ok();
 }
 
-Status referenceConcat(const graph::Node& node, std::span<const Array* const> in,
-                       std::span<Array> out) {
+Status referenceConcat(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
   Array& y = out[0];
   const int64_t given = node.intAttr("axis");
-  const size_t axis =
-      static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(y.dims.size()) : given);
+  const size_t axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(y.dims.size()) : given);
   const int64_t outer = product(y.dims, 0, axis), inner = product(y.dims, axis + 1, y.dims.size());
   int64_t first = 0;
   for (const Array* x : in) {
@@ -67,10 +58,8 @@ Status referenceConcat(const graph::Node& node, std::span<const Array* const> in
   return Status::ok();
 }
 
-Status referenceSlice(const graph::Node& node, std::span<const Array* const> in,
-                      std::span<Array> out) {
-  if (out[0].count() == 0)
-    return Status::ok();
+Status referenceSlice(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
+  if (out[0].count() == 0) return Status::ok();
   const auto starts = node.intsAttr("starts"), steps = node.intsAttr("steps");
   Strides strides = denseStrides(in[0]->dims);
   int64_t start = 0;
@@ -83,8 +72,7 @@ Status referenceSlice(const graph::Node& node, std::span<const Array* const> in,
   return Status::ok();
 }
 
-Status referencePad(const graph::Node& node, std::span<const Array* const> in,
-                    std::span<Array> out) {
+Status referencePad(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
   const Array &x = *in[0], *fill = in[1];
   Array& y = out[0];
   const auto lo = node.intsAttr("lo");
@@ -105,13 +93,11 @@ Status referencePad(const graph::Node& node, std::span<const Array* const> in,
 }
 
 /// Negative indices count from the end; what is still outside is clamped.
-Status referenceGather(const graph::Node& node, std::span<const Array* const> in,
-                       std::span<Array> out) {
+Status referenceGather(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
   const Array &x = *in[0], &index = *in[1];
   Array& y = out[0];
   const int64_t given = node.intAttr("axis");
-  const size_t axis =
-      static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(x.dims.size()) : given);
+  const size_t axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(x.dims.size()) : given);
   const int64_t outer = product(x.dims, 0, axis), extent = x.dims[axis],
                 inner = product(x.dims, axis + 1, x.dims.size());
   onElements(x, y, [&](const auto& from, auto& to) {

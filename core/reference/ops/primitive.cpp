@@ -19,14 +19,12 @@ struct Scalar {
 };
 
 Scalar elementAt(const Array& array, int64_t i) {
-  if (isFloat(array.elem))
-    return {array.real[i], 0};
+  if (isFloat(array.elem)) return {array.real[i], 0};
   return {0, array.whole[i]};
 }
 
 Scalar fromBits(Elem elem, uint64_t bits) {
-  if (isFloat(elem))
-    return {toReal(elem, bits), 0};
+  if (isFloat(elem)) return {toReal(elem, bits), 0};
   return {0, wrap(elem, static_cast<Whole>(bits))};
 }
 
@@ -34,12 +32,9 @@ Scalar fromBits(Elem elem, uint64_t bits) {
 bool isInside(Whole index, int64_t extent) { return index >= 0 && index < extent; }
 
 uint16_t binaryOf(const std::string& fn) {
-  if (fn == "add" || fn == "sum")
-    return CDL_BINARY_ADD;
-  if (fn == "min")
-    return CDL_BINARY_MIN;
-  if (fn == "max")
-    return CDL_BINARY_MAX;
+  if (fn == "add" || fn == "sum") return CDL_BINARY_ADD;
+  if (fn == "min") return CDL_BINARY_MIN;
+  if (fn == "max") return CDL_BINARY_MAX;
   return CDL_BINARY_MUL;
 }
 
@@ -51,8 +46,7 @@ Status referenceAffine(const graph::Node& node, Operands in, Results out) {
     const int64_t offset = node.intAttr("offset");
     Strides strides = node.intsAttr("strides");
     for (size_t d = 0; d < strides.size(); ++d)
-      if (out[0].dims[d] == 1)
-        strides[d] = 0; // never walked: may be any number
+      if (out[0].dims[d] == 1) strides[d] = 0; // never walked: may be any number
     forEach(out[0].dims, std::array{strides}, [&](int64_t o) { to[i++] = from[offset + o]; });
   });
   return Status::ok();
@@ -69,8 +63,7 @@ Status referencePlace(const graph::Node& node, Operands in, Results out) {
   const Strides dense = denseStrides(y.dims);
   for (size_t n = 0; n < node.operands().size(); ++n) {
     const Array& x = *in[n];
-    if (x.count() == 0)
-      continue;
+    if (x.count() == 0) continue;
     int64_t start = 0;
     Strides strides(rank);
     for (size_t d = 0; d < rank; ++d) {
@@ -94,8 +87,7 @@ Status referenceTake(const graph::Node& node, Operands in, Results out) {
     for (int64_t o = 0; o < x.dims[0]; ++o)
       for (const Whole k : index.whole) {
         const auto place = to.begin() + i++ * inner;
-        if (!clamp && !isInside(k, extent))
-          continue; // stays 0
+        if (!clamp && !isInside(k, extent)) continue; // stays 0
         const int64_t row = static_cast<int64_t>(std::clamp<Whole>(k, 0, extent - 1));
         std::copy_n(from.begin() + (o * extent + row) * inner, inner, place);
       }
@@ -114,15 +106,12 @@ Status referencePut(const graph::Node& node, Operands in, Results out) {
   for (int64_t o = 0; o < x.dims[0]; ++o)
     for (const Whole k : index.whole)
       for (int64_t i = 0; i < inner; ++i, ++u) {
-        if (!isInside(k, extent))
-          continue;
+        if (!isInside(k, extent)) continue;
         const int64_t at = (o * extent + static_cast<int64_t>(k)) * inner + i;
         if (isFloat(y.elem)) {
-          y.real[at] =
-              fn == "set" ? updates.real[u] : binary(binaryOf(fn), y.real[at], updates.real[u]);
+          y.real[at] = fn == "set" ? updates.real[u] : binary(binaryOf(fn), y.real[at], updates.real[u]);
         } else {
-          y.whole[at] = fn == "set" ? updates.whole[u]
-                                    : binary(binaryOf(fn), y.elem, y.whole[at], updates.whole[u]);
+          y.whole[at] = fn == "set" ? updates.whole[u] : binary(binaryOf(fn), y.elem, y.whole[at], updates.whole[u]);
         }
       }
   return Status::ok();
@@ -168,34 +157,27 @@ Status referenceBatchMatmul(const graph::Node&, Operands in, Results out) {
           const auto factor = rows[i * k + p] - (leftZero ? (*leftZero)[0] : 0);
           auto* line = result.data() + (batch * m + i) * n;
           if (!rightZero) {
-            for (int64_t j = 0; j < n; ++j)
-              addProduct(line[j], factor, columns[p * n + j]);
+            for (int64_t j = 0; j < n; ++j) addProduct(line[j], factor, columns[p * n + j]);
           } else {
             for (int64_t j = 0; j < n; ++j)
-              addProduct(line[j], factor,
-                         columns[p * n + j] - (*rightZero)[rightZero->size() == 1 ? 0 : j]);
+              addProduct(line[j], factor, columns[p * n + j] - (*rightZero)[rightZero->size() == 1 ? 0 : j]);
           }
         }
     }
   };
   if (isFloat(a.elem)) {
-    multiply(a.real, b.real, y.real, aZero ? &aZero->real : nullptr,
-             bZero ? &bZero->real : nullptr);
+    multiply(a.real, b.real, y.real, aZero ? &aZero->real : nullptr, bZero ? &bZero->real : nullptr);
   } else {
-    multiply(a.whole, b.whole, y.whole, aZero ? &aZero->whole : nullptr,
-             bZero ? &bZero->whole : nullptr);
+    multiply(a.whole, b.whole, y.whole, aZero ? &aZero->whole : nullptr, bZero ? &bZero->whole : nullptr);
   }
   return Status::ok();
 }
 
 Status referenceRound(const graph::Node& node, Operands in, Results out) {
   const std::string mode = node.stringAttr("mode");
-  const uint16_t fn = mode == "trunc" ? CDL_CONVERT_TRUNC
-                      : mode == "rne" ? CDL_CONVERT_RNE
-                                      : CDL_CONVERT_FLOOR;
+  const uint16_t fn = mode == "trunc" ? CDL_CONVERT_TRUNC : mode == "rne" ? CDL_CONVERT_RNE : CDL_CONVERT_FLOOR;
   const bool saturate = node.intAttr("saturate");
-  for (int64_t i = 0; i < out[0].count(); ++i)
-    out[0].whole[i] = realToWhole(out[0].elem, in[0]->real[i], fn, saturate);
+  for (int64_t i = 0; i < out[0].count(); ++i) out[0].whole[i] = realToWhole(out[0].elem, in[0]->real[i], fn, saturate);
   return Status::ok();
 }
 
@@ -204,16 +186,12 @@ Status referenceRound(const graph::Node& node, Operands in, Results out) {
 Status referenceRescale(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   const IntegerRange range = integerRange(y.elem);
-  const Whole lo = node.hasAttr("clamp_min")
-                       ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest)
-                       : range.lowest;
-  const Whole hi = node.hasAttr("clamp_max")
-                       ? std::min<Whole>(node.intAttr("clamp_max"), range.highest)
-                       : range.highest;
+  const Whole lo = node.hasAttr("clamp_min") ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest) : range.lowest;
+  const Whole hi =
+      node.hasAttr("clamp_max") ? std::min<Whole>(node.intAttr("clamp_max"), range.highest) : range.highest;
   const int64_t left = node.intAttr("left_shift");
   std::array<Strides, 4> strides;
-  for (size_t n = 0; n < 4; ++n)
-    strides[n] = broadcastStrides(in[n]->dims, y.dims);
+  for (size_t n = 0; n < 4; ++n) strides[n] = broadcastStrides(in[n]->dims, y.dims);
   int64_t i = 0;
   forEach(y.dims, strides, [&](int64_t a, int64_t m, int64_t s, int64_t z) {
     const Whole product = in[0]->whole[a] * in[1]->whole[m]; // at most 95 bits
@@ -224,8 +202,7 @@ Status referenceRescale(const graph::Node& node, Operands in, Results out) {
       value = shiftRightEven(product, net);
     } else {
       const Whole limit = std::numeric_limits<int64_t>::max();
-      const Whole most =
-          (limit << 60) >> -net; // beyond it the shifted product is outside of 64 bits anyway
+      const Whole most = (limit << 60) >> -net; // beyond it the shifted product is outside of 64 bits anyway
       value = product > most ? limit << 2 : product < -most ? -(limit << 2) : product << -net;
     }
     value += in[3]->whole[z];
@@ -259,25 +236,18 @@ Scalar apply(const text::ExprStep& step, Elem argElem, const Scalar* args) {
   const bool real = isFloat(argElem);
   switch (step.kind) {
   case CDL_KIND_UNARY:
-    if (real)
-      return {unary(step.fn, args[0].real), 0};
+    if (real) return {unary(step.fn, args[0].real), 0};
     return {0, wrap(argElem, unary(step.fn, args[0].whole))};
   case CDL_KIND_BINARY:
-    if (real)
-      return {binary(step.fn, args[0].real, args[1].real), 0};
+    if (real) return {binary(step.fn, args[0].real, args[1].real), 0};
     return {0, wrap(argElem, binary(step.fn, argElem, args[0].whole, args[1].whole))};
   case CDL_KIND_COMPARE:
-    return {0, real ? compare(step.fn, args[0].real, args[1].real)
-                    : compare(step.fn, args[0].whole, args[1].whole)};
-  case CDL_KIND_SELECT:
-    return args[0].whole ? args[1] : args[2];
-  default:
-    break;
+    return {0, real ? compare(step.fn, args[0].real, args[1].real) : compare(step.fn, args[0].whole, args[1].whole)};
+  case CDL_KIND_SELECT: return args[0].whole ? args[1] : args[2];
+  default: break;
   }
   if (isFloat(step.to))
-    return {real ? realToReal(step.to, args[0].real, step.saturate)
-                 : wholeToReal(step.to, args[0].whole),
-            0};
+    return {real ? realToReal(step.to, args[0].real, step.saturate) : wholeToReal(step.to, args[0].whole), 0};
   return {0, real ? realToWhole(step.to, args[0].real, step.fn, step.saturate)
                   : wholeToWhole(step.to, args[0].whole, step.saturate)};
 }
@@ -299,10 +269,8 @@ Status referenceExpr(const graph::Node& node, Operands in, Results out) {
   std::vector<std::array<Scalar, 3>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
-      if (steps[s].args[a].source != text::ExprArg::Source::literal)
-        continue;
-      CDL_ASSIGN(const uint64_t bits,
-                 text::parseElement(types.args[s][a], steps[s].args[a].literal));
+      if (steps[s].args[a].source != text::ExprArg::Source::literal) continue;
+      CDL_ASSIGN(const uint64_t bits, text::parseElement(types.args[s][a], steps[s].args[a].literal));
       args[s][a] = fromBits(types.args[s][a], bits);
     }
   const Strides dense = denseStrides(y.dims);
@@ -310,17 +278,14 @@ Status referenceExpr(const graph::Node& node, Operands in, Results out) {
   for (int64_t i = 0; i < y.count(); ++i) {
     const auto load = [&](size_t n) {
       int64_t offset = 0;
-      for (size_t d = 0; d < y.dims.size(); ++d)
-        offset += i / dense[d] % y.dims[d] * strides[n][d];
+      for (size_t d = 0; d < y.dims.size(); ++d) offset += i / dense[d] % y.dims[d] * strides[n][d];
       return elementAt(*in[n], offset);
     };
     for (size_t s = 0; s < steps.size(); ++s) {
       for (size_t a = 0; a < steps[s].args.size(); ++a) {
         const text::ExprArg& arg = steps[s].args[a];
-        if (arg.source == text::ExprArg::Source::view)
-          args[s][a] = load(arg.index);
-        if (arg.source == text::ExprArg::Source::step)
-          args[s][a] = values[arg.index];
+        if (arg.source == text::ExprArg::Source::view) args[s][a] = load(arg.index);
+        if (arg.source == text::ExprArg::Source::step) args[s][a] = values[arg.index];
       }
       values[s] = apply(steps[s], types.args[s].back(), args[s].data());
     }

@@ -70,7 +70,8 @@ Status verifyBundle(const Bundle& bundle) {
     if (const cdl_code_t code = cdl_image_check(partition.image.data(), partition.image.size(), &error); code != CDL_OK)
       return {static_cast<Code>(code), fmt::format("partition {}: {}", p, text)};
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
-    if (partition.constants.size() + 1 != image->constants.count && !(partition.constants.empty() && image->constants.count == 0))
+    if (partition.constants.size() + 1 != image->constants.count &&
+        !(partition.constants.empty() && image->constants.count == 0))
       return badModel("partition {}: {} constants for an image of {}", p, partition.constants.size(),
                       image->constants.count - 1);
     for (uint32_t c = 1; c < image->constants.count; ++c) {

@@ -111,7 +111,8 @@ Status checkImageHash(const Bytes& image) {
   hasher.add(zero.data(), zero.size());
   hasher.add(image.data() + kAt + zero.size(), image.size() - kAt - zero.size());
   const Hash hash = hasher.finish();
-  if (std::memcmp(hash.data(), image.data() + kAt, hash.size()) != 0) return badModel("an image does not have its hash");
+  if (std::memcmp(hash.data(), image.data() + kAt, hash.size()) != 0)
+    return badModel("an image does not have its hash");
   return Status::ok();
 }
 
@@ -124,7 +125,8 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   out.maxLiveBytes = in.max_live_bytes();
   for (const bundle::Value& v : in.values()) {
     if (!isValidElem(v.elem())) return badModel("value {} has unknown element type {}", v.name(), v.elem());
-    out.values.push_back({v.name(), static_cast<Elem>(v.elem()), Shape(v.dims().begin(), v.dims().end()), v.constant() - 1});
+    out.values.push_back(
+        {v.name(), static_cast<Elem>(v.elem()), Shape(v.dims().begin(), v.dims().end()), v.constant() - 1});
   }
   out.inputs.assign(in.inputs().begin(), in.inputs().end());
   out.outputs.assign(in.outputs().begin(), in.outputs().end());
@@ -134,7 +136,8 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
     std::memcpy(constant.hash.data(), c.hash().data(), constant.hash.size());
     CDL_ASSIGN(constant.bytes, take(payloads, c.data()));
     if (sha256(constant.bytes.data(), constant.bytes.size()) != constant.hash)
-      return badModel("a constant of {} bytes does not have its hash {}", constant.bytes.size(), hashText(constant.hash));
+      return badModel("a constant of {} bytes does not have its hash {}", constant.bytes.size(),
+                      hashText(constant.hash));
     out.constants.push_back(std::move(constant));
   }
   for (const bundle::Partition& p : in.partitions()) {
@@ -150,7 +153,9 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   }
   for (const bundle::Step& s : in.steps()) {
     if (s.kind() > static_cast<uint32_t>(StepKind::copy)) return badModel("unknown step kind {}", s.kind());
-    out.steps.push_back({static_cast<StepKind>(s.kind()), s.partition(), {s.inputs().begin(), s.inputs().end()},
+    out.steps.push_back({static_cast<StepKind>(s.kind()),
+                         s.partition(),
+                         {s.inputs().begin(), s.inputs().end()},
                          {s.outputs().begin(), s.outputs().end()}});
   }
   for (const bundle::Placement& p : in.placement()) {
@@ -196,7 +201,8 @@ Status saveBundle(const Bundle& bundle, const std::string& path) {
 Result<Bundle> loadBundle(const std::string& path) {
   CDL_ASSIGN(Bytes file, mapFile(path));
   FileHeader header{};
-  if (file.size() < sizeof(header) || std::memcmp(file.data(), kMagic, 4) != 0) return badModel("{}: not a bundle", path);
+  if (file.size() < sizeof(header) || std::memcmp(file.data(), kMagic, 4) != 0)
+    return badModel("{}: not a bundle", path);
   std::memcpy(&header, file.data(), sizeof(header));
   if (header.major != kMajor || header.minor != kMinor)
     return failure(Code::incompatible, "{}: bundle version {}.{}, this program reads {}.{}", path, header.major,

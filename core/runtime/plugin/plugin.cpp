@@ -56,14 +56,19 @@ Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
                                     header.minor, kMinPluginMajor, kMinPluginMinor, CDL_ABI_MAJOR));
   if (!isName(table.name)) return incompatible("plugin has no name of [a-z0-9_]");
   if (!table.version) return incompatible("plugin has no version");
-  const std::pair<const char*, bool> required[] = {
-      {"device_open", table.device_open},       {"device_close", table.device_close},
-      {"device_capabilities", table.device_capabilities}, {"memory_create", table.memory_create},
-      {"memory_destroy", table.memory_destroy}, {"queue_create", table.queue_create},
-      {"queue_destroy", table.queue_destroy},   {"queue_write", table.queue_write},
-      {"queue_read", table.queue_read},         {"queue_copy", table.queue_copy},
-      {"queue_signal", table.queue_signal},     {"queue_wait", table.queue_wait},
-      {"run or compile", table.run || table.compile}};
+  const std::pair<const char*, bool> required[] = {{"device_open", table.device_open},
+                                                   {"device_close", table.device_close},
+                                                   {"device_capabilities", table.device_capabilities},
+                                                   {"memory_create", table.memory_create},
+                                                   {"memory_destroy", table.memory_destroy},
+                                                   {"queue_create", table.queue_create},
+                                                   {"queue_destroy", table.queue_destroy},
+                                                   {"queue_write", table.queue_write},
+                                                   {"queue_read", table.queue_read},
+                                                   {"queue_copy", table.queue_copy},
+                                                   {"queue_signal", table.queue_signal},
+                                                   {"queue_wait", table.queue_wait},
+                                                   {"run or compile", table.run || table.compile}};
   for (const auto& [slot, present] : required)
     if (!present) return incompatible(fmt::format("required slot {} is null", slot));
   if (table.compile && (!table.executable_destroy || !table.execute))
@@ -109,7 +114,8 @@ Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
   }
   void* symbol = dlsym(library, CDL_BACKEND_QUERY_SYMBOL);
   if (!symbol)
-    return failure(Code::incompatible, "{}: not a backend plugin: it does not export {}", path, CDL_BACKEND_QUERY_SYMBOL);
+    return failure(Code::incompatible, "{}: not a backend plugin: it does not export {}", path,
+                   CDL_BACKEND_QUERY_SYMBOL);
   return fromQuery(reinterpret_cast<cdl_backend_query_fn>(symbol), path);
 }
 
@@ -156,8 +162,8 @@ Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& opti
   std::shared_ptr<Device> device(new Device(shared_from_this()));
   device->options_ = options;
   ErrorBuffer error;
-  const cdl_code_t code =
-      table_.device_open(&host(), index, list.data(), static_cast<uint32_t>(list.size()), &device->handle_, error.get());
+  const cdl_code_t code = table_.device_open(&host(), index, list.data(), static_cast<uint32_t>(list.size()),
+                                             &device->handle_, error.get());
   if (code != CDL_OK) {
     device->handle_ = nullptr;
     return error.status(code, name());
@@ -183,7 +189,8 @@ Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t 
   memory->size_ = bytes;
   ErrorBuffer error;
   // A zero-sized buffer is still an address to bind.
-  const cdl_code_t code = table().memory_create(handle_, space, bytes ? bytes : 1, alignment, &memory->handle_, error.get());
+  const cdl_code_t code =
+      table().memory_create(handle_, space, bytes ? bytes : 1, alignment, &memory->handle_, error.get());
   if (code != CDL_OK) {
     memory->handle_ = nullptr;
     return error.status(code, plugin_->name());
@@ -220,13 +227,15 @@ Queue::~Queue() {
 Status Queue::write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes) {
   if (!bytes) return Status::ok();
   ErrorBuffer error;
-  return error.status(device_->table().queue_write(handle_, to.handle(), offset, from, bytes, error.get()), "queue_write");
+  return error.status(device_->table().queue_write(handle_, to.handle(), offset, from, bytes, error.get()),
+                      "queue_write");
 }
 
 Status Queue::read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes) {
   if (!bytes) return Status::ok();
   ErrorBuffer error;
-  return error.status(device_->table().queue_read(handle_, from.handle(), offset, to, bytes, error.get()), "queue_read");
+  return error.status(device_->table().queue_read(handle_, from.handle(), offset, to, bytes, error.get()),
+                      "queue_read");
 }
 
 Status Queue::wait(uint64_t value) {
@@ -246,7 +255,8 @@ Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes) {
   const std::string key(reinterpret_cast<const char*>(hash.data()), hash.size());
   const std::lock_guard lock(mutex_);
   if (auto known = uploads_[key].lock()) return known;
-  CDL_ASSIGN(std::shared_ptr<DeviceMemory> memory, allocate(0, bytes.size(), std::max<uint64_t>(64, target_->alignment())));
+  CDL_ASSIGN(std::shared_ptr<DeviceMemory> memory,
+             allocate(0, bytes.size(), std::max<uint64_t>(64, target_->alignment())));
   CDL_ASSIGN(std::shared_ptr<Queue> queue, createQueue());
   CDL_TRY(queue->write(*memory, 0, bytes.data(), bytes.size()));
   CDL_TRY(queue->drain());

@@ -45,7 +45,8 @@ private:
 void registerStatic(const std::string& name, cdl_backend_query_fn query);
 
 /// A name (static registration first, then libcandela_NAME.so on the plugin path) or a path with a slash or ".so".
-/// The plugin path: $CANDELA_PLUGIN_PATH (colons), then lib/candela beside the program's folder and beside this library.
+/// The plugin path: $CANDELA_PLUGIN_PATH (colons), then lib/candela beside the program's folder and beside this
+/// library.
 Result<std::shared_ptr<Plugin>> findPlugin(const std::string& nameOrPath);
 /// Names or paths of everything that findPlugin would find, sorted; files that do not load are left in.
 std::vector<std::string> listPlugins();

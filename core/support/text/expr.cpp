@@ -19,30 +19,23 @@ constexpr FnName kFns[] = {
 
 std::string_view kindName(uint16_t kind) {
   switch (kind) {
-  case CDL_KIND_UNARY:
-    return "unary";
-  case CDL_KIND_BINARY:
-    return "binary";
-  case CDL_KIND_COMPARE:
-    return "compare";
-  case CDL_KIND_CONVERT:
-    return "convert";
-  default:
-    return "select";
+  case CDL_KIND_UNARY: return "unary";
+  case CDL_KIND_BINARY: return "binary";
+  case CDL_KIND_COMPARE: return "compare";
+  case CDL_KIND_CONVERT: return "convert";
+  default: return "select";
   }
 }
 
 std::optional<uint16_t> findFn(uint16_t kind, std::string_view name) {
   for (const FnName& fn : kFns)
-    if (fn.kind == kindName(kind) && fn.name == name)
-      return fn.fn;
+    if (fn.kind == kindName(kind) && fn.name == name) return fn.fn;
   return std::nullopt;
 }
 
 std::string_view fnName(uint16_t kind, uint16_t fn) {
   for (const FnName& record : kFns)
-    if (record.kind == kindName(kind) && record.fn == fn)
-      return record.name;
+    if (record.kind == kindName(kind) && record.fn == fn) return record.name;
   return "unknown";
 }
 
@@ -64,8 +57,7 @@ std::optional<ExprStep> parseFn(std::string_view name) {
       return step;
     }
   }
-  if (!name.starts_with("convert_"))
-    return std::nullopt;
+  if (!name.starts_with("convert_")) return std::nullopt;
   name.remove_prefix(8);
   step.kind = CDL_KIND_CONVERT;
   if (name.ends_with("_saturate")) {
@@ -74,26 +66,22 @@ std::optional<ExprStep> parseFn(std::string_view name) {
   }
   if (const size_t mode = name.find('_'); mode != std::string_view::npos) {
     const auto fn = findFn(CDL_KIND_CONVERT, name.substr(mode + 1));
-    if (!fn)
-      return std::nullopt;
+    if (!fn) return std::nullopt;
     step.fn = *fn;
     name = name.substr(0, mode);
   }
   const auto elem = parseElem(name);
-  if (!elem)
-    return std::nullopt;
+  if (!elem) return std::nullopt;
   step.to = *elem;
   return step;
 }
 
 /// v12 -> 12.
 std::optional<uint16_t> parseView(std::string_view name) {
-  if (name.size() < 2 || name.size() > 5 || name[0] != 'v')
-    return std::nullopt;
+  if (name.size() < 2 || name.size() > 5 || name[0] != 'v') return std::nullopt;
   unsigned index = 0;
   for (const char c : name.substr(1)) {
-    if (c < '0' || c > '9')
-      return std::nullopt;
+    if (c < '0' || c > '9') return std::nullopt;
     index = index * 10 + static_cast<unsigned>(c - '0');
   }
   return static_cast<uint16_t>(index);
@@ -111,8 +99,7 @@ public:
         if (named_.count(name.text) || name.text == "acc" || parseView(name.text))
           in_.fail(name, fmt::format("'{}' is already something else", name.text));
         const ExprArg value = call(0);
-        if (!in_.expect(";"))
-          return {};
+        if (!in_.expect(";")) return {};
         named_[name.text] = value.index;
         continue;
       }
@@ -139,16 +126,14 @@ private:
     } else if (const auto step = named_.find(token.text); step != named_.end()) {
       arg.source = ExprArg::Source::step;
       arg.index = step->second;
-    } else if (token.text == "inf" || token.text == "nan" || token.text == "true" ||
-               token.text == "false") {
+    } else if (token.text == "inf" || token.text == "nan" || token.text == "true" || token.text == "false") {
       arg.source = ExprArg::Source::literal;
     } else {
       in_.fail(token, fmt::format("unknown operand '{}'", token.text));
       return arg;
     }
     in_.take();
-    if (arg.source == ExprArg::Source::literal)
-      arg.literal = token.text;
+    if (arg.source == ExprArg::Source::literal) arg.literal = token.text;
     return arg;
   }
 
@@ -156,8 +141,7 @@ private:
     ExprArg result{ExprArg::Source::step, 0, ""};
     const Token name = in_.peek();
     std::string text;
-    if (!in_.expect(TokenKind::identifier, "a function", text))
-      return result;
+    if (!in_.expect(TokenKind::identifier, "a function", text)) return result;
     auto step = parseFn(text);
     if (!step) {
       in_.fail(name, fmt::format("unknown function '{}'", text));
@@ -168,20 +152,13 @@ private:
       in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
       return result;
     }
-    if (!in_.expect("("))
-      return result;
-    do {
-      step->args.push_back(argument(depth + 1));
-    } while (in_.accept(",") && !in_.failed());
-    if (!in_.expect(")"))
-      return result;
+    if (!in_.expect("(")) return result;
+    do { step->args.push_back(argument(depth + 1)); } while (in_.accept(",") && !in_.failed());
+    if (!in_.expect(")")) return result;
     if (step->args.size() != argCount(step->kind))
-      in_.fail(name, fmt::format("{} takes {} operands, not {}", text, argCount(step->kind),
-                                 step->args.size()));
-    if (steps_.size() >= CDL_MAX_STEPS)
-      in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
-    if (in_.failed())
-      return result;
+      in_.fail(name, fmt::format("{} takes {} operands, not {}", text, argCount(step->kind), step->args.size()));
+    if (steps_.size() >= CDL_MAX_STEPS) in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
+    if (in_.failed()) return result;
     result.index = static_cast<uint16_t>(steps_.size());
     steps_.push_back(std::move(*step));
     return result;
@@ -199,10 +176,8 @@ bool isTree(std::span<const ExprStep> steps) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const auto& args = steps[i].args;
     for (size_t a = args.size(); a-- > 0;) {
-      if (args[a].source != ExprArg::Source::step)
-        continue;
-      if (stack.empty() || stack.back() != args[a].index)
-        return false;
+      if (args[a].source != ExprArg::Source::step) continue;
+      if (stack.empty() || stack.back() != args[a].index) return false;
       stack.pop_back();
     }
     stack.push_back(i);
@@ -214,21 +189,12 @@ std::string stepText(std::span<const ExprStep> steps, size_t index, bool nested)
   std::string out = exprFnName(steps[index]) + "(";
   for (size_t a = 0; a < steps[index].args.size(); ++a) {
     const ExprArg& arg = steps[index].args[a];
-    if (a)
-      out += ", ";
+    if (a) out += ", ";
     switch (arg.source) {
-    case ExprArg::Source::view:
-      out += fmt::format("v{}", arg.index);
-      break;
-    case ExprArg::Source::acc:
-      out += "acc";
-      break;
-    case ExprArg::Source::literal:
-      out += arg.literal;
-      break;
-    case ExprArg::Source::step:
-      out += nested ? stepText(steps, arg.index, true) : fmt::format("t{}", arg.index);
-      break;
+    case ExprArg::Source::view: out += fmt::format("v{}", arg.index); break;
+    case ExprArg::Source::acc: out += "acc"; break;
+    case ExprArg::Source::literal: out += arg.literal; break;
+    case ExprArg::Source::step: out += nested ? stepText(steps, arg.index, true) : fmt::format("t{}", arg.index); break;
     }
   }
   return out + ")";
@@ -239,25 +205,19 @@ bool hasMeaning(const ExprStep& step, Elem elem) {
   const bool number = isFloat(elem) || isInteger(elem);
   switch (step.kind) {
   case CDL_KIND_UNARY:
-    if (step.fn == CDL_UNARY_ABS)
-      return number;
-    if (step.fn == CDL_UNARY_NEG)
-      return isFloat(elem) || isSigned(elem);
+    if (step.fn == CDL_UNARY_ABS) return number;
+    if (step.fn == CDL_UNARY_NEG) return isFloat(elem) || isSigned(elem);
     return isFloat(elem);
   case CDL_KIND_BINARY:
     switch (step.fn) {
     case CDL_BINARY_AND:
     case CDL_BINARY_OR:
-    case CDL_BINARY_XOR:
-      return !isFloat(elem);
+    case CDL_BINARY_XOR: return !isFloat(elem);
     case CDL_BINARY_SHL:
-    case CDL_BINARY_SHR:
-      return isInteger(elem);
-    default:
-      return number;
+    case CDL_BINARY_SHR: return isInteger(elem);
+    default: return number;
     }
-  default:
-    return true;
+  default: return true;
   }
 }
 
@@ -271,28 +231,23 @@ Result<ExprSteps> parseExpr(std::string_view text) {
   ExprSteps steps = parseExpr(in);
   if (const Token rest = in.peek(); rest.kind != TokenKind::end)
     in.fail(rest, fmt::format("unexpected {}", rest.shown()));
-  if (!in.failed())
-    return steps;
+  if (!in.failed()) return steps;
   const Diagnostic& first = diagnostics.list().front();
   return badModel("{} at character {}", first.message, first.location.column);
 }
 
 std::string exprFnName(const ExprStep& step) {
-  if (step.kind == CDL_KIND_SELECT)
-    return "select";
-  if (step.kind != CDL_KIND_CONVERT)
-    return std::string(fnName(step.kind, step.fn));
+  if (step.kind == CDL_KIND_SELECT) return "select";
+  if (step.kind != CDL_KIND_CONVERT) return std::string(fnName(step.kind, step.fn));
   return fmt::format("convert_{}{}{}{}", elemName(step.to), step.fn ? "_" : "",
                      step.fn ? fnName(step.kind, step.fn) : "", step.saturate ? "_saturate" : "");
 }
 
 std::string exprText(std::span<const ExprStep> steps) {
   CDL_CHECK(!steps.empty());
-  if (isTree(steps))
-    return stepText(steps, steps.size() - 1, true);
+  if (isTree(steps)) return stepText(steps, steps.size() - 1, true);
   std::string out;
-  for (size_t i = 0; i + 1 < steps.size(); ++i)
-    out += fmt::format("t{} = {}; ", i, stepText(steps, i, false));
+  for (size_t i = 0; i + 1 < steps.size(); ++i) out += fmt::format("t{} = {}; ", i, stepText(steps, i, false));
   return out + stepText(steps, steps.size() - 1, false);
 }
 
@@ -303,16 +258,13 @@ Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem
     for (const ExprArg& arg : step.args) {
       Elem elem = Elem::none;
       if (arg.source == ExprArg::Source::view) {
-        if (arg.index >= views.size())
-          return badModel("v{} but only {} operands", arg.index, views.size());
+        if (arg.index >= views.size()) return badModel("v{} but only {} operands", arg.index, views.size());
         elem = views[arg.index];
       } else if (arg.source == ExprArg::Source::acc) {
-        if (acc == Elem::none)
-          return badModel("no accumulator here");
+        if (acc == Elem::none) return badModel("no accumulator here");
         elem = acc;
       } else if (arg.source == ExprArg::Source::step) {
-        if (arg.index >= types.steps.size())
-          return badModel("step {} is used before it is computed", arg.index);
+        if (arg.index >= types.steps.size()) return badModel("step {} is used before it is computed", arg.index);
         elem = types.steps[arg.index];
       }
       args.push_back(elem);
@@ -320,30 +272,21 @@ Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem
     const std::string name = exprFnName(step);
     // The operands that must be of one type; a literal among them takes it.
     const size_t first = step.kind == CDL_KIND_SELECT ? 1 : 0;
-    if (first && args[0] == Elem::none)
-      args[0] = Elem::bool_;
-    if (first && args[0] != Elem::bool_)
-      return badModel("select's condition is {}, not bool", elemName(args[0]));
+    if (first && args[0] == Elem::none) args[0] = Elem::bool_;
+    if (first && args[0] != Elem::bool_) return badModel("select's condition is {}, not bool", elemName(args[0]));
     Elem common = Elem::none;
     for (size_t a = first; a < args.size(); ++a)
-      if (common == Elem::none)
-        common = args[a];
-    if (common == Elem::none)
-      return badModel("{} has only literals", name);
+      if (common == Elem::none) common = args[a];
+    if (common == Elem::none) return badModel("{} has only literals", name);
     for (size_t a = first; a < args.size(); ++a) {
-      if (args[a] == Elem::none)
-        args[a] = common;
-      if (args[a] != common)
-        return badModel("{} of {} and {}", name, elemName(common), elemName(args[a]));
+      if (args[a] == Elem::none) args[a] = common;
+      if (args[a] != common) return badModel("{} of {} and {}", name, elemName(common), elemName(args[a]));
     }
     for (size_t a = 0; a < args.size(); ++a) {
-      if (step.args[a].source != ExprArg::Source::literal)
-        continue;
-      if (const auto bits = parseElement(args[a], step.args[a].literal); !bits)
-        return bits.status();
+      if (step.args[a].source != ExprArg::Source::literal) continue;
+      if (const auto bits = parseElement(args[a], step.args[a].literal); !bits) return bits.status();
     }
-    if (!hasMeaning(step, common))
-      return badModel("{} has no meaning for {}", name, elemName(common));
+    if (!hasMeaning(step, common)) return badModel("{} has no meaning for {}", name, elemName(common));
     types.steps.push_back(step.kind == CDL_KIND_COMPARE   ? Elem::bool_
                           : step.kind == CDL_KIND_CONVERT ? step.to
                                                           : common);

@@ -46,14 +46,12 @@ std::string exprFnName(const ExprStep& step);
 
 /// Element types of an expression.
 struct ExprTypes {
-  std::vector<Elem> steps; ///< the result of each step
-  std::vector<std::vector<Elem>>
-      args; ///< of each step's operands; literals take the type of their neighbours
+  std::vector<Elem> steps;             ///< the result of each step
+  std::vector<std::vector<Elem>> args; ///< of each step's operands; literals take the type of their neighbours
 };
 /// acc: Elem::none where there is none. Failure: bad_model when a view is missing, operands differ,
 /// a literal has no neighbour or does not fit, or a function has no meaning for the type.
-Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views,
-                           Elem acc = Elem::none);
+Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views, Elem acc = Elem::none);
 
 } // namespace candela::text
 

@@ -9,12 +9,9 @@ bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isNamePart(char c) { return isLetter(c) || isDigit(c) || c == '.'; }
 int hexDigit(char c) {
-  if (isDigit(c))
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F')
-    return c - 'A' + 10;
+  if (isDigit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
 }
 
@@ -22,29 +19,21 @@ int hexDigit(char c) {
 
 std::string Token::shown() const {
   switch (kind) {
-  case TokenKind::end:
-    return "end of file";
-  case TokenKind::value:
-    return fmt::format("'{}'", nameText('%', text));
-  case TokenKind::symbol:
-    return fmt::format("'{}'", nameText('@', text));
-  case TokenKind::string:
-    return quoteText(text);
-  default:
-    return fmt::format("'{}'", text);
+  case TokenKind::end: return "end of file";
+  case TokenKind::value: return fmt::format("'{}'", nameText('%', text));
+  case TokenKind::symbol: return fmt::format("'{}'", nameText('@', text));
+  case TokenKind::string: return quoteText(text);
+  default: return fmt::format("'{}'", text);
   }
 }
 
 TokenStream::TokenStream(std::string_view source, std::string file, Diagnostics& diagnostics)
     : source_(source), file_(std::move(file)), diagnostics_(diagnostics) {}
 
-void TokenStream::report(const Token& at, std::string message) {
-  diagnostics_.error(location(at), std::move(message));
-}
+void TokenStream::report(const Token& at, std::string message) { diagnostics_.error(location(at), std::move(message)); }
 
 void TokenStream::fail(const Token& at, std::string message) {
-  if (!failed_)
-    report(at, std::move(message));
+  if (!failed_) report(at, std::move(message));
   failed_ = true;
   place_ = source_.size();
   ahead_.clear();
@@ -70,15 +59,13 @@ bool TokenStream::at(std::string_view text) {
 }
 
 bool TokenStream::accept(std::string_view text) {
-  if (!at(text))
-    return false;
+  if (!at(text)) return false;
   take();
   return true;
 }
 
 bool TokenStream::expect(std::string_view text) {
-  if (accept(text))
-    return true;
+  if (accept(text)) return true;
   const Token token = peek();
   fail(token, fmt::format("expected '{}' but found {}", text, token.shown()));
   return false;
@@ -97,14 +84,12 @@ bool TokenStream::expect(TokenKind kind, std::string_view what, std::string& tex
 bool TokenStream::expectInt(std::string_view what, int64_t& value) {
   const Token token = peek();
   std::string text;
-  if (!expect(TokenKind::integer, what, text))
-    return false;
+  if (!expect(TokenKind::integer, what, text)) return false;
   const bool hex = text.starts_with("0x");
   const char* begin = text.data() + (hex ? 2 : 0);
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(begin, end, value, hex ? 16 : 10);
-  if (error == std::errc() && stop == end)
-    return true;
+  if (error == std::errc() && stop == end) return true;
   fail(token, fmt::format("{} '{}' does not fit 64 bits", what, text));
   return false;
 }
@@ -125,30 +110,24 @@ Token TokenStream::next() {
     if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
       advance();
     } else if (c == '/' && current(1) == '/') {
-      while (place_ < source_.size() && current() != '\n')
-        advance();
+      while (place_ < source_.size() && current() != '\n') advance();
     } else {
       break;
     }
   }
   Token token{TokenKind::end, "", line_, column_};
-  if (place_ >= source_.size())
-    return token;
+  if (place_ >= source_.size()) return token;
   const char c = current();
-  if (isLetter(c))
-    return name(TokenKind::identifier);
-  if (isDigit(c) ||
-      (c == '-' && (isDigit(current(1)) || source_.substr(place_).starts_with("-inf") ||
-                    source_.substr(place_).starts_with("-nan"))))
+  if (isLetter(c)) return name(TokenKind::identifier);
+  if (isDigit(c) || (c == '-' && (isDigit(current(1)) || source_.substr(place_).starts_with("-inf") ||
+                                  source_.substr(place_).starts_with("-nan"))))
     return number();
-  if (c == '"')
-    return quotedString();
+  if (c == '"') return quotedString();
   if ((c == '%' || c == '@') && (isLetter(current(1)) || current(1) == '"')) {
     advance();
     const TokenKind kind = c == '%' ? TokenKind::value : TokenKind::symbol;
     Token inner = current() == '"' ? quotedString() : name(kind);
-    if (inner.kind == TokenKind::end)
-      return inner;
+    if (inner.kind == TokenKind::end) return inner;
     inner.kind = kind;
     inner.line = token.line;
     inner.column = token.column;
@@ -161,8 +140,7 @@ Token TokenStream::next() {
   token.kind = TokenKind::punct;
   const bool two = (c == '-' && current(1) == '>') || (c == '<' && current(1) == '=');
   token.text = std::string(source_.substr(place_, two ? 2 : 1));
-  for (size_t i = 0; i < token.text.size(); ++i)
-    advance();
+  for (size_t i = 0; i < token.text.size(); ++i) advance();
   return token;
 }
 
@@ -181,36 +159,29 @@ Token TokenStream::number() {
     token.text += current();
     advance();
   };
-  if (current() == '-')
-    eat();
+  if (current() == '-') eat();
   if (isLetter(current())) { // -inf, -nan
     token.kind = TokenKind::real;
-    for (int i = 0; i < 3; ++i)
-      eat();
+    for (int i = 0; i < 3; ++i) eat();
     return token;
   }
   if (token.text.empty() && current() == '0' && current(1) == 'x' && hexDigit(current(2)) >= 0) {
     eat(), eat();
-    while (hexDigit(current()) >= 0)
-      eat();
+    while (hexDigit(current()) >= 0) eat();
     return token;
   }
-  while (isDigit(current()))
-    eat();
+  while (isDigit(current())) eat();
   if (current() == '.' && isDigit(current(1))) {
     token.kind = TokenKind::real;
     eat();
-    while (isDigit(current()))
-      eat();
+    while (isDigit(current())) eat();
   }
   const bool sign = current(1) == '-' || current(1) == '+';
   if ((current() == 'e' || current() == 'E') && isDigit(current(sign ? 2 : 1))) {
     token.kind = TokenKind::real;
     eat();
-    if (sign)
-      eat();
-    while (isDigit(current()))
-      eat();
+    if (sign) eat();
+    while (isDigit(current())) eat();
   }
   return token;
 }
@@ -223,8 +194,7 @@ Token TokenStream::quotedString() {
   };
   advance();
   while (current() != '"' || place_ >= source_.size()) {
-    if (place_ >= source_.size() || current() == '\n')
-      return bad("string has no closing quote");
+    if (place_ >= source_.size() || current() == '\n') return bad("string has no closing quote");
     if (current() != '\\') {
       token.text += current();
       advance();
@@ -271,8 +241,7 @@ std::string quoteText(std::string_view text) {
 
 std::string nameText(char sigil, std::string_view name) {
   bool plain = !name.empty() && isLetter(name[0]);
-  for (const char c : name)
-    plain = plain && isNamePart(c);
+  for (const char c : name) plain = plain && isNamePart(c);
   return sigil + (plain ? std::string(name) : quoteText(name));
 }
 

@@ -65,9 +65,7 @@ private:
   Token name(TokenKind kind);
   Token number();
   Token quotedString();
-  char current(size_t ahead = 0) const {
-    return place_ + ahead < source_.size() ? source_[place_ + ahead] : '\0';
-  }
+  char current(size_t ahead = 0) const { return place_ + ahead < source_.size() ? source_[place_ + ahead] : '\0'; }
   void advance();
 
   std::string_view source_;

@@ -16,8 +16,7 @@ constexpr int64_t kInlineElements = 64;
 
 /// A decimal that a reader takes for a real number: "1" becomes "1.0".
 std::string asReal(std::string text) {
-  if (text.find_first_of(".e") == std::string::npos)
-    text += ".0";
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
 
@@ -30,49 +29,37 @@ template <typename T> std::string shortest(T value) {
 /// The shortest decimal that rounds to the same bits of a small float type; integers stay exact: 448, not 450.
 std::string shortestOf(Elem elem, uint64_t bits) {
   const double value = toReal(elem, bits);
-  if (value == std::trunc(value) && std::fabs(value) < 1e6)
-    return shortest(value);
+  if (value == std::trunc(value) && std::fabs(value) < 1e6) return shortest(value);
   char buffer[64];
   for (int digits = 1;; ++digits) {
-    const auto result = std::to_chars(buffer, buffer + sizeof buffer, value,
-                                      std::chars_format::scientific, digits - 1);
+    const auto result = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific, digits - 1);
     const double candidate = *parseReal(std::string_view(buffer, result.ptr - buffer));
-    if (fromReal(elem, candidate) == bits)
-      return shortest(candidate);
+    if (fromReal(elem, candidate) == bits) return shortest(candidate);
   }
 }
 
-uint64_t canonicalNan(Elem elem) {
-  return fromReal(elem, std::bit_cast<double>(uint64_t(0x7ff8) << 48));
-}
+uint64_t canonicalNan(Elem elem) { return fromReal(elem, std::bit_cast<double>(uint64_t(0x7ff8) << 48)); }
 uint64_t widthMask(Elem elem) { return ~uint64_t(0) >> (64 - elemBits(elem)); }
 
 std::optional<uint64_t> parseBits(std::string_view hex) {
   uint64_t bits = 0;
   const auto [stop, error] = std::from_chars(hex.data(), hex.data() + hex.size(), bits, 16);
-  if (error != std::errc() || stop != hex.data() + hex.size())
-    return std::nullopt;
+  if (error != std::errc() || stop != hex.data() + hex.size()) return std::nullopt;
   return bits;
 }
 
 Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
-  if (literal == "nan")
-    return canonicalNan(elem);
-  if (literal == "-nan")
-    return canonicalNan(elem) | uint64_t(1) << (elemBits(elem) - 1);
+  if (literal == "nan") return canonicalNan(elem);
+  if (literal == "-nan") return canonicalNan(elem) | uint64_t(1) << (elemBits(elem) - 1);
   if (elem == Elem::f32_) { // directly, so that the decimal is rounded once
     float value = 0;
-    const auto [stop, error] =
-        std::from_chars(literal.data(), literal.data() + literal.size(), value);
-    if (error == std::errc::result_out_of_range)
-      return badModel("{} does not fit f32", literal);
-    if (error != std::errc() || stop != literal.data() + literal.size())
-      return badModel("'{}' is no number", literal);
+    const auto [stop, error] = std::from_chars(literal.data(), literal.data() + literal.size(), value);
+    if (error == std::errc::result_out_of_range) return badModel("{} does not fit f32", literal);
+    if (error != std::errc() || stop != literal.data() + literal.size()) return badModel("'{}' is no number", literal);
     return std::bit_cast<uint32_t>(value);
   }
   const auto value = parseReal(literal);
-  if (!value)
-    return badModel("'{}' is no number of type {}", literal, elemName(elem));
+  if (!value) return badModel("'{}' is no number of type {}", literal, elemName(elem));
   const uint64_t bits = fromReal(elem, *value);
   if (std::isfinite(*value) && !std::isfinite(toReal(elem, bits)))
     return badModel("{} does not fit {}", literal, elemName(elem));
@@ -80,15 +67,12 @@ Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
 }
 
 Result<uint64_t> parseIntegerElement(Elem elem, std::string_view literal) {
-  if (elem == Elem::bool_ && literal == "true")
-    return uint64_t(1);
-  if (elem == Elem::bool_ && literal == "false")
-    return uint64_t(0);
+  if (elem == Elem::bool_ && literal == "true") return uint64_t(1);
+  if (elem == Elem::bool_ && literal == "false") return uint64_t(0);
   const bool negative = literal.starts_with('-');
   const std::string_view digits = literal.substr(negative ? 1 : 0);
   uint64_t magnitude = 0;
-  const auto [stop, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
   const bool whole = stop == digits.data() + digits.size() && !digits.empty();
   if (!whole || error == std::errc::invalid_argument)
     return badModel("'{}' is no number of type {}", literal, elemName(elem));
@@ -103,47 +87,40 @@ Result<uint64_t> parseIntegerElement(Elem elem, std::string_view literal) {
 std::string fileName(std::string_view name) {
   std::string out;
   for (const char c : name.substr(0, 100)) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ||
-                       (c == '.' && !out.empty());
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || (c == '.' && !out.empty());
     out += plain ? c : '_';
   }
   return out.empty() ? "constant" : out;
 }
 
-Result<std::string> resourceText(const Payload& payload, std::string_view name,
-                                 const std::string& directory) {
+Result<std::string> resourceText(const Payload& payload, std::string_view name, const std::string& directory) {
   const std::string hash = hashText(payload.hash());
   std::string file = fileName(name);
   if (!directory.empty()) {
     std::error_code error;
     std::filesystem::create_directories(directory, error);
-    if (error)
-      return failure(Code::io, "{}: cannot create directory: {}", directory, error.message());
+    if (error) return failure(Code::io, "{}: cannot create directory: {}", directory, error.message());
     CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
     const auto taken = mapFile(directory + "/" + file + ".bin");
     const bool same = taken && hashText(sha256(taken->data(), taken->size())) == hash;
-    if (taken && !same)
-      file += "-" + hash.substr(0, 16);
-    if (!same)
-      CDL_TRY(writeFile(directory + "/" + file + ".bin", tensor.bytes.data(), tensor.sizeBytes()));
+    if (taken && !same) file += "-" + hash.substr(0, 16);
+    if (!same) CDL_TRY(writeFile(directory + "/" + file + ".bin", tensor.bytes.data(), tensor.sizeBytes()));
   }
   return fmt::format("resource({}, sha256 \"{}\")", quoteText(file), hash);
 }
 
-Result<Payload> loadResource(const PayloadSyntax& syntax, Elem elem, int64_t count,
-                             const std::string& directory, std::string_view value) {
+Result<Payload> loadResource(const PayloadSyntax& syntax, Elem elem, int64_t count, const std::string& directory,
+                             std::string_view value) {
   if (syntax.name.empty() || fileName(syntax.name) != syntax.name)
     return badModel("value '{}': {} is no resource name", value, quoteText(syntax.name));
   const std::string path = (directory.empty() ? "" : directory + "/") + syntax.name + ".bin";
   auto bytes = mapFile(path);
-  if (!bytes)
-    return bytes.status().context(fmt::format("value '{}'", value));
+  if (!bytes) return bytes.status().context(fmt::format("value '{}'", value));
   if (bytes->size() != elemBytes(elem, count))
-    return badModel("value '{}': {} holds {} bytes, expected {}", value, path, bytes->size(),
-                    elemBytes(elem, count));
+    return badModel("value '{}': {} holds {} bytes, expected {}", value, path, bytes->size(), elemBytes(elem, count));
   const std::string hash = hashText(sha256(bytes->data(), bytes->size()));
-  if (hash != syntax.hash)
-    return badModel("value '{}': {} has sha256 {}, expected {}", value, path, hash, syntax.hash);
+  if (hash != syntax.hash) return badModel("value '{}': {} has sha256 {}, expected {}", value, path, hash, syntax.hash);
   return Payload::data(Tensor{elem, {count}, std::move(*bytes)});
 }
 
@@ -161,68 +138,53 @@ Result<Payload> listPayload(const PayloadSyntax& syntax, Elem elem, int64_t coun
 Result<int64_t> wordOf(const Token& token) {
   const auto parse = [&](Elem elem) { return parseElement(elem, token.text); };
   auto bits = parse(Elem::i64_);
-  if (!bits)
-    bits = parse(Elem::u64_);
-  if (!bits)
-    return bits.status();
+  if (!bits) bits = parse(Elem::u64_);
+  if (!bits) return bits.status();
   return static_cast<int64_t>(*bits);
 }
 
 } // namespace
 
 std::string realText(double value) {
-  if (std::isnan(value))
-    return elementText(Elem::f64_, std::bit_cast<uint64_t>(value));
-  if (std::isinf(value))
-    return value < 0 ? "-inf" : "inf";
+  if (std::isnan(value)) return elementText(Elem::f64_, std::bit_cast<uint64_t>(value));
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   return shortest(value);
 }
 
 std::optional<double> parseReal(std::string_view text) {
-  if (text == "nan")
-    return std::bit_cast<double>(canonicalNan(Elem::f64_));
+  if (text == "nan") return std::bit_cast<double>(canonicalNan(Elem::f64_));
   if (text.starts_with("0x")) {
     const auto bits = parseBits(text.substr(2));
-    if (!bits)
-      return std::nullopt;
+    if (!bits) return std::nullopt;
     return std::bit_cast<double>(*bits);
   }
   double value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size())
-    return std::nullopt;
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
 std::string elementText(Elem elem, uint64_t bits) {
   bits &= widthMask(elem);
-  if (elem == Elem::bool_ && bits <= 1)
-    return bits ? "true" : "false";
-  if (elem == Elem::bool_)
-    return fmt::format("0x{:x}", bits);
+  if (elem == Elem::bool_ && bits <= 1) return bits ? "true" : "false";
+  if (elem == Elem::bool_) return fmt::format("0x{:x}", bits);
   if (!isFloat(elem)) {
     const int unused = 64 - elemBits(elem);
-    if (isSigned(elem))
-      return fmt::format("{}", static_cast<int64_t>(bits << unused) >> unused);
+    if (isSigned(elem)) return fmt::format("{}", static_cast<int64_t>(bits << unused) >> unused);
     return fmt::format("{}", bits);
   }
   const double value = toReal(elem, bits);
-  if (std::isnan(value))
-    return bits == canonicalNan(elem) ? "nan" : fmt::format("0x{:x}", bits);
-  if (std::isinf(value))
-    return value < 0 ? "-inf" : "inf";
-  if (elem == Elem::f32_)
-    return shortest(static_cast<float>(value));
-  if (elem == Elem::f64_)
-    return shortest(value);
+  if (std::isnan(value)) return bits == canonicalNan(elem) ? "nan" : fmt::format("0x{:x}", bits);
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  if (elem == Elem::f32_) return shortest(static_cast<float>(value));
+  if (elem == Elem::f64_) return shortest(value);
   return shortestOf(elem, bits);
 }
 
 Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
   if (literal.starts_with("0x")) {
     const auto bits = parseBits(literal.substr(2));
-    if (!bits || (*bits & ~widthMask(elem)))
-      return badModel("{} does not fit {}", literal, elemName(elem));
+    if (!bits || (*bits & ~widthMask(elem))) return badModel("{} does not fit {}", literal, elemName(elem));
     return *bits;
   }
   return isFloat(elem) ? parseFloatElement(elem, literal) : parseIntegerElement(elem, literal);
@@ -230,8 +192,7 @@ Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
 
 uint64_t loadElement(Elem elem, const std::byte* data, int64_t index) {
   const int bits = elemBits(elem);
-  if (bits == 4)
-    return static_cast<uint64_t>(data[index / 2]) >> (index % 2 * 4) & 15;
+  if (bits == 4) return static_cast<uint64_t>(data[index / 2]) >> (index % 2 * 4) & 15;
   uint64_t value = 0;
   std::memcpy(&value, data + index * (bits / 8),
               bits / 8); // little-endian hosts only, as the image
@@ -253,67 +214,52 @@ bool parsePayload(TokenStream& in, PayloadSyntax& out) {
   const auto values = [&](std::string_view close) {
     while (!in.at(close)) {
       const Token token = in.peek();
-      if (token.kind != TokenKind::integer && token.kind != TokenKind::real &&
-          token.kind != TokenKind::identifier) {
+      if (token.kind != TokenKind::integer && token.kind != TokenKind::real && token.kind != TokenKind::identifier) {
         in.fail(token, fmt::format("expected a number but found {}", token.shown()));
         return false;
       }
       out.values.push_back(in.take());
-      if (!in.accept(","))
-        break;
+      if (!in.accept(",")) break;
     }
     return in.expect(close);
   };
   const auto arguments = [&](PayloadSyntax::Form form, size_t count) {
     out.form = form;
-    if (!in.expect("(") || !values(")"))
-      return false;
-    if (out.values.size() == count)
-      return true;
-    in.fail(out.start,
-            fmt::format("{} takes {} values, not {}", out.start.text, count, out.values.size()));
+    if (!in.expect("(") || !values(")")) return false;
+    if (out.values.size() == count) return true;
+    in.fail(out.start, fmt::format("{} takes {} values, not {}", out.start.text, count, out.values.size()));
     return false;
   };
-  if (in.accept("["))
-    return values("]");
-  if (in.accept("splat"))
-    return arguments(PayloadSyntax::Form::splat, 1);
-  if (in.accept("iota"))
-    return arguments(PayloadSyntax::Form::iota, 2);
-  if (in.accept("random"))
-    return arguments(PayloadSyntax::Form::random, 1);
+  if (in.accept("[")) return values("]");
+  if (in.accept("splat")) return arguments(PayloadSyntax::Form::splat, 1);
+  if (in.accept("iota")) return arguments(PayloadSyntax::Form::iota, 2);
+  if (in.accept("random")) return arguments(PayloadSyntax::Form::random, 1);
   if (in.accept("resource")) {
     out.form = PayloadSyntax::Form::resource;
-    return in.expect("(") && in.expect(TokenKind::string, "the name of a resource", out.name) &&
-           in.expect(",") && in.expect("sha256") &&
-           in.expect(TokenKind::string, "64 hexadecimal digits", out.hash) && in.expect(")");
+    return in.expect("(") && in.expect(TokenKind::string, "the name of a resource", out.name) && in.expect(",") &&
+           in.expect("sha256") && in.expect(TokenKind::string, "64 hexadecimal digits", out.hash) && in.expect(")");
   }
-  in.fail(out.start,
-          fmt::format("expected the content of a constant but found {}", out.start.shown()));
+  in.fail(out.start, fmt::format("expected the content of a constant but found {}", out.start.shown()));
   return false;
 }
 
-Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count,
-                               const std::string& directory, std::string_view value) {
+Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count, const std::string& directory,
+                               std::string_view value) {
   switch (syntax.form) {
-  case PayloadSyntax::Form::list:
-    return listPayload(syntax, elem, count);
-  case PayloadSyntax::Form::resource:
-    return loadResource(syntax, elem, count, directory, value);
+  case PayloadSyntax::Form::list: return listPayload(syntax, elem, count);
+  case PayloadSyntax::Form::resource: return loadResource(syntax, elem, count, directory, value);
   case PayloadSyntax::Form::splat: {
     CDL_ASSIGN(const uint64_t bits, parseElement(elem, syntax.values[0].text));
     return Payload::splat(elem, count, bits);
   }
   case PayloadSyntax::Form::iota: {
-    if (!isInteger(elem))
-      return badModel("iota needs an integer type, not {}", elemName(elem));
+    if (!isInteger(elem)) return badModel("iota needs an integer type, not {}", elemName(elem));
     CDL_ASSIGN(const int64_t start, wordOf(syntax.values[0]));
     CDL_ASSIGN(const int64_t step, wordOf(syntax.values[1]));
     return Payload::iota(elem, count, start, step);
   }
   case PayloadSyntax::Form::random: {
-    if (isStorageOnly(elem))
-      return badModel("no random data for storage type {}", elemName(elem));
+    if (isStorageOnly(elem)) return badModel("no random data for storage type {}", elemName(elem));
     CDL_ASSIGN(const int64_t seed, wordOf(syntax.values[0]));
     return Payload::random(elem, count, static_cast<uint64_t>(seed));
   }
@@ -321,24 +267,17 @@ Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t c
   CDL_CHECK(false, "payload form {}", static_cast<int>(syntax.form));
 }
 
-Result<std::string> payloadText(const Payload& payload, std::string_view name,
-                                const std::string& directory) {
+Result<std::string> payloadText(const Payload& payload, std::string_view name, const std::string& directory) {
   switch (payload.form()) {
-  case Payload::Form::splat:
-    return fmt::format("splat({})", elementText(payload.elem(), payload.splatBits()));
-  case Payload::Form::iota:
-    return fmt::format("iota({}, {})", payload.iotaStart(), payload.iotaStep());
-  case Payload::Form::random:
-    return fmt::format("random({})", payload.seed());
-  case Payload::Form::data:
-    break;
+  case Payload::Form::splat: return fmt::format("splat({})", elementText(payload.elem(), payload.splatBits()));
+  case Payload::Form::iota: return fmt::format("iota({}, {})", payload.iotaStart(), payload.iotaStep());
+  case Payload::Form::random: return fmt::format("random({})", payload.seed());
+  case Payload::Form::data: break;
   }
-  if (payload.count() > kInlineElements)
-    return resourceText(payload, name, directory);
+  if (payload.count() > kInlineElements) return resourceText(payload, name, directory);
   std::string out = "[";
   for (int64_t i = 0; i < payload.count(); ++i) {
-    if (i)
-      out += ", ";
+    if (i) out += ", ";
     out += elementText(payload.elem(), loadElement(payload.elem(), payload.bytes().data(), i));
   }
   return out + "]";

@@ -24,8 +24,7 @@ bool isPlain(const Value* value) {
 
 /// The function that a node is as a step, without operands; nullopt when no step does the same.
 std::optional<text::ExprStep> stepOf(const Node& node) {
-  if (node.results().size() != 1 || !std::ranges::all_of(node.operands(), isPlain))
-    return std::nullopt;
+  if (node.results().size() != 1 || !std::ranges::all_of(node.operands(), isPlain)) return std::nullopt;
   text::ExprStep step;
   step.kind = node.info().instrKind;
   step.fn = node.info().instrFn;
@@ -33,21 +32,17 @@ std::optional<text::ExprStep> stepOf(const Node& node) {
   case CDL_KIND_UNARY:
   case CDL_KIND_BINARY:
   case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT:
-    return step;
+  case CDL_KIND_SELECT: return step;
   case CDL_KIND_CONVERT:
     step.to = node.elemAttr("to");
     step.saturate = node.intAttr("saturate") != 0;
     if (node.kind == OpKind::Round) {
       const std::string mode = node.stringAttr("mode");
-      step.fn = mode == "rne"     ? CDL_CONVERT_RNE
-                : mode == "floor" ? CDL_CONVERT_FLOOR
-                                  : CDL_CONVERT_TRUNC;
+      step.fn = mode == "rne" ? CDL_CONVERT_RNE : mode == "floor" ? CDL_CONVERT_FLOOR : CDL_CONVERT_TRUNC;
     }
     // "not 0" is a comparison, not a rounding.
     return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
-  default:
-    return std::nullopt;
+  default: return std::nullopt;
   }
 }
 
@@ -69,20 +64,17 @@ public:
       Value* operand = node.operands()[i];
       text::ExprArg arg;
       if (operand->producer && inside_.count(operand->producer)) {
-        if (!append(*operand->producer))
-          return false;
+        if (!append(*operand->producer)) return false;
         arg.source = text::ExprArg::Source::step;
         arg.index = static_cast<uint16_t>(out_.steps.size() - 1);
-      } else if (const auto bits = literalBits(*operand);
-                 bits && !literal && canBeLiteral(step.kind, i)) {
+      } else if (const auto bits = literalBits(*operand); bits && !literal && canBeLiteral(step.kind, i)) {
         literal = true; // a step holds one
         arg.source = text::ExprArg::Source::literal;
         arg.literal = text::elementText(operand->type.elem, *bits);
       } else {
         const auto known = std::ranges::find(out_.operands, operand);
         arg.index = static_cast<uint16_t>(known - out_.operands.begin());
-        if (known == out_.operands.end())
-          out_.operands.push_back(operand);
+        if (known == out_.operands.end()) out_.operands.push_back(operand);
       }
       step.args.push_back(std::move(arg));
     }
@@ -93,18 +85,15 @@ public:
 
 private:
   static std::optional<uint64_t> literalBits(const Value& value) {
-    if (!value.isConstant() || value.type.count() != 1)
-      return std::nullopt;
+    if (!value.isConstant() || value.type.count() != 1) return std::nullopt;
     const auto tensor = value.payload().materialize({1});
-    if (!tensor)
-      return std::nullopt;
+    if (!tensor) return std::nullopt;
     return text::loadElement(value.type.elem, tensor->bytes.data(), 0);
   }
   /// A literal takes its type from a neighbour: a condition and the only operand of a step have
   /// none.
   static bool canBeLiteral(uint16_t kind, size_t index) {
-    return kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE ||
-           (kind == CDL_KIND_SELECT && index > 0);
+    return kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE || (kind == CDL_KIND_SELECT && index > 0);
   }
 
   const std::set<const Node*>& inside_;
@@ -116,52 +105,40 @@ InstrDesc describe(const Expression& expression, const Value& result) {
   InstrDesc desc;
   desc.kind = CDL_KIND_ELEMENTWISE;
   std::vector<Shape> shapes;
-  for (const Value* operand : expression.operands)
-    shapes.push_back(operand->type.shape());
+  for (const Value* operand : expression.operands) shapes.push_back(operand->type.shape());
   const Walk walk = elementwiseWalk(shapes, result.type.shape());
   const auto add = [&](const Value& value) {
     const auto& strides = walk.strides[desc.operands.size()];
-    desc.operands.push_back(
-        {value.type.elem, walk.dims, classify(walk.dims, strides), value.isConstant(), 0});
+    desc.operands.push_back({value.type.elem, walk.dims, classify(walk.dims, strides), value.isConstant(), 0});
   };
-  for (const Value* operand : expression.operands)
-    add(*operand);
+  for (const Value* operand : expression.operands) add(*operand);
   add(result);
-  for (const text::ExprStep& step : expression.steps)
-    desc.stepKinds |= uint64_t{1} << step.kind;
+  for (const text::ExprStep& step : expression.steps) desc.stepKinds |= uint64_t{1} << step.kind;
   return desc;
 }
 
 bool operandsGiveShape(const Expression& expression, const Value& result) {
   std::optional<Shape> shape = Shape{};
   for (const Value* operand : expression.operands)
-    if (shape)
-      shape = graph::broadcastShapes(*shape, operand->type.shape());
+    if (shape) shape = graph::broadcastShapes(*shape, operand->type.shape());
   return shape == result.type.shape();
 }
 
 /// The expression of `root` with `inside` swallowed, if the target takes it.
-std::optional<Expression> tryBuild(const Node& root, const std::set<const Node*>& inside,
-                                   const Target& target) {
+std::optional<Expression> tryBuild(const Node& root, const std::set<const Node*>& inside, const Target& target) {
   Builder builder(inside);
-  if (!builder.append(root))
-    return std::nullopt;
+  if (!builder.append(root)) return std::nullopt;
   Expression expression = builder.take();
   const Value& result = *root.result();
-  if (!operandsGiveShape(expression, result))
-    return std::nullopt;
+  if (!operandsGiveShape(expression, result)) return std::nullopt;
   std::vector<Elem> elems;
-  for (const Value* operand : expression.operands)
-    elems.push_back(operand->type.elem);
+  for (const Value* operand : expression.operands) elems.push_back(operand->type.elem);
   const auto types = text::typeExpr(expression.steps, elems);
-  if (!types || types->steps.back() != result.type.elem)
-    return std::nullopt;
+  if (!types || types->steps.back() != result.type.elem) return std::nullopt;
   const InstrDesc desc = describe(expression, result);
-  if (desc.operands[0].dims.size() > CDL_MAX_RANK)
-    return std::nullopt;
+  if (desc.operands[0].dims.size() > CDL_MAX_RANK) return std::nullopt;
   const Answer answer = target.query(desc);
-  if (answer.support == Support::none || (answer.support == Support::emulated && !target.isHost()))
-    return std::nullopt;
+  if (answer.support == Support::none || (answer.support == Support::emulated && !target.isHost())) return std::nullopt;
   return expression;
 }
 
@@ -174,13 +151,10 @@ Node* nextCandidate(const Graph& graph, const Node& root, const std::set<const N
   for (const Node* member : members) {
     for (const Value* operand : member->operands()) {
       Node* producer = operand->producer;
-      if (!producer || inside.count(producer) || refused.count(producer) ||
-          producer->kind == OpKind::Constant)
+      if (!producer || inside.count(producer) || refused.count(producer) || producer->kind == OpKind::Constant)
         continue;
-      if (operand->users().size() != 1 || graph.isOutput(operand) || !stepOf(*producer))
-        continue;
-      if (operand->type.shape() == root.result()->type.shape())
-        return producer;
+      if (operand->users().size() != 1 || graph.isOutput(operand) || !stepOf(*producer)) continue;
+      if (operand->type.shape() == root.result()->type.shape()) return producer;
     }
   }
   return nullptr;
@@ -189,19 +163,15 @@ Node* nextCandidate(const Graph& graph, const Node& root, const std::set<const N
 } // namespace
 
 Result<int> fuse(Graph& graph, const Target& target) {
-  if (!target.hasKind(CDL_KIND_ELEMENTWISE))
-    return 0;
+  if (!target.hasKind(CDL_KIND_ELEMENTWISE)) return 0;
   std::vector<Node*> order;
-  for (const auto& node : graph.nodes())
-    order.push_back(node.get());
+  for (const auto& node : graph.nodes()) order.push_back(node.get());
 
   int count = 0;
   std::set<const Node*> gone; // only their addresses
   for (size_t i = order.size(); i-- > 0;) {
     Node* root = order[i];
-    if (gone.count(root) || root->results().size() != 1 || !isPlain(root->result()) ||
-        !stepOf(*root))
-      continue;
+    if (gone.count(root) || root->results().size() != 1 || !isPlain(root->result()) || !stepOf(*root)) continue;
     std::set<const Node*> inside, refused;
     std::optional<Expression> best;
     while (const Node* candidate = nextCandidate(graph, *root, inside, refused)) {
@@ -213,23 +183,20 @@ Result<int> fuse(Graph& graph, const Target& target) {
         refused.insert(candidate);
       }
     }
-    if (!best)
-      continue;
+    if (!best) continue;
 
     graph::Provenance provenance;
     for (size_t j = 0; j <= i; ++j)
-      if (order[j] == root || inside.count(order[j]))
-        graph::mergeProvenance(provenance, order[j]->provenance);
+      if (order[j] == root || inside.count(order[j])) graph::mergeProvenance(provenance, order[j]->provenance);
     graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(best->steps)}};
-    CDL_ASSIGN(const Node* expr, graph.addNode(OpKind::Expr, std::move(best->operands),
-                                               std::move(attrs), provenance, root));
+    CDL_ASSIGN(const Node* expr,
+               graph.addNode(OpKind::Expr, std::move(best->operands), std::move(attrs), provenance, root));
     const std::string name = root->result()->name;
     graph.replaceAllUses(root->result(), expr->result());
     // Users stand behind what they use, so that erasing from the end meets no used result.
     inside.insert(root);
     for (size_t j = i + 1; j-- > 0;)
-      if (inside.count(order[j]))
-        graph.erase(order[j]);
+      if (inside.count(order[j])) graph.erase(order[j]);
     graph.rename(expr->result(), name);
     count += static_cast<int>(inside.size()) - 1;
     gone.insert(inside.begin(), inside.end());

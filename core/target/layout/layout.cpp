@@ -17,29 +17,23 @@ constexpr int64_t kMaxGrowthBytes = 4096;
 /// Calls visit(offset) for every index of `dims` in row-major order, offset = start + sum(i[d] *
 /// strides[d]).
 template <typename Visit>
-void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64_t start,
-                   const Visit& visit) {
-  if (elementCount(dims).value_or(0) == 0)
-    return;
+void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64_t start, const Visit& visit) {
+  if (elementCount(dims).value_or(0) == 0) return;
   std::vector<int64_t> index(dims.size(), 0);
   for (int64_t offset = start;;) {
     visit(offset);
     size_t d = dims.size();
     while (d-- > 0) {
       offset += strides[d];
-      if (++index[d] < dims[d])
-        break;
+      if (++index[d] < dims[d]) break;
       offset -= index[d] * strides[d];
       index[d] = 0;
     }
-    if (d == SIZE_MAX)
-      return;
+    if (d == SIZE_MAX) return;
   }
 }
 
-Result<Tensor> tensorOf(const Value& constant) {
-  return constant.payload().materialize(constant.type.shape());
-}
+Result<Tensor> tensorOf(const Value& constant) { return constant.payload().materialize(constant.type.shape()); }
 
 Result<Payload> packAffine(const Node& node) {
   const Value& x = *node.operand(0);
@@ -50,11 +44,10 @@ Result<Payload> packAffine(const Node& node) {
   CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.shape()));
   const size_t size = elemBits(type.elem) / 8;
   std::byte* out = to.bytes.mutableData();
-  forEachOffset(type.shape(), node.intsAttr("strides"), node.intAttr("offset"),
-                [&](int64_t offset) {
-                  std::memcpy(out, from.bytes.data() + offset * size, size);
-                  out += size;
-                });
+  forEachOffset(type.shape(), node.intsAttr("strides"), node.intAttr("offset"), [&](int64_t offset) {
+    std::memcpy(out, from.bytes.data() + offset * size, size);
+    out += size;
+  });
   return Payload::data(std::move(to));
 }
 
@@ -85,35 +78,25 @@ Result<Payload> packPlace(const Node& node) {
 }
 
 bool isPackable(const Graph& graph, const Node& node) {
-  if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place)
-    return false;
+  if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place) return false;
   const graph::TensorType& type = node.result()->type;
-  if (graph.isOutput(node.result()) || !type.isExact() || !type.layout.isRowMajor())
-    return false;
+  if (graph.isOutput(node.result()) || !type.isExact() || !type.layout.isRowMajor()) return false;
   int64_t bytes = 0;
   for (const Value* operand : node.operands()) {
-    if (!operand->isConstant() || !operand->type.layout.isRowMajor())
-      return false;
+    if (!operand->isConstant() || !operand->type.layout.isRowMajor()) return false;
     bytes += static_cast<int64_t>(operand->payload().sizeBytes());
   }
-  if (node.kind == OpKind::Reshape)
-    return true;
-  if (elemBits(type.elem) < 8)
-    return false; // packed storage moves only as a whole
-  const bool splat =
-      node.kind == OpKind::Affine && node.operand(0)->payload().form() == Payload::Form::splat;
-  return splat ||
-         static_cast<int64_t>(elemBytes(type.elem, type.count())) - bytes <= kMaxGrowthBytes;
+  if (node.kind == OpKind::Reshape) return true;
+  if (elemBits(type.elem) < 8) return false; // packed storage moves only as a whole
+  const bool splat = node.kind == OpKind::Affine && node.operand(0)->payload().form() == Payload::Form::splat;
+  return splat || static_cast<int64_t>(elemBytes(type.elem, type.count())) - bytes <= kMaxGrowthBytes;
 }
 
 Result<Payload> pack(const Node& node) {
   switch (node.kind) {
-  case OpKind::Affine:
-    return packAffine(node);
-  case OpKind::Place:
-    return packPlace(node);
-  default:
-    return node.operand(0)->payload();
+  case OpKind::Affine: return packAffine(node);
+  case OpKind::Place: return packPlace(node);
+  default: return node.operand(0)->payload();
   }
 }
 
@@ -121,19 +104,15 @@ Result<Payload> pack(const Node& node) {
 
 Result<int> chooseLayouts(Graph& graph, const Target&) {
   std::vector<Node*> order;
-  for (const auto& node : graph.nodes())
-    order.push_back(node.get());
+  for (const auto& node : graph.nodes()) order.push_back(node.get());
   int count = 0;
   for (Node* node : order) {
-    if (!isPackable(graph, *node))
-      continue;
+    if (!isPackable(graph, *node)) continue;
     CDL_ASSIGN(Payload payload, pack(*node));
     graph::Provenance provenance;
-    for (const Value* operand : node->operands())
-      graph::mergeProvenance(provenance, operand->producer->provenance);
+    for (const Value* operand : node->operands()) graph::mergeProvenance(provenance, operand->producer->provenance);
     graph::mergeProvenance(provenance, node->provenance);
-    graph.replaceAllUses(node->result(), graph.addConstant(std::move(payload), node->result()->type,
-                                                           provenance, node));
+    graph.replaceAllUses(node->result(), graph.addConstant(std::move(payload), node->result()->type, provenance, node));
     graph.erase(node);
     ++count;
   }

@@ -13,25 +13,24 @@ namespace {
 // (tanh(x) / x - 1) / x^2 in x^2 for |x| <= 0.625; relative errors of tanh 1.7e-8 and 1.5e-18.
 const std::vector<double> kTanh = {-0.33333328944134255, 0.13332769736976328, -0.053850909578513581,
                                    0.020997178999074751, -0.0060967141659081976};
-const std::vector<double> kTanhLong = {
-    -0.33333333333333333,   0.13333333333333042,   -0.053968253967896992,  0.021869488519008306,
-    -0.0088632351032408779, 0.0035921217511549623, -0.0014557754120478055, 0.00058966065777570433,
-    -0.0002375906496055562, 9.2571161295567683e-5, -3.12011014257974e-5,   6.4851634827931131e-6};
+const std::vector<double> kTanhLong = {-0.33333333333333333,   0.13333333333333042,    -0.053968253967896992,
+                                       0.021869488519008306,   -0.0088632351032408779, 0.0035921217511549623,
+                                       -0.0014557754120478055, 0.00058966065777570433, -0.0002375906496055562,
+                                       9.2571161295567683e-5,  -3.12011014257974e-5,   6.4851634827931131e-6};
 // erf(x) / x in x^2 for |x| <= 1; relative errors 1.3e-9 and 2.4e-21.
-const std::vector<double> kErf = {
-    1.1283791658483509,   -0.37612626666720331,    0.11283594715160218,  -0.026854212010626412,
-    0.005189087423433974, -0.00080168642871658695, 7.8758750626854883e-5};
-const std::vector<double> kErfLong = {
-    1.1283791670955126,     -0.37612638903183752,    0.1128379167095512,     -0.026866170645129841,
-    0.0052239776254232983,  -0.00085483270219348296, 0.00012055332902888735, -1.4925647567519332e-5,
-    1.6462045441468419e-6,  -1.6364642158167615e-7,  1.4792401209404813e-8,  -1.216456005728345e-9,
-    8.7090451290531067e-11, -4.2309458242953378e-12};
+const std::vector<double> kErf = {1.1283791658483509,    -0.37612626666720331, 0.11283594715160218,
+                                  -0.026854212010626412, 0.005189087423433974, -0.00080168642871658695,
+                                  7.8758750626854883e-5};
+const std::vector<double> kErfLong = {1.1283791670955126,     -0.37612638903183752,   0.1128379167095512,
+                                      -0.026866170645129841,  0.0052239776254232983,  -0.00085483270219348296,
+                                      0.00012055332902888735, -1.4925647567519332e-5, 1.6462045441468419e-6,
+                                      -1.6364642158167615e-7, 1.4792401209404813e-8,  -1.216456005728345e-9,
+                                      8.7090451290531067e-11, -4.2309458242953378e-12};
 // -log(1 - erf(x)) in t = (x - (1 + end) / 2) / ((end - 1) / 2) for 1 <= x <= end; absolute errors
 // of erf 4.8e-10 (end 4) and 4e-17 (end 6). Beyond the end erf is 1 in the type.
-const std::vector<double> kErfc = {
-    7.8068152727272644,     8.0290210113367308,     2.1237608331239641,
-    0.036647578044776784,   -0.010961849217635256,  0.0031903054131416668,
-    -0.0008803970815024043, 0.00022749950380415686, -4.1958400121675373e-5};
+const std::vector<double> kErfc = {7.8068152727272644,     8.0290210113367308,     2.1237608331239641,
+                                   0.036647578044776784,   -0.010961849217635256,  0.0031903054131416668,
+                                   -0.0008803970815024043, 0.00022749950380415686, -4.1958400121675373e-5};
 const std::vector<double> kErfcLong = {
     14.112437402148174,      18.165248970912977,     6.0422065921388599,     0.081650909717812208,
     -0.034128411075984803,   0.014384548330034056,   -0.0059537045467073006, 0.0023739972871857784,
@@ -43,8 +42,7 @@ const std::vector<double> kErfcLong = {
 Value polynomial(Lowering& l, Value x, const std::vector<double>& coefficients) {
   const Elem elem = x->type.elem;
   Value sum = l.scalar(elem, coefficients.back());
-  for (size_t i = coefficients.size() - 1; i-- > 0;)
-    sum = l.add(l.mul(sum, x), l.scalar(elem, coefficients[i]));
+  for (size_t i = coefficients.size() - 1; i-- > 0;) sum = l.add(l.mul(sum, x), l.scalar(elem, coefficients[i]));
   return sum;
 }
 
@@ -61,16 +59,14 @@ Value tanhOf(Lowering& l, Value x) {
   Value t = l.unary(OpKind::Exp, l.mul(magnitude, l.scalar(elem, -2)));
   Value large = withSign(l, x, l.div(l.sub(one, t), l.add(one, t)));
   Value square = l.mul(x, x);
-  Value small = l.add(
-      x, l.mul(x, l.mul(square, polynomial(l, square, elem == Elem::f64_ ? kTanhLong : kTanh))));
+  Value small = l.add(x, l.mul(x, l.mul(square, polynomial(l, square, elem == Elem::f64_ ? kTanhLong : kTanh))));
   return l.select(l.less(magnitude, l.scalar(elem, 0.625)), small, large);
 }
 
 // exp only ever sees arguments <= 0, so nothing overflows.
 Value sigmoidOf(Lowering& l, Value x) {
   const Elem elem = x->type.elem;
-  Value t = l.unary(OpKind::Exp, l.unary(OpKind::Neg, l.unary(OpKind::Abs, x))),
-        one = l.scalar(elem, 1);
+  Value t = l.unary(OpKind::Exp, l.unary(OpKind::Neg, l.unary(OpKind::Abs, x))), one = l.scalar(elem, 1);
   return l.div(l.select(l.less(x, l.scalar(elem, 0)), t, one), l.add(one, t));
 }
 
@@ -80,10 +76,9 @@ Value erfOf(Lowering& l, Value x) {
   const double end = isLong ? 6 : 4;
   Value magnitude = l.unary(OpKind::Abs, x), square = l.mul(x, x);
   Value small = l.mul(x, polynomial(l, square, isLong ? kErfLong : kErf));
-  Value t = l.mul(l.sub(l.min(magnitude, l.scalar(elem, end)), l.scalar(elem, (1 + end) / 2)),
-                  l.scalar(elem, 2 / (end - 1)));
-  Value tail =
-      l.unary(OpKind::Exp, l.unary(OpKind::Neg, polynomial(l, t, isLong ? kErfcLong : kErfc)));
+  Value t =
+      l.mul(l.sub(l.min(magnitude, l.scalar(elem, end)), l.scalar(elem, (1 + end) / 2)), l.scalar(elem, 2 / (end - 1)));
+  Value tail = l.unary(OpKind::Exp, l.unary(OpKind::Neg, polynomial(l, t, isLong ? kErfcLong : kErfc)));
   Value large = withSign(l, x, l.sub(l.scalar(elem, 1), tail));
   return l.select(l.less(magnitude, l.scalar(elem, 1)), small, large);
 }
@@ -91,33 +86,27 @@ Value erfOf(Lowering& l, Value x) {
 // A function of one float operand; in f32 where the target computes halves that way.
 Value throughWide(Lowering& l, const Node& node, Value (*direct)(Lowering&, Value)) {
   const Elem elem = node.operand(0)->type.elem, wide = l.wide(elem);
-  if (wide == elem)
-    return direct(l, node.operand(0));
+  if (wide == elem) return direct(l, node.operand(0));
   return l.cast(l.node(node.kind, {l.cast(node.operand(0), wide)}), elem);
 }
 
-bool isSmallInteger(Elem elem) {
-  return isInteger(elem) && elemBits(elem) < 32 && !isStorageOnly(elem);
-}
+bool isSmallInteger(Elem elem) { return isInteger(elem) && elemBits(elem) < 32 && !isStorageOnly(elem); }
 
 // Casts that no single CONVERT does: by a comparison, or in two steps by way of i32, which holds
 // every value between.
 Values lowerCast(Lowering& l, const Node& node) {
   Value x = node.operand(0);
   const Elem from = x->type.elem, to = node.result()->type.elem;
-  if (from == to)
-    return {x};
+  if (from == to) return {x};
   if (to == Elem::bool_) {
     Value isZero = l.equal(x, l.scalar(from, 0));
     return {l.select(isZero, l.scalar(to, 0), l.scalar(to, 1))};
   }
   const bool narrowSource = isSmallInteger(from) || from == Elem::bool_;
   const bool narrowTarget = isSmallInteger(to);
-  if (from == Elem::i32_ || to == Elem::i32_ || (!narrowSource && !narrowTarget))
-    return {};
+  if (from == Elem::i32_ || to == Elem::i32_ || (!narrowSource && !narrowTarget)) return {};
   graph::Attrs first{{"to", Elem::i32_}}, second{{"to", to}};
-  for (graph::Attrs* attrs : {&first, &second})
-    attrs->emplace("saturate", node.intAttr("saturate"));
+  for (graph::Attrs* attrs : {&first, &second}) attrs->emplace("saturate", node.intAttr("saturate"));
   return {l.node(OpKind::Cast, {l.node(OpKind::Cast, {x}, first)}, second)};
 }
 
@@ -138,50 +127,36 @@ Values lowerExpanded(Lowering& l, const Node& node) {
     operands.push_back(l.broadcast(operand, shape));
     changed |= operands.back() != operand;
   }
-  if (!changed)
-    return {};
+  if (!changed) return {};
   return {l.node(node.kind, std::move(operands), node.attrs)};
 }
 
 } // namespace
 
 Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why) {
-  const Elem elem =
-      node.operands().empty() || !node.operand(0) ? Elem::none : node.operand(0)->type.elem;
+  const Elem elem = node.operands().empty() || !node.operand(0) ? Elem::none : node.operand(0)->type.elem;
   const bool expands = node.operands().size() > 1 && node.info().has(graph::kTraitElementwise);
   if (expands && (why.reason == CDL_REASON_OPERAND_CLASS || !describe(node)))
-    if (Values values = lowerExpanded(l, node); !values.empty())
-      return values;
+    if (Values values = lowerExpanded(l, node); !values.empty()) return values;
   switch (node.kind) {
-  case OpKind::Tanh:
-    return Values{throughWide(l, node, tanhOf)};
-  case OpKind::Sigmoid:
-    return Values{throughWide(l, node, sigmoidOf)};
-  case OpKind::Erf:
-    return Values{throughWide(l, node, erfOf)};
-  case OpKind::Ceil:
-    return Values{
-        l.unary(OpKind::Neg, l.unary(OpKind::Floor, l.unary(OpKind::Neg, node.operand(0))))};
-  case OpKind::Cast:
-    return lowerCast(l, node);
+  case OpKind::Tanh: return Values{throughWide(l, node, tanhOf)};
+  case OpKind::Sigmoid: return Values{throughWide(l, node, sigmoidOf)};
+  case OpKind::Erf: return Values{throughWide(l, node, erfOf)};
+  case OpKind::Ceil: return Values{l.unary(OpKind::Neg, l.unary(OpKind::Floor, l.unary(OpKind::Neg, node.operand(0))))};
+  case OpKind::Cast: return lowerCast(l, node);
   case OpKind::Neg:
-    if (!isInteger(elem))
-      return Values{};
+    if (!isInteger(elem)) return Values{};
     return Values{l.sub(l.scalar(elem, 0), node.operand(0))};
   case OpKind::Abs:
-    if (!isInteger(elem))
-      return Values{};
-    if (isUnsigned(elem))
-      return Values{node.operand(0)};
+    if (!isInteger(elem)) return Values{};
+    if (isUnsigned(elem)) return Values{node.operand(0)};
     return Values{l.max(node.operand(0), l.sub(l.scalar(elem, 0), node.operand(0)))};
   case OpKind::Round: {
-    if (node.result()->type.elem == Elem::i32_ || !isSmallInteger(node.result()->type.elem))
-      return Values{};
+    if (node.result()->type.elem == Elem::i32_ || !isSmallInteger(node.result()->type.elem)) return Values{};
     graph::Attrs attrs = node.attrs;
     attrs["to"] = Elem::i32_;
-    return Values{
-        l.node(OpKind::Cast, {l.node(OpKind::Round, {node.operand(0)}, attrs)},
-               {{"to", node.result()->type.elem}, {"saturate", node.intAttr("saturate")}})};
+    return Values{l.node(OpKind::Cast, {l.node(OpKind::Round, {node.operand(0)}, attrs)},
+                         {{"to", node.result()->type.elem}, {"saturate", node.intAttr("saturate")}})};
   }
   case OpKind::Add:
   case OpKind::Sub:
@@ -192,11 +167,9 @@ Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why
   case OpKind::Equal:
   case OpKind::Less:
   case OpKind::Reduce:
-    if (!isSmallInteger(elem))
-      return Values{};
+    if (!isSmallInteger(elem)) return Values{};
     return lowerThroughI32(l, node);
-  default:
-    return Values{};
+  default: return Values{};
   }
 }
 

@@ -11,31 +11,27 @@ namespace {
 
 Result<Values> decompose(Lowering& l, const Node& node, const Answer& why) {
   switch (node.kind) {
-#define CANDELA_OP(Kind, name)                                                                     \
-  case OpKind::Kind:                                                                               \
-    return lower##Kind(l, node);
+#define CANDELA_OP(Kind, name)                                                                                         \
+  case OpKind::Kind: return lower##Kind(l, node);
     CANDELA_COMPOSITES(CANDELA_OP)
 #undef CANDELA_OP
-  default:
-    return lowerElementwise(l, node, why);
+  default: return lowerElementwise(l, node, why);
   }
 }
 
 bool isEmpty(const Node& node) {
   for (const graph::Value* result : node.results())
-    if (result->type.count() != 0)
-      return false;
+    if (result->type.count() != 0) return false;
   return true;
 }
 
 Status unsupported(const Node& node, const Target& target, const std::string& why) {
-  return failure(Code::unsupported, "{} '{}': '{}' cannot do it: {}", graph::opName(node.kind),
-                 node.userName(), target.name(), why);
+  return failure(Code::unsupported, "{} '{}': '{}' cannot do it: {}", graph::opName(node.kind), node.userName(),
+                 target.name(), why);
 }
 
 // The values that stand for the node's results from now on.
-Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
-                            const Answer& why) {
+Result<Values> replacements(Lowering& l, const Node& node, const Target& target, const Answer& why) {
   try {
     Values values;
     if (isEmpty(node)) {
@@ -44,12 +40,10 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
       return values;
     }
     CDL_ASSIGN(values, decompose(l, node, why));
-    if (values.empty())
-      return unsupported(node, target, why.detail);
+    if (values.empty()) return unsupported(node, target, why.detail);
     return values;
   } catch (const Lowering::Failure& failure) {
-    return failure.status.context(
-        fmt::format("{} '{}'", graph::opName(node.kind), node.userName()));
+    return failure.status.context(fmt::format("{} '{}'", graph::opName(node.kind), node.userName()));
   }
 }
 
@@ -57,22 +51,18 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
 
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
   const std::vector<InstrDesc> instructions = describeAll(node);
-  if (instructions.empty())
-    return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
+  if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
   for (const InstrDesc& desc : instructions) {
     if (options.toPrimitives && !isRequiredFn(desc.kind, desc.fn))
       return {Support::none, CDL_REASON_NO_ROW, instrText(desc.kind, desc.fn) + " is optional", -1};
     Answer answer = target.query(desc);
-    if (answer.support < worst.support)
-      worst = std::move(answer);
+    if (answer.support < worst.support) worst = std::move(answer);
   }
   return worst;
 }
 
-bool isAlias(const Node& node) {
-  return node.kind == OpKind::Constant || node.info().has(graph::kTraitAlias);
-}
+bool isAlias(const Node& node) { return node.kind == OpKind::Constant || node.info().has(graph::kTraitAlias); }
 
 Status lower(graph::Graph& graph, const Target& target, const LowerOptions& options) {
   // Decompositions stand before the node that they replace; the walk goes back to the first of
@@ -86,8 +76,7 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
       continue;
     }
     for (const graph::Value* result : node->results())
-      if (!result->type.isExact())
-        return unsupported(*node, target, "its shape depends on data");
+      if (!result->type.isExact()) return unsupported(*node, target, "its shape depends on data");
     const Answer answer = ask(*node, target, options);
     if (answer.support != Support::none && !isEmpty(*node)) {
       ++it;
@@ -97,27 +86,24 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
     const auto before = first ? it : std::prev(it);
     Lowering l(graph, node, target);
     CDL_ASSIGN(const Values values, replacements(l, *node, target, answer));
-    CDL_CHECK(values.size() == node->results().size(), "{} gave {} values for {} results",
-              graph::opName(node->kind), values.size(), node->results().size());
+    CDL_CHECK(values.size() == node->results().size(), "{} gave {} values for {} results", graph::opName(node->kind),
+              values.size(), node->results().size());
     std::vector<std::string> names;
     for (size_t i = 0; i < values.size(); ++i) {
       CDL_CHECK(values[i] || !graph.isUsed(node->result(i)));
       names.push_back(node->result(i)->name);
-      if (!values[i])
-        continue;
+      if (!values[i]) continue;
       CDL_CHECK(values[i]->type.elem == node->result(i)->type.elem &&
                     values[i]->type.shape() == node->result(i)->type.shape(),
-                "{} '{}': {} became {}", graph::opName(node->kind), node->userName(),
-                node->result(i)->type.text(), values[i]->type.text());
+                "{} '{}': {} became {}", graph::opName(node->kind), node->userName(), node->result(i)->type.text(),
+                values[i]->type.text());
       graph.replaceAllUses(node->result(i), values[i]);
     }
     std::vector<bool> fresh;
-    for (graph::Value* value : values)
-      fresh.push_back(value && value->producer && l.made(value->producer));
+    for (graph::Value* value : values) fresh.push_back(value && value->producer && l.made(value->producer));
     graph.erase(node);
     for (size_t i = 0; i < values.size(); ++i)
-      if (fresh[i] && !graph.find(names[i]))
-        graph.rename(values[i], names[i]);
+      if (fresh[i] && !graph.find(names[i])) graph.rename(values[i], names[i]);
     it = first ? graph.nodes().begin() : std::next(before);
   }
   graph.eraseDead();

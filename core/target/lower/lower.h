@@ -39,8 +39,7 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
 /// smaller.
 class Lowering {
 public:
-  Lowering(graph::Graph& graph, graph::Node* at, const Target& target)
-      : graph_(graph), at_(at), target_(target) {}
+  Lowering(graph::Graph& graph, graph::Node* at, const Target& target) : graph_(graph), at_(at), target_(target) {}
 
   /// What cannot be built (sizes beyond every limit). Thrown by the builder, caught by lower().
   struct Failure {
@@ -68,8 +67,8 @@ public:
   Value broadcast(Value x, const Shape& shape);
   /// x[n.., spatial..] with lo/hi of `bits` around it; x itself when all are 0.
   Value pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, uint64_t bits);
-  Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets,
-              std::vector<int64_t> steps, uint64_t bits, bool fill);
+  Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets, std::vector<int64_t> steps,
+              uint64_t bits, bool fill);
   Value take(Value x3, Value index1, std::string mode = "clamp");
   // Reductions over one axis of any tensor (kept as 1), and over a [o,r,i] form.
   Value reduceAxis(Value x, int axis, const char* fn);

@@ -12,30 +12,25 @@ using Value = Lowering::Value;
 namespace {
 
 uint64_t bitsOf(Elem elem, double value) {
-  if (isFloat(elem))
-    return fromReal(elem, value);
+  if (isFloat(elem)) return fromReal(elem, value);
   const uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(value));
   return elemBits(elem) == 64 ? bits : bits & ((uint64_t(1) << elemBits(elem)) - 1);
 }
 
 int64_t signExtended(Elem elem, uint64_t bits) {
   const int unused = 64 - elemBits(elem);
-  return isSigned(elem) ? static_cast<int64_t>(bits << unused) >> unused
-                        : static_cast<int64_t>(bits);
+  return isSigned(elem) ? static_cast<int64_t>(bits << unused) >> unused : static_cast<int64_t>(bits);
 }
 
 // One element in another type, as CONVERT does it; nullopt where the rule needs more than this
 // (float to integer, bool).
 std::optional<uint64_t> castBits(Elem from, Elem to, uint64_t bits) {
-  if (to == Elem::bool_)
-    return std::nullopt;
-  if (isFloat(from))
-    return isFloat(to) ? std::optional(fromReal(to, toReal(from, bits))) : std::nullopt;
+  if (to == Elem::bool_) return std::nullopt;
+  if (isFloat(from)) return isFloat(to) ? std::optional(fromReal(to, toReal(from, bits))) : std::nullopt;
   // Beyond 2^53 the way through a double would round twice.
   const int64_t whole = signExtended(from, bits);
   if (isFloat(to)) {
-    if (elemBits(from) > 32)
-      return std::nullopt;
+    if (elemBits(from) > 32) return std::nullopt;
     return fromReal(to, static_cast<double>(whole));
   }
   return elemBits(to) == 64 ? static_cast<uint64_t>(whole)
@@ -48,8 +43,7 @@ constexpr uint64_t kSmallConstant = 4096;
 
 Value Lowering::node(OpKind kind, std::vector<Value> operands, graph::Attrs attrs) {
   auto made = graph_.addNode(kind, std::move(operands), std::move(attrs), at_->provenance, at_);
-  if (!made)
-    throw Failure{made.status()};
+  if (!made) throw Failure{made.status()};
   made_.insert(*made);
   return (*made)->result();
 }
@@ -62,10 +56,9 @@ Value Lowering::constant(Tensor tensor) {
 
 Value Lowering::splat(Elem elem, const Shape& shape, double value) {
   const auto count = elementCount(shape);
-  if (!count)
-    throw Failure{badModel("{} elements are too many", shapeText(shape))};
-  Value made = graph_.addConstant(Payload::splat(elem, *count, bitsOf(elem, value)),
-                                  TensorType(elem, shape), at_->provenance, at_);
+  if (!count) throw Failure{badModel("{} elements are too many", shapeText(shape))};
+  Value made = graph_.addConstant(Payload::splat(elem, *count, bitsOf(elem, value)), TensorType(elem, shape),
+                                  at_->provenance, at_);
   made_.insert(made->producer);
   return made;
 }
@@ -78,16 +71,15 @@ Value Lowering::binary(OpKind kind, Value a, Value b) { return node(kind, {a, b}
 
 Value Lowering::cast(Value x, Elem to) {
   const Elem from = x->type.elem;
-  if (from == to)
-    return x;
+  if (from == to) return x;
   // Small constants, and those that shrink, are converted here and now.
   const uint64_t bytes = elemBytes(to, x->type.count());
   if (x->isConstant() && !isStorageOnly(from) && !isStorageOnly(to) && castBits(from, to, 0) &&
       (bytes <= kSmallConstant || bytes <= x->payload().sizeBytes())) {
     if (x->payload().form() == Payload::Form::splat) {
-      Value made = graph_.addConstant(
-          Payload::splat(to, x->type.count(), *castBits(from, to, x->payload().splatBits())),
-          TensorType(to, x->type.shape()), at_->provenance, at_);
+      Value made =
+          graph_.addConstant(Payload::splat(to, x->type.count(), *castBits(from, to, x->payload().splatBits())),
+                             TensorType(to, x->type.shape()), at_->provenance, at_);
       made_.insert(made->producer);
       return made;
     }
@@ -104,13 +96,10 @@ Value Lowering::cast(Value x, Elem to) {
 }
 
 Value Lowering::reshape(Value x, Shape shape) {
-  while (x->producer && x->producer->kind == OpKind::Reshape)
-    x = x->producer->operand(0);
-  if (x->type.shape() == shape)
-    return x;
+  while (x->producer && x->producer->kind == OpKind::Reshape) x = x->producer->operand(0);
+  if (x->type.shape() == shape) return x;
   if (x->isConstant()) {
-    Value made =
-        graph_.addConstant(x->payload(), TensorType(x->type.elem, shape), at_->provenance, at_);
+    Value made = graph_.addConstant(x->payload(), TensorType(x->type.elem, shape), at_->provenance, at_);
     made_.insert(made->producer);
     return made;
   }
@@ -119,10 +108,8 @@ Value Lowering::reshape(Value x, Shape shape) {
 
 Value Lowering::affine(Value x, int64_t offset, Shape dims, std::vector<int64_t> strides) {
   const auto count = elementCount(dims);
-  if (!count)
-    throw Failure{badModel("{} elements are too many", shapeText(dims))};
-  while (x->producer && x->producer->kind == OpKind::Reshape)
-    x = x->producer->operand(0);
+  if (!count) throw Failure{badModel("{} elements are too many", shapeText(dims))};
+  while (x->producer && x->producer->kind == OpKind::Reshape) x = x->producer->operand(0);
   if (offset == 0 && *count == x->type.count() && classify(dims, strides) == OperandClass::dense)
     return reshape(x, dims);
   if (x->isConstant() && x->payload().form() == Payload::Form::splat) {
@@ -132,11 +119,9 @@ Value Lowering::affine(Value x, int64_t offset, Shape dims, std::vector<int64_t>
     return made;
   }
   if (dims.size() <= CDL_MAX_RANK)
-    return node(OpKind::Affine, {x},
-                {{"offset", offset}, {"dims", std::move(dims)}, {"strides", std::move(strides)}});
+    return node(OpKind::Affine, {x}, {{"offset", offset}, {"dims", std::move(dims)}, {"strides", std::move(strides)}});
   Walk walk = coalesce({dims, {strides, denseStrides(dims)}});
-  Value flat = node(OpKind::Affine, {x},
-                    {{"offset", offset}, {"dims", walk.dims}, {"strides", walk.strides[0]}});
+  Value flat = node(OpKind::Affine, {x}, {{"offset", offset}, {"dims", walk.dims}, {"strides", walk.strides[0]}});
   return reshape(flat, std::move(dims));
 }
 
@@ -153,32 +138,28 @@ Value Lowering::transpose(Value x, const std::vector<int64_t>& perm) {
 }
 
 Value Lowering::broadcast(Value x, const Shape& shape) {
-  if (x->type.shape() == shape)
-    return x;
+  if (x->type.shape() == shape) return x;
   return affine(x, 0, shape, broadcastStrides(x->type.shape(), shape));
 }
 
-Value Lowering::pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi,
-                    uint64_t bits) {
+Value Lowering::pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, uint64_t bits) {
   Shape dims = x->type.shape();
   bool none = true;
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (__builtin_add_overflow(dims[d], lo[d], &dims[d]) ||
-        __builtin_add_overflow(dims[d], hi[d], &dims[d]))
+    if (__builtin_add_overflow(dims[d], lo[d], &dims[d]) || __builtin_add_overflow(dims[d], hi[d], &dims[d]))
       throw Failure{badModel("padding of {} and {} is too large", lo[d], hi[d])};
     none = none && lo[d] == 0 && hi[d] == 0;
   }
   return none ? x : place({x}, dims, lo, {}, bits, true);
 }
 
-Value Lowering::place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets,
-                      std::vector<int64_t> steps, uint64_t bits, bool fill) {
+Value Lowering::place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets, std::vector<int64_t> steps,
+                      uint64_t bits, bool fill) {
   graph::Attrs attrs{{"dims", std::move(dims)},
                      {"offsets", std::move(offsets)},
                      {"value", static_cast<int64_t>(bits)},
                      {"fill", int64_t(fill)}};
-  if (!steps.empty())
-    attrs.emplace("steps", std::move(steps));
+  if (!steps.empty()) attrs.emplace("steps", std::move(steps));
   return node(OpKind::Place, std::move(pieces), std::move(attrs));
 }
 
@@ -186,35 +167,27 @@ Value Lowering::take(Value x3, Value index1, std::string mode) {
   return node(OpKind::Take, {x3, index1}, {{"mode", std::move(mode)}});
 }
 
-Value Lowering::reduce3(Value x3, const char* fn) {
-  return node(OpKind::Reduce, {x3}, {{"fn", std::string(fn)}});
-}
+Value Lowering::reduce3(Value x3, const char* fn) { return node(OpKind::Reduce, {x3}, {{"fn", std::string(fn)}}); }
 
 Value Lowering::reduceAxis(Value x, int axis, const char* fn) {
   Shape shape = x->type.shape();
   int64_t outer = 1, inner = 1;
-  for (int d = 0; d < static_cast<int>(shape.size()); ++d)
-    (d < axis ? outer : inner) *= d == axis ? 1 : shape[d];
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : shape[d];
   Value reduced = reduce3(reshape(x, {outer, shape[axis], inner}), fn);
   shape[axis] = 1;
   return reshape(reduced, std::move(shape));
 }
 
-Value Lowering::matmul(Value a3, Value b3, Elem to) {
-  return node(OpKind::BatchMatmul, {a3, b3}, {{"to", to}});
-}
+Value Lowering::matmul(Value a3, Value b3, Elem to) { return node(OpKind::BatchMatmul, {a3, b3}, {{"to", to}}); }
 
 Elem Lowering::wide(Elem elem) const {
-  if (elem != Elem::f16_ && elem != Elem::bf16_)
-    return elem;
-  if (!target_.claims(CDL_PROFILE_FP32))
-    return elem;
+  if (elem != Elem::f16_ && elem != Elem::bf16_) return elem;
+  if (!target_.claims(CDL_PROFILE_FP32)) return elem;
   for (auto [from, to] : {std::pair(elem, Elem::f32_), std::pair(Elem::f32_, elem)}) {
     InstrDesc convert;
     convert.kind = CDL_KIND_CONVERT;
     convert.operands = {{from, {1}}, {to, {1}}};
-    if (target_.query(convert).support == Support::none)
-      return elem;
+    if (target_.query(convert).support == Support::none) return elem;
   }
   return Elem::f32_;
 }

@@ -9,12 +9,10 @@ namespace candela::target {
 
 /// All windows of x[n,c,spatial..] side by side: [n*c, taps, places], places of the spatial dims
 /// `out`. What lies outside of x is `bits`.
-Lowering::Value unfold(Lowering& l, Lowering::Value x, const graph::Window& window,
-                       const Shape& out, uint64_t bits);
+Lowering::Value unfold(Lowering& l, Lowering::Value x, const graph::Window& window, const Shape& out, uint64_t bits);
 
 /// fn over these dims of x, which stay as 1.
-Lowering::Value reduceDims(Lowering& l, Lowering::Value x, const std::vector<bool>& reduced,
-                           const char* fn);
+Lowering::Value reduceDims(Lowering& l, Lowering::Value x, const std::vector<bool>& reduced, const char* fn);
 /// Their mean. Integers of less than 32 bits sum in i32; the quotient truncates. Halves go by way
 /// of f32 where the target can; else f16 is scaled in two halves so that a sum near the mean's own
 /// size does not overflow.
@@ -30,9 +28,7 @@ Lowering::Value matmulAnyRank(Lowering& l, Lowering::Value a, Lowering::Value b)
 Lowering::Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 
 /// An axis from -rank..rank-1 to 0..rank-1.
-inline int axisOf(int64_t axis, int rank) {
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
+inline int axisOf(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
 } // namespace candela::target
 

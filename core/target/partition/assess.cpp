@@ -25,31 +25,26 @@ Graph alone(const Node& node) {
     operands.push_back(copy);
   }
   std::vector<graph::TensorType> types;
-  for (const Value* result : node.results())
-    types.push_back(result->type);
+  for (const Value* result : node.results()) types.push_back(result->type);
   Node* copy = graph.addNodeUnchecked(node.kind, operands, node.attrs, node.provenance, types);
   // A node does not know whether a result without users is an output of its graph: all count as
   // used.
-  for (size_t i = 0; i < node.results().size(); ++i)
-    graph.addOutput(copy->result(i), node.result(i)->name);
+  for (size_t i = 0; i < node.results().size(); ++i) graph.addOutput(copy->result(i), node.result(i)->name);
   return graph;
 }
 
 double costOf(const Node& node) {
   double cost = 0;
-  for (const InstrDesc& desc : describeAll(node))
-    cost += rooflineCost(desc);
+  for (const InstrDesc& desc : describeAll(node)) cost += rooflineCost(desc);
   return cost;
 }
 
 } // namespace
 
 Assessment assess(const Node& node, const Target& target, const PartitionOptions& options) {
-  if (isAlias(node))
-    return {Verdict::claimed, 0, CDL_REASON_NONE, ""};
+  if (isAlias(node)) return {Verdict::claimed, 0, CDL_REASON_NONE, ""};
   for (const Value* result : node.results())
-    if (!result->type.isExact())
-      return {Verdict::no, 0, CDL_REASON_DYNAMIC_SHAPE, "its shape depends on data"};
+    if (!result->type.isExact()) return {Verdict::no, 0, CDL_REASON_DYNAMIC_SHAPE, "its shape depends on data"};
   const LowerOptions lowerOptions{options.toPrimitives};
   Answer answer = ask(node, target, lowerOptions);
   Assessment result{Verdict::no, 0, answer.reason, std::move(answer.detail)};
@@ -68,11 +63,9 @@ Assessment assess(const Node& node, const Target& target, const PartitionOptions
   Verdict verdict = target.isHost() ? Verdict::lowersEmulated : Verdict::lowersNative;
   bool moves = false;
   for (const auto& part : graph.nodes()) {
-    if (isAlias(*part))
-      continue;
+    if (isAlias(*part)) continue;
     moves = true;
-    if (ask(*part, target, lowerOptions).support != Support::native)
-      verdict = Verdict::lowersEmulated;
+    if (ask(*part, target, lowerOptions).support != Support::native) verdict = Verdict::lowersEmulated;
     result.cost += costOf(*part);
   }
   // What lowers to nothing may still have to be copied out, in a type that the target must know
@@ -83,10 +76,8 @@ Assessment assess(const Node& node, const Target& target, const PartitionOptions
     const Elem elem = node.result()->type.elem;
     copy.operands = {{elem, {node.result()->type.count()}}, {elem, {node.result()->type.count()}}};
     const Answer copied = target.query(copy);
-    if (copied.support == Support::none)
-      return {Verdict::no, 0, copied.reason, copied.detail};
-    if (copied.support == Support::emulated)
-      verdict = Verdict::lowersEmulated;
+    if (copied.support == Support::none) return {Verdict::no, 0, copied.reason, copied.detail};
+    if (copied.support == Support::emulated) verdict = Verdict::lowersEmulated;
   }
   result.verdict = verdict;
   return result;

@@ -22,8 +22,7 @@ std::string attrText(const graph::Attr& attr) {
           return std::string(elemName(value));
         else if constexpr (std::is_same_v<T, std::string>)
           return "'" + value + "'";
-        else if constexpr (std::is_same_v<T, std::vector<int64_t>> ||
-                           std::is_same_v<T, std::vector<double>>)
+        else if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>>)
           return fmt::format("[{}]", fmt::join(value, ","));
         else
           return fmt::format("{}", value);
@@ -34,14 +33,10 @@ std::string attrText(const graph::Attr& attr) {
 // Everything that an assessment depends on: nodes that agree in it share one.
 std::string signatureOf(const Node& node) {
   std::string text(graph::opName(node.kind));
-  for (const auto& [name, attr] : node.attrs)
-    text += ";" + name + "=" + attrText(attr);
+  for (const auto& [name, attr] : node.attrs) text += ";" + name + "=" + attrText(attr);
   for (const Value* operand : node.operands())
-    text += operand
-                ? fmt::format("|{}{}", operand->isConstant() ? "const " : "", operand->type.text())
-                : "|_";
-  for (const Value* result : node.results())
-    text += ">" + result->type.text();
+    text += operand ? fmt::format("|{}{}", operand->isConstant() ? "const " : "", operand->type.text()) : "|_";
+  for (const Value* result : node.results()) text += ">" + result->type.text();
   return text;
 }
 
@@ -49,8 +44,7 @@ std::string signatureOf(const Node& node) {
 size_t choose(const std::vector<Assessment>& assessments) {
   for (const bool emulated : {false, true})
     for (size_t t = 0; t < assessments.size(); ++t)
-      if (assessments[t].verdict != Verdict::no &&
-          (assessments[t].verdict == Verdict::lowersEmulated) == emulated)
+      if (assessments[t].verdict != Verdict::no && (assessments[t].verdict == Verdict::lowersEmulated) == emulated)
         return t;
   return kNobody;
 }
@@ -59,12 +53,10 @@ size_t choose(const std::vector<Assessment>& assessments) {
 class Clusters {
 public:
   explicit Clusters(size_t count) : parent_(count), next_(count), last_(count), first_(count) {
-    for (size_t i = 0; i < count; ++i)
-      parent_[i] = last_[i] = first_[i] = i;
+    for (size_t i = 0; i < count; ++i) parent_[i] = last_[i] = first_[i] = i;
   }
   size_t find(size_t i) {
-    while (parent_[i] != i)
-      i = parent_[i] = parent_[parent_[i]];
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
   }
   void addEdge(size_t from, size_t to) { next_[from].push_back(to); }
@@ -72,10 +64,8 @@ public:
   /// u feeds v. Merges their clusters unless a way from one to the other leads through a third.
   void tryMerge(size_t u, size_t v) {
     const size_t from = find(u), to = find(v);
-    if (from == to || reachesAround(from, to))
-      return;
-    const auto [small, large] =
-        next_[from].size() < next_[to].size() ? std::pair(from, to) : std::pair(to, from);
+    if (from == to || reachesAround(from, to)) return;
+    const auto [small, large] = next_[from].size() < next_[to].size() ? std::pair(from, to) : std::pair(to, from);
     parent_[small] = large;
     next_[large].insert(next_[large].end(), next_[small].begin(), next_[small].end());
     next_[small] = {};
@@ -94,14 +84,12 @@ private:
       for (size_t n : next_[cluster]) {
         const size_t root = find(n);
         if (root == to) {
-          if (!direct)
-            return true;
+          if (!direct) return true;
           continue;
         }
         // What begins behind the goal's last node cannot lead to it: edges go forward in the
         // graph's order.
-        if (seen[root] || first_[root] > last_[to])
-          continue;
+        if (seen[root] || first_[root] > last_[to]) continue;
         seen[root] = true;
         stack.push_back(root);
       }
@@ -111,8 +99,7 @@ private:
     while (!stack.empty()) {
       const size_t cluster = stack.back();
       stack.pop_back();
-      if (push(cluster, false))
-        return true;
+      if (push(cluster, false)) return true;
     }
     return false;
   }
@@ -123,8 +110,8 @@ private:
 };
 
 // Parts in dependency order; among those that are ready the one that begins first.
-std::vector<Part> orderParts(const std::vector<const Node*>& nodes,
-                             const std::vector<size_t>& targetOf, Clusters& clusters) {
+std::vector<Part> orderParts(const std::vector<const Node*>& nodes, const std::vector<size_t>& targetOf,
+                             Clusters& clusters) {
   std::map<size_t, Part> parts; // by root
   std::map<size_t, int> waiting;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -135,53 +122,45 @@ std::vector<Part> orderParts(const std::vector<const Node*>& nodes,
   std::map<size_t, std::set<size_t>> feeds;
   for (auto& [root, part] : parts)
     for (size_t n : clusters.next(root))
-      if (const size_t other = clusters.find(n); other != root && feeds[root].insert(other).second)
-        ++waiting[other];
+      if (const size_t other = clusters.find(n); other != root && feeds[root].insert(other).second) ++waiting[other];
   using Ready = std::pair<size_t, size_t>; // first node, root
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   for (auto& [root, part] : parts)
-    if (waiting[root] == 0)
-      ready.push({clusters.first(root), root});
+    if (waiting[root] == 0) ready.push({clusters.first(root), root});
   std::vector<Part> ordered;
   while (!ready.empty()) {
     const size_t root = ready.top().second;
     ready.pop();
     ordered.push_back(std::move(parts[root]));
     for (size_t other : feeds[root])
-      if (--waiting[other] == 0)
-        ready.push({clusters.first(other), other});
+      if (--waiting[other] == 0) ready.push({clusters.first(other), other});
   }
-  CDL_CHECK(ordered.size() == parts.size(), "{} of {} parts stand in a cycle",
-            parts.size() - ordered.size(), parts.size());
+  CDL_CHECK(ordered.size() == parts.size(), "{} of {} parts stand in a cycle", parts.size() - ordered.size(),
+            parts.size());
   return ordered;
 }
 
 // Aliases go where their operand is; what is left (of inputs and constants) goes where the first
 // user is.
-void placeAliases(const std::vector<const Node*>& nodes,
-                  const std::map<const Node*, size_t>& indexOf, std::vector<size_t>& targetOf,
-                  size_t host) {
-  const auto isPlain = [](const Node* node) {
-    return node->kind != OpKind::Constant && isAlias(*node);
-  };
+void placeAliases(const std::vector<const Node*>& nodes, const std::map<const Node*, size_t>& indexOf,
+                  std::vector<size_t>& targetOf, size_t host) {
+  const auto isPlain = [](const Node* node) { return node->kind != OpKind::Constant && isAlias(*node); };
   for (size_t i = 0; i < nodes.size(); ++i)
     if (isPlain(nodes[i]) && nodes[i]->operand(0)->producer)
       targetOf[i] = targetOf[indexOf.at(nodes[i]->operand(0)->producer)];
   for (size_t i = nodes.size(); i-- > 0;) {
-    if (targetOf[i] != kNobody)
-      continue;
+    if (targetOf[i] != kNobody) continue;
     size_t best = kNobody;
     for (const Value* result : nodes[i]->results())
-      for (const Node* user : result->users())
-        best = std::min(best, indexOf.at(user));
+      for (const Node* user : result->users()) best = std::min(best, indexOf.at(user));
     targetOf[i] = best == kNobody ? host : targetOf[best];
   }
 }
 
 } // namespace
 
-Result<Partitioning> partition(const Graph& graph, std::span<const Target* const> targets,
-                               const Barred& barred, const PartitionOptions& options) {
+Result<Partitioning> partition(const Graph& graph, std::span<const Target* const> targets, const Barred& barred,
+                               const PartitionOptions& options) {
   if (targets.empty() || !targets.back()->isHost())
     return badArgument("the last target of {} is not the host", targets.size());
   Partitioning result;
@@ -195,25 +174,21 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
   std::map<std::string, std::vector<Assessment>> known;
   std::string refused;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (isAlias(*nodes[i]))
-      continue;
+    if (isAlias(*nodes[i])) continue;
     std::vector<Assessment>& shared = known[signatureOf(*nodes[i])];
     if (shared.empty())
-      for (const Target* target : targets)
-        shared.push_back(assess(*nodes[i], *target, options));
+      for (const Target* target : targets) shared.push_back(assess(*nodes[i], *target, options));
     std::vector<Assessment> own = shared;
     for (size_t t = 0; t < own.size(); ++t)
       if (barred.count({t, nodes[i]->result()->name}))
         own[t] = {Verdict::no, 0, CDL_REASON_BARRED, "refused by the backend"};
     targetOf[i] = choose(own);
     if (targetOf[i] == kNobody)
-      refused +=
-          fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),
-                      nodes[i]->userName(), own.back().detail);
+      refused += fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),
+                             nodes[i]->userName(), own.back().detail);
     result.assessments.emplace(nodes[i], std::move(own));
   }
-  if (!refused.empty())
-    return Status(Code::unsupported, refused);
+  if (!refused.empty()) return Status(Code::unsupported, refused);
   placeAliases(nodes, indexOf, targetOf, targets.size() - 1);
 
   Clusters clusters(nodes.size());
@@ -222,28 +197,22 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
   const auto eachEdge = [&](auto&& visit) {
     for (size_t v = 0; v < nodes.size(); ++v)
       for (const Value* operand : nodes[v]->operands())
-        if (operand && operand->producer)
-          visit(indexOf.at(operand->producer), v, operand->isConstant());
+        if (operand && operand->producer) visit(indexOf.at(operand->producer), v, operand->isConstant());
   };
   eachEdge([&](size_t u, size_t v, bool constant) {
-    if (!constant)
-      clusters.addEdge(u, v);
+    if (!constant) clusters.addEdge(u, v);
   });
   eachEdge([&](size_t u, size_t v, bool constant) {
-    if (!constant && targetOf[u] == targetOf[v])
-      clusters.tryMerge(u, v);
+    if (!constant && targetOf[u] == targetOf[v]) clusters.tryMerge(u, v);
   });
   for (size_t u = 0; u < nodes.size(); ++u) {
-    if (nodes[u]->kind != OpKind::Constant || nodes[u]->result()->users().empty())
-      continue;
+    if (nodes[u]->kind != OpKind::Constant || nodes[u]->result()->users().empty()) continue;
     size_t first = kNobody;
-    for (const Node* user : nodes[u]->result()->users())
-      first = std::min(first, indexOf.at(user));
+    for (const Node* user : nodes[u]->result()->users()) first = std::min(first, indexOf.at(user));
     clusters.tryMerge(u, first);
   }
   result.parts = orderParts(nodes, targetOf, clusters);
-  for (size_t i = 0; i < nodes.size(); ++i)
-    result.targetOf[nodes[i]] = targetOf[i];
+  for (size_t i = 0; i < nodes.size(); ++i) result.targetOf[nodes[i]] = targetOf[i];
   return result;
 }
 
@@ -255,23 +224,20 @@ Result<Graph> extract(const Graph& graph, const Part& part) {
   std::set<const Value*> needed;
   for (const Node* node : part.nodes)
     for (const Value* operand : node->operands())
-      if (operand && !(operand->producer && inside.count(operand->producer)))
-        needed.insert(operand);
+      if (operand && !(operand->producer && inside.count(operand->producer))) needed.insert(operand);
   const auto addConstant = [&](const Value* value) {
-    Node* copy = out.addNodeUnchecked(OpKind::Constant, {}, {}, value->producer->provenance,
-                                      {value->type}, nullptr, {value->name});
+    Node* copy = out.addNodeUnchecked(OpKind::Constant, {}, {}, value->producer->provenance, {value->type}, nullptr,
+                                      {value->name});
     copy->payload = value->payload();
     copies[value] = copy->result();
   };
   // Inputs: the graph's own in its order, then what other parts produce in theirs; constants are
   // copied.
   for (const Value* input : graph.inputs())
-    if (needed.count(input))
-      copies[input] = out.addInput(input->name, input->type);
+    if (needed.count(input)) copies[input] = out.addInput(input->name, input->type);
   for (const auto& node : graph.nodes())
     for (const Value* value : node->results()) {
-      if (!needed.count(value))
-        continue;
+      if (!needed.count(value)) continue;
       if (value->isConstant())
         addConstant(value);
       else
@@ -285,24 +251,20 @@ Result<Graph> extract(const Graph& graph, const Part& part) {
     std::vector<Value*> operands;
     std::vector<graph::TensorType> types;
     std::vector<std::string> names;
-    for (const Value* operand : node->operands())
-      operands.push_back(operand ? copies.at(operand) : nullptr);
+    for (const Value* operand : node->operands()) operands.push_back(operand ? copies.at(operand) : nullptr);
     for (const Value* value : node->results()) {
       types.push_back(value->type);
       names.push_back(value->name);
     }
-    Node* copy = out.addNodeUnchecked(node->kind, std::move(operands), node->attrs,
-                                      node->provenance, std::move(types), nullptr, names);
-    for (size_t i = 0; i < names.size(); ++i)
-      copies[node->result(i)] = copy->result(i);
+    Node* copy = out.addNodeUnchecked(node->kind, std::move(operands), node->attrs, node->provenance, std::move(types),
+                                      nullptr, names);
+    for (size_t i = 0; i < names.size(); ++i) copies[node->result(i)] = copy->result(i);
   }
   for (const Node* node : part.nodes)
     for (const Value* value : node->results()) {
       bool leaves = graph.isOutput(value);
-      for (const Node* user : value->users())
-        leaves |= !value->isConstant() && !inside.count(user);
-      if (leaves)
-        out.addOutput(copies.at(value), value->name);
+      for (const Node* user : value->users()) leaves |= !value->isConstant() && !inside.count(user);
+      if (leaves) out.addOutput(copies.at(value), value->name);
     }
   CDL_TRY(verify(out));
   return out;

@@ -39,8 +39,7 @@ struct PartitionOptions {
   bool toPrimitives = false;
 };
 
-Assessment assess(const graph::Node& node, const Target& target,
-                  const PartitionOptions& options = {});
+Assessment assess(const graph::Node& node, const Target& target, const PartitionOptions& options = {});
 
 /// Each node goes to the first target that claims it or lowers it natively, else to the first that
 /// emulates it; the last target must be the host. Neighbours on one target merge unless that made a

@@ -13,8 +13,7 @@ public:
   }
   cdl::Status open(uint32_t) override {
     fault_ = options().get("fault");
-    return fault_ == "open" ? cdl::error(CDL_DEVICE_LOST, "the device does not answer", 7)
-                            : cdl::ok();
+    return fault_ == "open" ? cdl::error(CDL_DEVICE_LOST, "the device does not answer", 7) : cdl::ok();
   }
   cdl::Status fill(const cdl::Fill&) override { return fail(); }
   cdl::Status copy(const cdl::Copy&) override { return fail(); }
@@ -22,14 +21,10 @@ public:
 
 private:
   cdl::Status fail() const {
-    if (fault_ == "run")
-      return cdl::error(CDL_INTERNAL, "the kernel failed", 42);
-    if (fault_ == "throw")
-      throw std::runtime_error("the kernel threw");
-    if (fault_ == "int")
-      throw 1;
-    if (fault_ == "memory")
-      throw std::bad_alloc();
+    if (fault_ == "run") return cdl::error(CDL_INTERNAL, "the kernel failed", 42);
+    if (fault_ == "throw") throw std::runtime_error("the kernel threw");
+    if (fault_ == "int") throw 1;
+    if (fault_ == "memory") throw std::bad_alloc();
     return cdl::ok();
   }
   std::string fault_;

@@ -36,8 +36,7 @@ int fail(const std::string& message) {
 
 std::string joinedNames() {
   std::string names;
-  for (const Network& network : networks())
-    names += (names.empty() ? "" : ", ") + std::string(network.name);
+  for (const Network& network : networks()) names += (names.empty() ? "" : ", ") + std::string(network.name);
   return names;
 }
 
@@ -52,8 +51,7 @@ void printHelp() {
             "  --help        print this\n"
             "\n"
             "models:");
-  for (const Network& network : networks())
-    std::printf("  %-14s %s\n", network.name, network.summary);
+  for (const Network& network : networks()) std::printf("  %-14s %s\n", network.name, network.summary);
   std::puts("\nexample:\n  candela-gen-models build/models --only mbv2 --only mbv2_int8");
 }
 
@@ -67,8 +65,7 @@ std::optional<std::string> parse(int argc, char** argv, Arguments& arguments) {
       return {};
     }
     if (argument == kOnly) {
-      if (i + 1 == argc)
-        return "--only needs the name of a model; see --help";
+      if (i + 1 == argc) return "--only needs the name of a model; see --help";
       arguments.only.emplace_back(argv[++i]);
     } else if (argument.starts_with("--only=")) {
       arguments.only.emplace_back(argument.substr(kOnly.size() + 1));
@@ -80,8 +77,7 @@ std::optional<std::string> parse(int argc, char** argv, Arguments& arguments) {
       arguments.directory = argument;
     }
   }
-  if (arguments.directory.empty())
-    return "no directory given; see --help";
+  if (arguments.directory.empty()) return "no directory given; see --help";
   for (const std::string& name : arguments.only)
     if (std::ranges::none_of(networks(), [&](const Network& n) { return n.name == name; }))
       return "no model '" + name + "'; there are " + joinedNames();
@@ -101,8 +97,7 @@ std::optional<std::string> writeModel(const onnx::ModelProto& model, const fs::p
   std::error_code error;
   if (!written || !file) {
     fs::remove(part, error);
-    return "cannot write " + path.string() + ": " +
-           (reason != 0 ? std::strerror(reason) : "write failed");
+    return "cannot write " + path.string() + ": " + (reason != 0 ? std::strerror(reason) : "write failed");
   }
   fs::rename(part, path, error);
   if (error) {
@@ -117,8 +112,7 @@ std::optional<std::string> writeModel(const onnx::ModelProto& model, const fs::p
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  if (const auto message = parse(argc, argv, arguments))
-    return fail(*message);
+  if (const auto message = parse(argc, argv, arguments)) return fail(*message);
   if (arguments.help) {
     printHelp();
     return 0;
@@ -126,21 +120,17 @@ int main(int argc, char** argv) {
 
   std::error_code error;
   fs::create_directories(arguments.directory, error);
-  if (error)
-    return fail("cannot make directory " + arguments.directory.string() + ": " + error.message());
+  if (error) return fail("cannot make directory " + arguments.directory.string() + ": " + error.message());
 
   for (const Network& network : networks()) {
     const std::string name = network.name;
-    if (!arguments.only.empty() && std::ranges::find(arguments.only, name) == arguments.only.end())
-      continue;
+    if (!arguments.only.empty() && std::ranges::find(arguments.only, name) == arguments.only.end()) continue;
     ModelBuilder builder(kSeed);
     const onnx::ModelProto model = network.build(builder, name);
-    if (const auto message = writeModel(model, arguments.directory / (name + ".onnx")))
-      return fail(*message);
+    if (const auto message = writeModel(model, arguments.directory / (name + ".onnx"))) return fail(*message);
     std::printf("%-14s %4d nodes  %6.2f M parameters  %6.3f GFLOP/item  %6.1f MB\n", network.name,
                 model.graph().node_size(), static_cast<double>(builder.parameters()) / 1e6,
-                static_cast<double>(builder.flops()) / 1e9,
-                static_cast<double>(model.ByteSizeLong()) / 1e6);
+                static_cast<double>(builder.flops()) / 1e9, static_cast<double>(model.ByteSizeLong()) / 1e6);
     std::fflush(stdout);
   }
   return 0;

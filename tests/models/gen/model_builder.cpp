@@ -19,8 +19,7 @@ QuantizedWeights quantizeWeights(const std::vector<float>& weights, size_t slice
   for (size_t slice = 0; slice < slices; ++slice) {
     const float* in = weights.data() + slice * length;
     float largest = 0;
-    for (size_t i = 0; i < length; ++i)
-      largest = std::max(largest, std::fabs(in[i]));
+    for (size_t i = 0; i < length; ++i) largest = std::max(largest, std::fabs(in[i]));
     const float scale = largest > 0 ? largest / 127.0f : 1.0f;
     result.scales[slice] = scale;
     for (size_t i = 0; i < length; ++i) {
@@ -32,8 +31,7 @@ QuantizedWeights quantizeWeights(const std::vector<float>& weights, size_t slice
 }
 
 template <typename T>
-Value ModelBuilder::initRaw(onnx::TensorProto::DataType type, const Shape& shape,
-                            const std::vector<T>& values) {
+Value ModelBuilder::initRaw(onnx::TensorProto::DataType type, const Shape& shape, const std::vector<T>& values) {
   onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
   [[maybe_unused]] int64_t count = 1;
   for (int64_t dim : shape) {
@@ -66,8 +64,7 @@ Value ModelBuilder::init(const Shape& shape, const std::vector<int64_t>& values)
 Value ModelBuilder::op(const std::string& type, const std::vector<Value>& inputs,
                        const std::vector<Attribute>& attributes) {
   onnx::NodeProto& node = *model_.mutable_graph()->add_node();
-  for (const Value& input : inputs)
-    node.add_input(input.name);
+  for (const Value& input : inputs) node.add_input(input.name);
   node.add_output(nextName("t"));
   node.set_name(nextName(type));
   node.set_op_type(type);
@@ -82,8 +79,7 @@ Value ModelBuilder::op(const std::string& type, const std::vector<Value>& inputs
       proto.set_f(*f);
     } else {
       proto.set_type(onnx::AttributeProto::INTS);
-      for (int64_t element : std::get<Shape>(attribute.value))
-        proto.add_ints(element);
+      for (int64_t element : std::get<Shape>(attribute.value)) proto.add_ints(element);
     }
   }
   return {node.output(0)};
@@ -108,12 +104,10 @@ static void declare(onnx::ValueInfoProto& info, const std::string& name, const S
   onnx::TypeProto::Tensor& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx::TensorProto::FLOAT);
   type.mutable_shape()->add_dim()->set_dim_param("N");
-  for (int64_t dim : shape)
-    type.mutable_shape()->add_dim()->set_dim_value(dim);
+  for (int64_t dim : shape) type.mutable_shape()->add_dim()->set_dim_value(dim);
 }
 
-onnx::ModelProto ModelBuilder::finish(const std::string& name, const Shape& inputShape,
-                                      const Shape& outputShape) {
+onnx::ModelProto ModelBuilder::finish(const std::string& name, const Shape& inputShape, const Shape& outputShape) {
   onnx::GraphProto& graph = *model_.mutable_graph();
   graph.set_name(name);
   declare(*graph.add_input(), "x", inputShape);

@@ -53,8 +53,7 @@ public:
   Value scalar(float value) { return init({}, std::vector<float>{value}); }
 
   /// Appends a node with one output. Attributes are written in the order given.
-  Value op(const std::string& type, const std::vector<Value>& inputs,
-           const std::vector<Attribute>& attributes = {});
+  Value op(const std::string& type, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes = {});
 
   /// QuantizeLinear to uint8 and DequantizeLinear back.
   Value quantizeDequantize(const Value& x, float scale, uint8_t zeroPoint);
@@ -67,8 +66,7 @@ public:
 
   /// Names the last node's output `out` and hands over the model, of input `x`. Both have a leading
   /// dimension `N`.
-  onnx::ModelProto finish(const std::string& name, const Shape& inputShape,
-                          const Shape& outputShape);
+  onnx::ModelProto finish(const std::string& name, const Shape& inputShape, const Shape& outputShape);
 
 private:
   std::string nextName(const std::string& prefix) { return prefix + std::to_string(++lastName_); }

@@ -27,13 +27,10 @@ Value* add(Graph& graph, OpKind kind, std::vector<Value*> operands, graph::Attrs
   EXPECT_TRUE(node.isOk()) << node.status().message();
   return (*node)->result();
 }
-Value* f32(Graph& graph, const char* name, Shape dims) {
-  return graph.addInput(name, TensorType(Elem::f32_, dims));
-}
+Value* f32(Graph& graph, const char* name, Shape dims) { return graph.addInput(name, TensorType(Elem::f32_, dims)); }
 Value* one(Graph& graph, Shape dims = {}) {
   const int64_t count = *elementCount(dims);
-  return graph.addConstant(Payload::splat(Elem::f32_, count, 0x3f800000),
-                           TensorType(Elem::f32_, dims));
+  return graph.addConstant(Payload::splat(Elem::f32_, count, 0x3f800000), TensorType(Elem::f32_, dims));
 }
 
 Program emitted(const Graph& graph, const target::Target& target) {
@@ -45,16 +42,14 @@ Program emitted(const Graph& graph) { return emitted(graph, cases::accelerator()
 
 std::vector<std::string> kinds(const Program& program) {
   std::vector<std::string> out;
-  for (const Instr& instr : program.instrs)
-    out.push_back(std::string(kindName(instr.kind)));
+  for (const Instr& instr : program.instrs) out.push_back(std::string(kindName(instr.kind)));
   return out;
 }
 
 // The Program on the oracle's arithmetic against the graph that it came from.
 void expectSame(const cases::Case& test, const Graph& graph, const target::Target& target,
                 std::span<const Tensor> inputs, bool toPrimitives) {
-  SCOPED_TRACE(
-      fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
+  SCOPED_TRACE(fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
   Graph lowered = graph.clone();
   const Status status = target::lower(lowered, target, {.toPrimitives = toPrimitives});
   ASSERT_TRUE(status.isOk()) << status.message();
@@ -76,8 +71,7 @@ TEST(Emit, EveryOpKeepsItsMeaning) {
     const Graph graph = cases::graphOf(test);
     const std::vector<Tensor> inputs = cases::inputsOf(test);
     expectSame(test, graph, host, inputs, false);
-    if (test.kind != OpKind::Expr)
-      expectSame(test, graph, host, inputs, true);
+    if (test.kind != OpKind::Expr) expectSame(test, graph, host, inputs, true);
     if (test.kind == OpKind::Reshape ||
         target::assess(*graph.outputs()[0]->producer, acme).verdict == target::Verdict::no)
       continue;
@@ -93,8 +87,7 @@ target::Target generous() {
   table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_F32, CDL_F32});
   table.rows.back().flags = CDL_ROW_EPILOGUE;
   table.rows.back().steps_mask = 1 << CDL_KIND_BINARY;
-  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE})
-    table.add(CDL_KIND_POOL2D, fn, {CDL_F32, CDL_F32});
+  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) table.add(CDL_KIND_POOL2D, fn, {CDL_F32, CDL_F32});
   table.add(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {CDL_F32, CDL_F32});
   return std::move(table.target("generous")).value();
 }
@@ -103,15 +96,13 @@ TEST(Emit, CompositesThatATargetClaimsStayWhole) {
   const target::Target target = generous();
   int whole = 0;
   for (const cases::Case& test : cases::all()) {
-    const bool claims = test.kind == OpKind::Conv || test.kind == OpKind::MaxPool ||
-                        test.kind == OpKind::AveragePool || test.kind == OpKind::Softmax;
-    if (!claims || test.hostOnly || test.operands[0].tensor.elem != Elem::f32_)
-      continue;
+    const bool claims = test.kind == OpKind::Conv || test.kind == OpKind::MaxPool || test.kind == OpKind::AveragePool ||
+                        test.kind == OpKind::Softmax;
+    if (!claims || test.hostOnly || test.operands[0].tensor.elem != Elem::f32_) continue;
     const Graph graph = cases::graphOf(test);
     Graph lowered = graph.clone();
     ASSERT_TRUE(target::lower(lowered, target).isOk());
-    for (const auto& node : lowered.nodes())
-      whole += node->kind == test.kind;
+    for (const auto& node : lowered.nodes()) whole += node->kind == test.kind;
     expectSame(test, graph, target, cases::inputsOf(test), false);
   }
   EXPECT_GT(whole, 25);
@@ -130,50 +121,38 @@ TEST(Emit, RandomGraphsKeepTheirMeaning) {
     for (int n = 0; n < 14; ++n) {
       Value* a = any();
       switch (random() % 9) {
-      case 0:
-        pool.push_back(add(graph, OpKind::Add, {a, any()}));
-        break;
+      case 0: pool.push_back(add(graph, OpKind::Add, {a, any()})); break;
       case 1:
-        pool.push_back(add(graph, OpKind::Mul,
-                           {a, add(graph, OpKind::ReduceMax, {any()}, {{"axes", Shape{1}}})}));
+        pool.push_back(add(graph, OpKind::Mul, {a, add(graph, OpKind::ReduceMax, {any()}, {{"axes", Shape{1}}})}));
         break;
       case 2:
-        pool.push_back(add(graph, OpKind::Reshape,
-                           {add(graph, OpKind::Transpose, {a}, {{"perm", Shape{1, 0}}})},
+        pool.push_back(add(graph, OpKind::Reshape, {add(graph, OpKind::Transpose, {a}, {{"perm", Shape{1, 0}}})},
                            {{"shape", Shape{4, 6}}}));
         break;
       case 3:
-        pool.push_back(add(
-            graph, OpKind::Slice, {add(graph, OpKind::Concat, {a, any()}, {{"axis", int64_t(0)}})},
-            {{"starts", Shape{6, 0}}, {"counts", Shape{4, 6}}, {"steps", Shape{-1, 1}}}));
+        pool.push_back(add(graph, OpKind::Slice, {add(graph, OpKind::Concat, {a, any()}, {{"axis", int64_t(0)}})},
+                           {{"starts", Shape{6, 0}}, {"counts", Shape{4, 6}}, {"steps", Shape{-1, 1}}}));
         break;
-      case 4:
-        pool.push_back(add(graph, OpKind::Tanh, {a}));
-        break;
+      case 4: pool.push_back(add(graph, OpKind::Tanh, {a})); break;
       case 5:
-        pool.push_back(add(graph, OpKind::Matmul,
-                           {a, add(graph, OpKind::Gather,
-                                   {any(), graph.addConstant(Tensor::of<int64_t>(
-                                               Elem::i64_, {6}, {0, 1, -1, 2, 3, 0}))})}));
+        pool.push_back(
+            add(graph, OpKind::Matmul,
+                {a, add(graph, OpKind::Gather,
+                        {any(), graph.addConstant(Tensor::of<int64_t>(Elem::i64_, {6}, {0, 1, -1, 2, 3, 0}))})}));
         break;
       case 6:
-        pool.push_back(
-            add(graph, OpKind::Pad,
-                {add(graph, OpKind::Slice, {a},
-                     {{"starts", Shape{1, 1}}, {"counts", Shape{2, 4}}, {"steps", Shape{1, 1}}})},
-                {{"lo", Shape{1, 2}}, {"hi", Shape{1, 0}}}));
+        pool.push_back(add(graph, OpKind::Pad,
+                           {add(graph, OpKind::Slice, {a},
+                                {{"starts", Shape{1, 1}}, {"counts", Shape{2, 4}}, {"steps", Shape{1, 1}}})},
+                           {{"lo", Shape{1, 2}}, {"hi", Shape{1, 0}}}));
         break;
-      case 7:
-        pool.push_back(add(graph, OpKind::Softmax, {a}));
-        break;
+      case 7: pool.push_back(add(graph, OpKind::Softmax, {a})); break;
       default:
-        pool.push_back(
-            add(graph, OpKind::Select, {add(graph, OpKind::Less, {a, any()}), any(), one(graph)}));
+        pool.push_back(add(graph, OpKind::Select, {add(graph, OpKind::Less, {a, any()}), any(), one(graph)}));
         break;
       }
     }
-    for (int n = 0; n < 3; ++n)
-      graph.addOutput(any(), fmt::format("y{}", n));
+    for (int n = 0; n < 3; ++n) graph.addOutput(any(), fmt::format("y{}", n));
     graph.addOutput(pool.back(), "last");
     cases::Case test;
     test.name = fmt::format("seed {}", seed);
@@ -200,8 +179,7 @@ TEST(Buffers, AliasesShareAndNamesAreTheGraphs) {
   EXPECT_EQ(program.buffers[2].role, Role::temp);
   EXPECT_EQ(program.buffers[2].offset, CDL_UNPLACED);
   EXPECT_THAT(kinds(program), ElementsAre("binary", "unary"));
-  EXPECT_THAT(program.instrs[1].provenance,
-              ElementsAre(Origin{"Neg_1", "neg"}, Origin{"Cast_2", "neg"}));
+  EXPECT_THAT(program.instrs[1].provenance, ElementsAre(Origin{"Neg_1", "neg"}, Origin{"Cast_2", "neg"}));
   EXPECT_THAT(program.instrs[0].waits, IsEmpty());
   EXPECT_THAT(program.instrs[1].waits, ElementsAre(0u));
 }
@@ -211,8 +189,7 @@ TEST(Buffers, OutputsThatNothingComputesAreCopied) {
   Value* x = f32(graph, "x", {4});
   Value* y = add(graph, OpKind::Neg, {x});
   Value* alias = add(graph, OpKind::Reshape, {y}, {{"shape", Shape{2, 2}}});
-  for (Value* value : {x, y, y, alias, one(graph, {4}),
-                       add(graph, OpKind::Reshape, {x}, {{"shape", Shape{2, 2}}})})
+  for (Value* value : {x, y, y, alias, one(graph, {4}), add(graph, OpKind::Reshape, {x}, {{"shape", Shape{2, 2}}})})
     graph.addOutput(value, fmt::format("out{}", graph.outputs().size()));
   const Program program = emitted(graph);
   EXPECT_THAT(kinds(program), ElementsAre("unary", "copy", "copy", "copy", "copy", "copy"));
@@ -221,8 +198,7 @@ TEST(Buffers, OutputsThatNothingComputesAreCopied) {
   ASSERT_TRUE(got.isOk()) << got.status().message();
   ASSERT_EQ(got->size(), 6u);
   const float first[] = {1, -1, -1, -1, 1, 1};
-  for (size_t i = 0; i < 6; ++i)
-    EXPECT_EQ((*got)[i].as<float>()[0], first[i]) << i;
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ((*got)[i].as<float>()[0], first[i]) << i;
   EXPECT_EQ((*got)[0].as<float>()[3], 4);
   EXPECT_EQ((*got)[4].as<float>()[3], 1);
 }
@@ -259,8 +235,7 @@ TEST(Views, ABatchOfOneIsRepeated) {
 TEST(Waits, WritersBeforeReadersAndReadersBeforeWriters) {
   Graph graph;
   Value *x = f32(graph, "x", {2, 2}), *z = f32(graph, "z", {2, 2});
-  Value* placed =
-      add(graph, OpKind::Place, {x, z}, {{"dims", Shape{2, 5}}, {"offsets", Shape{0, 0, 0, 2}}});
+  Value* placed = add(graph, OpKind::Place, {x, z}, {{"dims", Shape{2, 5}}, {"offsets", Shape{0, 0, 0, 2}}});
   graph.addOutput(add(graph, OpKind::Neg, {placed}), "y");
   const Program program = emitted(graph);
   EXPECT_THAT(kinds(program), ElementsAre("fill", "copy", "copy", "unary"));

@@ -72,8 +72,7 @@ TEST(Graph, EraseDeadTakesWholeChains) {
   Value* x = graph.addInput("x", f32({2}));
   graph.addOutput(x, "x");
   Value* last = x;
-  for (int i = 0; i < 100; ++i)
-    last = add(graph, last, x);
+  for (int i = 0; i < 100; ++i) last = add(graph, last, x);
   EXPECT_EQ(graph.eraseDead(), 100);
   EXPECT_TRUE(x->users().empty());
 }
@@ -95,8 +94,7 @@ TEST(Graph, VerifyFindsUseBeforeDefinitionAndWrongTypes) {
   Value* a = add(graph, x, x);
   Value* b = add(graph, a, x);
   a->producer->setOperand(0, b);
-  EXPECT_THAT(verify(graph).message(),
-              HasSubstr("add 'add': operand 'add_1' is used before it is defined"));
+  EXPECT_THAT(verify(graph).message(), HasSubstr("add 'add': operand 'add_1' is used before it is defined"));
   a->producer->setOperand(0, x);
   b->type = f32({3});
   EXPECT_EQ(verify(graph).message(), "add 'add_1': result 'add_1' is f32[3] but should be f32[2]");
@@ -121,8 +119,7 @@ TEST(Graph, AttributesComeFromTheRecordWhenAbsent) {
   EXPECT_FALSE(gemm->hasAttr("transB"));
   const Node* softmax = graph.addNode(OpKind::Softmax, {x}).value();
   EXPECT_EQ(softmax->intAttr("axis"), -1);
-  const Node* pad =
-      graph.addNode(OpKind::Pad, {x}, {{"lo", Shape{0, 0}}, {"hi", Shape{1, 1}}}).value();
+  const Node* pad = graph.addNode(OpKind::Pad, {x}, {{"lo", Shape{0, 0}}, {"hi", Shape{1, 1}}}).value();
   EXPECT_EQ(pad->stringAttr("mode"), "constant");
   EXPECT_THAT(pad->intsAttr("hi"), ElementsAre(1, 1));
   EXPECT_DEATH(softmax->intAttr("nothing"), "attribute nothing is absent");

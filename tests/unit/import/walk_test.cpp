@@ -15,8 +15,7 @@ using testing::Not;
 std::vector<OpKind> kinds(const graph::Graph& graph) {
   std::vector<OpKind> out;
   for (const auto& node : graph.nodes())
-    if (node->kind != OpKind::Constant)
-      out.push_back(node->kind);
+    if (node->kind != OpKind::Constant) out.push_back(node->kind);
   return out;
 }
 
@@ -59,9 +58,8 @@ TEST(Walk, ListsEveryUnsupportedOperator) {
   maker.node("Scan", {"b"}, {"y"}, "second");
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::unsupported);
-  EXPECT_EQ(messageOf(graph),
-            "m.onnx: node 'first' (Hardmax): operator Hardmax of opset 17 is not supported\n"
-            "m.onnx: node 'second' (Scan): operator Scan of opset 17 is not supported");
+  EXPECT_EQ(messageOf(graph), "m.onnx: node 'first' (Hardmax): operator Hardmax of opset 17 is not supported\n"
+                              "m.onnx: node 'second' (Scan): operator Scan of opset 17 is not supported");
 }
 
 TEST(Walk, MixedComplaintsAreABadModel) {
@@ -106,8 +104,7 @@ TEST(Walk, BindsDimsByNameAndByInput) {
   maker.input("a", {"N", 4}).input("b", {"M", 4}).output("y", {"N", 4});
   maker.node("Add", {"a", "b"}, {"y"});
   for (const ImportOptions& options :
-       {ImportOptions{.dims = {{"N", 3}, {"M", 3}}},
-        ImportOptions{.dims = {{"M", 3}}, .shapes = {{"a", {3, 4}}}}}) {
+       {ImportOptions{.dims = {{"N", 3}, {"M", 3}}}, ImportOptions{.dims = {{"M", 3}}, .shapes = {{"a", {3, 4}}}}}) {
     auto graph = maker.import(options);
     ASSERT_TRUE(graph) << messageOf(graph);
     EXPECT_EQ(graph->outputs().at(0)->type.text(), "f32[3,4]");
@@ -135,12 +132,9 @@ TEST(Walk, RefusesBindingsThatContradict) {
   const auto message = [&](ImportOptions options) { return messageOf(maker.import(options)); };
   EXPECT_THAT(message({.dims = {{"N", 3}}, .shapes = {{"a", {2, 4}}}}),
               HasSubstr("dim 'N' is 3 by --dim N=3 but 2 by --shape a=2x4"));
-  EXPECT_THAT(message({.shapes = {{"a", {2, 5}}}}),
-              HasSubstr("--shape a=2x5 has 5 in dim 1 but the model declares 4"));
-  EXPECT_THAT(message({.shapes = {{"a", {2}}}}),
-              HasSubstr("--shape a=2 has 1 dims but the model declares 2"));
-  EXPECT_THAT(message({.dims = {{"N", 1}, {"K", 2}}}),
-              HasSubstr("--dim K=2: no such dim in the model, which has 'N'"));
+  EXPECT_THAT(message({.shapes = {{"a", {2, 5}}}}), HasSubstr("--shape a=2x5 has 5 in dim 1 but the model declares 4"));
+  EXPECT_THAT(message({.shapes = {{"a", {2}}}}), HasSubstr("--shape a=2 has 1 dims but the model declares 2"));
+  EXPECT_THAT(message({.dims = {{"N", 1}, {"K", 2}}}), HasSubstr("--dim K=2: no such dim in the model, which has 'N'"));
   EXPECT_THAT(message({.dims = {{"N", 1}}, .shapes = {{"b", {1}}}}),
               HasSubstr("--shape b=1: no such input in the model, which has 'a'"));
   EXPECT_THAT(message({.dims = {{"N", -2}}}), HasSubstr("--dim N=-2 is negative"));
@@ -151,21 +145,18 @@ TEST(Walk, OutputDimsMustAgreeWithTheirNames) {
   maker.input("a", {2}).output("y", {"N"});
   maker.node("Relu", {"a"}, {"y"});
   EXPECT_TRUE(maker.import({.dims = {{"N", 2}}}).isOk());
-  EXPECT_THAT(messageOf(maker.import({.dims = {{"N", 3}}})),
-              HasSubstr("--dim N=3 but dim 0 of output 'y' is 2"));
+  EXPECT_THAT(messageOf(maker.import({.dims = {{"N", 3}}})), HasSubstr("--dim N=3 but dim 0 of output 'y' is 2"));
 }
 
 TEST(Walk, DeclaredOutputsMustAgreeWithInference) {
   ModelMaker shape;
   shape.input("x", {2, 3}).output("y", {2, 4});
   shape.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(shape.import()),
-            "m.onnx: output 'y' is declared f32[2,4] but inference gives f32[2,3]");
+  EXPECT_EQ(messageOf(shape.import()), "m.onnx: output 'y' is declared f32[2,4] but inference gives f32[2,3]");
   ModelMaker type;
   type.input("x", {2, 3}).output("y", {"A", "B"}, TensorProto::DOUBLE);
   type.node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(type.import()),
-            "m.onnx: output 'y' is declared f64[A,B] but inference gives f32[2,3]");
+  EXPECT_EQ(messageOf(type.import()), "m.onnx: output 'y' is declared f64[A,B] but inference gives f32[2,3]");
   ModelMaker silent;
   silent.input("x", {2, 3}).output("y");
   silent.node("Relu", {"x"}, {"y"});
@@ -174,8 +165,7 @@ TEST(Walk, DeclaredOutputsMustAgreeWithInference) {
 
 TEST(Walk, InputsWithInitializersAreConstants) {
   ModelMaker maker;
-  maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2},
-                                                                     std::vector<float>{1, 2});
+  maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2}, std::vector<float>{1, 2});
   maker.node("Add", {"x", "w"}, {"y"});
   auto graph = maker.import();
   ASSERT_TRUE(graph) << messageOf(graph);
@@ -190,8 +180,7 @@ TEST(Walk, FrozenInputsAreConstants) {
   maker.node("Reshape", {"x", "shape"}, {"y"}, "r");
   auto open = maker.import();
   EXPECT_EQ(open.status().code(), Code::unsupported);
-  EXPECT_EQ(messageOf(open),
-            "m.onnx: node 'r' (Reshape): shape ('shape') is not known when the model is imported");
+  EXPECT_EQ(messageOf(open), "m.onnx: node 'r' (Reshape): shape ('shape') is not known when the model is imported");
   auto graph = maker.import({.frozen = {{"shape", Tensor::of<int64_t>(Elem::i64_, {2}, {2, -1})}}});
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_EQ(graph->inputs().size(), 1u);
@@ -246,8 +235,8 @@ TEST(Walk, RefusesNamesThatAreDefinedTwiceOrNever) {
   ModelMaker inputs;
   inputs.input("x", {2}).input("x", {2}).output("y", {2}).output("y", {2});
   inputs.node("Relu", {"x"}, {"y"});
-  EXPECT_THAT(messageOf(inputs.import()), AllOf(HasSubstr("input 'x' is declared twice"),
-                                                HasSubstr("output 'y' is declared twice")));
+  EXPECT_THAT(messageOf(inputs.import()),
+              AllOf(HasSubstr("input 'x' is declared twice"), HasSubstr("output 'y' is declared twice")));
   ModelMaker empty;
   empty.input("x", {2});
   EXPECT_THAT(messageOf(empty.import()), HasSubstr("the graph has no outputs"));
@@ -266,10 +255,8 @@ TEST(Walk, ChecksArityAndAttributes) {
   const std::string message = messageOf(maker.import());
   EXPECT_THAT(message, HasSubstr("node 'wide' (Relu): has 2 inputs, expected 1"));
   EXPECT_THAT(message, HasSubstr("node 'hole' (Add): has 1 inputs, expected 2"));
-  EXPECT_THAT(message,
-              HasSubstr("node 'typed' (Softmax): attribute 'axis' is a float, expected an int"));
-  EXPECT_THAT(message,
-              HasSubstr("node 'extra' (Relu): attribute 'axis' is unknown to Relu in opset 17"));
+  EXPECT_THAT(message, HasSubstr("node 'typed' (Softmax): attribute 'axis' is a float, expected an int"));
+  EXPECT_THAT(message, HasSubstr("node 'extra' (Relu): attribute 'axis' is unknown to Relu in opset 17"));
   EXPECT_THAT(message, HasSubstr("node 'missing' (Cast): attribute 'to' is missing"));
   EXPECT_THAT(message, HasSubstr("node 'range' (Softmax): axis 5 is out of range for rank 2"));
   EXPECT_THAT(message, HasSubstr("node 'outputs' (Relu): has 2 outputs, expected 1"));
@@ -277,9 +264,7 @@ TEST(Walk, ChecksArityAndAttributes) {
 
 TEST(Walk, NamesANodeOnceInInferencesComplaints) {
   ModelMaker maker;
-  maker.input("x", {1, 64, 8, 8})
-      .output("y")
-      .initializer("w", {4, 32, 1, 1}, std::vector<float>(128));
+  maker.input("x", {1, 64, 8, 8}).output("y").initializer("w", {4, 32, 1, 1}, std::vector<float>(128));
   maker.node("Conv", {"x", "w"}, {"y"}, "Conv_12");
   EXPECT_EQ(messageOf(maker.import()), "m.onnx: node 'Conv_12' (Conv): input has 64 channels but "
                                        "weight expects 32 x group 1 (conv_c1)");
@@ -289,28 +274,20 @@ TEST(Walk, RefusesInputsThatAreNoTensors) {
   ModelMaker maker = reluModel();
   auto* input = maker.proto.mutable_graph()->add_input();
   input->set_name("s");
-  input->mutable_type()
-      ->mutable_sequence_type()
-      ->mutable_elem_type()
-      ->mutable_tensor_type()
-      ->set_elem_type(1);
+  input->mutable_type()->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(1);
   maker.input("text", {1}, TensorProto::STRING);
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::unsupported);
-  EXPECT_EQ(messageOf(graph),
-            "m.onnx: input 's' is a sequence\nm.onnx: input 'text' is a tensor of STRING");
+  EXPECT_EQ(messageOf(graph), "m.onnx: input 's' is a sequence\nm.onnx: input 'text' is a tensor of STRING");
 }
 
 TEST(Walk, ImportsTheExample) {
-  auto graph =
-      import::importOnnx(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {.shapes = {}});
+  auto graph = import::importOnnx(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {.shapes = {}});
   const std::string unbound = messageOf(graph);
   if (!graph) { // the batch is a named dim
     ASSERT_THAT(unbound, HasSubstr("--dim "));
-    const std::string name =
-        unbound.substr(unbound.find("--dim ") + 6, unbound.find('=') - unbound.find("--dim ") - 6);
-    graph = import::importOnnx(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx",
-                               {.dims = {{name, 2}}});
+    const std::string name = unbound.substr(unbound.find("--dim ") + 6, unbound.find('=') - unbound.find("--dim ") - 6);
+    graph = import::importOnnx(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {.dims = {{name, 2}}});
   }
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_TRUE(graph::verify(*graph).isOk());
@@ -321,31 +298,25 @@ TEST(Walk, NamesWhatIsSupported) {
   const auto names = import::supportedOperators();
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
   for (const char* name : {"Conv", "Relu", "Softmax", "Slice"})
-    EXPECT_NE(std::find(names.begin(), names.end(), std::pair<std::string, std::string>("", name)),
-              names.end())
+    EXPECT_NE(std::find(names.begin(), names.end(), std::pair<std::string, std::string>("", name)), names.end())
         << name;
 }
 
 // --- Functions
 // ---------------------------------------------------------------------------------------------------------
 
-onnx::FunctionProto& addFunction(ModelMaker& maker, const std::string& name,
-                                 const std::vector<std::string>& inputs,
+onnx::FunctionProto& addFunction(ModelMaker& maker, const std::string& name, const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs) {
   auto* function = maker.proto.add_functions();
   function->set_domain("local");
   function->set_name(name);
-  for (const std::string& input : inputs)
-    function->add_input(input);
-  for (const std::string& output : outputs)
-    function->add_output(output);
-  for (const auto& opset : maker.proto.opset_import())
-    *function->add_opset_import() = opset;
+  for (const std::string& input : inputs) function->add_input(input);
+  for (const std::string& output : outputs) function->add_output(output);
+  for (const auto& opset : maker.proto.opset_import()) *function->add_opset_import() = opset;
   return *function;
 }
 
-onnx::NodeProto& call(ModelMaker& maker, const std::string& function,
-                      const std::vector<std::string>& inputs,
+onnx::NodeProto& call(ModelMaker& maker, const std::string& function, const std::vector<std::string>& inputs,
                       const std::vector<std::string>& outputs, const std::string& name = "") {
   auto& node = maker.node(function, inputs, outputs, name);
   node.set_domain("local");
@@ -363,24 +334,20 @@ TEST(Functions, AreInlinedWithTheirAttributes) {
   ModelMaker maker = functionModel();
   auto& function = addFunction(maker, "Twice", {"a", "b"}, {"c"});
   function.add_attribute("where");
-  setAttrRef(addNode(function, "Softmax", {"a"}, {"x"}, "s"), "axis", "where",
-             onnx::AttributeProto::INT);
+  setAttrRef(addNode(function, "Softmax", {"a"}, {"x"}, "s"), "axis", "where", onnx::AttributeProto::INT);
   addNode(function, "Max", {"x", "b"}, {"c"}); // its own 'x' is not the model's
   setAttr(call(maker, "Twice", {"x", "x"}, {"t"}, "one"), "where", 0);
   call(maker, "Twice", {"t", "x"}, {"y"}, "two");
   auto graph = maker.import();
   ASSERT_TRUE(graph) << messageOf(graph);
-  EXPECT_EQ(kinds(*graph),
-            (std::vector{OpKind::Softmax, OpKind::Max, OpKind::Softmax, OpKind::Max}));
+  EXPECT_EQ(kinds(*graph), (std::vector{OpKind::Softmax, OpKind::Max, OpKind::Softmax, OpKind::Max}));
   std::vector<int64_t> axes;
   std::vector<std::string> names;
   for (const auto& node : graph->nodes()) {
     names.push_back(node->userName());
-    if (node->kind == OpKind::Softmax)
-      axes.push_back(node->intAttr("axis"));
+    if (node->kind == OpKind::Softmax) axes.push_back(node->intAttr("axis"));
   }
-  EXPECT_EQ(axes,
-            (std::vector<int64_t>{0, -1 + 2})); // the second call leaves the attribute to Softmax
+  EXPECT_EQ(axes, (std::vector<int64_t>{0, -1 + 2})); // the second call leaves the attribute to Softmax
   EXPECT_EQ(names, (std::vector<std::string>{"one/s", "one/Max_1", "two/s", "two/Max_1"}));
 }
 
@@ -392,8 +359,7 @@ TEST(Functions, TakeDefaultsAndLeaveOutWhatIsAbsent) {
   fallback.set_type(onnx::AttributeProto::INT);
   fallback.set_i(0);
   function.mutable_unknown_fields()->AddLengthDelimited(11, fallback.SerializeAsString());
-  setAttrRef(addNode(function, "Softmax", {"a"}, {"s"}), "axis", "where",
-             onnx::AttributeProto::INT);
+  setAttrRef(addNode(function, "Softmax", {"a"}, {"s"}), "axis", "where", onnx::AttributeProto::INT);
   addNode(function, "Clip", {"s", "lo", "hi"}, {"c"});
   maker.initializer("one", {}, std::vector<float>{1});
   call(maker, "Limit", {"x", "", "one"}, {"y"});
@@ -428,25 +394,21 @@ TEST(Functions, RefuseRecursionAndExplosion) {
   addNode(addFunction(recursive, "F", {"a"}, {"b"}), "G", {"a"}, {"b"}).set_domain("local");
   addNode(addFunction(recursive, "G", {"a"}, {"b"}), "F", {"a"}, {"b"}).set_domain("local");
   call(recursive, "F", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(recursive.import()),
-            "m.onnx: function 'local.F' calls itself: local.F -> local.G -> local.F");
+  EXPECT_EQ(messageOf(recursive.import()), "m.onnx: function 'local.F' calls itself: local.F -> local.G -> local.F");
 
   ModelMaker doubling = functionModel();
   for (int i = 0; i < 40; ++i) {
     auto& function = addFunction(doubling, fmt::format("F{}", i), {"a"}, {"c"});
     const bool leaf = i == 39;
     for (const auto& [from, to] : {std::pair("a", "b"), std::pair("b", "c")})
-      addNode(function, leaf ? "Abs" : fmt::format("F{}", i + 1), {from}, {to})
-          .set_domain(leaf ? "" : "local");
+      addNode(function, leaf ? "Abs" : fmt::format("F{}", i + 1), {from}, {to}).set_domain(leaf ? "" : "local");
   }
   call(doubling, "F0", {"x"}, {"y"});
-  EXPECT_EQ(messageOf(doubling.import()),
-            "m.onnx: the functions inline to more than 1000000 nodes");
+  EXPECT_EQ(messageOf(doubling.import()), "m.onnx: the functions inline to more than 1000000 nodes");
 
   ModelMaker deep = functionModel();
   for (int i = 0; i < 100; ++i)
-    addNode(addFunction(deep, fmt::format("F{}", i), {"a"}, {"b"}), fmt::format("F{}", i + 1),
-            {"a"}, {"b"})
+    addNode(addFunction(deep, fmt::format("F{}", i), {"a"}, {"b"}), fmt::format("F{}", i + 1), {"a"}, {"b"})
         .set_domain("local");
   addNode(addFunction(deep, "F100", {"a"}, {"b"}), "Abs", {"a"}, {"b"});
   call(deep, "F0", {"x"}, {"y"});
@@ -466,18 +428,12 @@ TEST(Functions, RefuseCallsThatDoNotFit) {
   const std::string message = messageOf(maker.import());
   EXPECT_THAT(message, HasSubstr("node 'inputs' (F): has 2 inputs but the function takes 1"));
   EXPECT_THAT(message, HasSubstr("node 'outputs' (F): has 2 outputs but the function gives 1"));
-  EXPECT_THAT(message,
-              HasSubstr("node 'attribute' (F): attribute 'beta' is unknown to the function"));
-  EXPECT_THAT(message,
-              HasSubstr("node 'empty' (Empty): the function's output 'b' is produced by nothing"));
-  EXPECT_THAT(
-      message,
-      HasSubstr("node 'good/inner' (Hardmax): operator Hardmax of opset 17 is not supported"));
+  EXPECT_THAT(message, HasSubstr("node 'attribute' (F): attribute 'beta' is unknown to the function"));
+  EXPECT_THAT(message, HasSubstr("node 'empty' (Empty): the function's output 'b' is produced by nothing"));
+  EXPECT_THAT(message, HasSubstr("node 'good/inner' (Hardmax): operator Hardmax of opset 17 is not supported"));
   ModelMaker outside = reluModel();
-  setAttrRef(*outside.proto.mutable_graph()->mutable_node(0), "axis", "where",
-             onnx::AttributeProto::INT);
-  EXPECT_THAT(messageOf(outside.import()),
-              HasSubstr("attribute 'axis' refers to 'where', but this is no function"));
+  setAttrRef(*outside.proto.mutable_graph()->mutable_node(0), "axis", "where", onnx::AttributeProto::INT);
+  EXPECT_THAT(messageOf(outside.import()), HasSubstr("attribute 'axis' refers to 'where', but this is no function"));
   ModelMaker twice = functionModel();
   addNode(addFunction(twice, "F", {"a"}, {"b"}), "Abs", {"a"}, {"b"});
   addNode(addFunction(twice, "F", {"a"}, {"b"}), "Neg", {"a"}, {"b"});

@@ -17,8 +17,7 @@ using testing::HasSubstr;
 
 // Lowers a copy and compares what both compute; every node left must be one that the target takes.
 void expectSame(const cases::Case& test, const Target& target, bool toPrimitives) {
-  SCOPED_TRACE(
-      fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
+  SCOPED_TRACE(fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
   const Graph graph = cases::graphOf(test);
   Graph lowered = graph.clone();
   const LowerOptions options{toPrimitives};
@@ -26,12 +25,10 @@ void expectSame(const cases::Case& test, const Target& target, bool toPrimitives
   ASSERT_TRUE(status.isOk()) << status.message();
   ASSERT_TRUE(graph::verify(lowered).isOk()) << graph::verify(lowered).message();
   for (const auto& node : lowered.nodes()) {
-    if (isAlias(*node))
-      continue;
+    if (isAlias(*node)) continue;
     EXPECT_NE(ask(*node, target, options).support, Support::none) << graph::opName(node->kind);
     for (const InstrDesc& desc : describeAll(*node))
-      EXPECT_TRUE(!toPrimitives || isRequiredFn(desc.kind, desc.fn))
-          << instrText(desc.kind, desc.fn);
+      EXPECT_TRUE(!toPrimitives || isRequiredFn(desc.kind, desc.fn)) << instrText(desc.kind, desc.fn);
     EXPECT_THAT(node->provenance, testing::ElementsAre("Node"));
   }
   const std::vector<Tensor> inputs = cases::inputsOf(test);
@@ -54,18 +51,15 @@ bool inProfiles(const cases::Case& test) {
 
 TEST(Lower, EveryOpHasACase) {
   std::set<OpKind> covered;
-  for (const cases::Case& test : cases::all())
-    covered.insert(test.kind);
-  for (const graph::OpInfo& info : graph::allOps())
-    EXPECT_TRUE(covered.count(info.kind)) << info.name;
+  for (const cases::Case& test : cases::all()) covered.insert(test.kind);
+  for (const graph::OpInfo& info : graph::allOps()) EXPECT_TRUE(covered.count(info.kind)) << info.name;
 }
 
 TEST(Lower, RequiredRowsCarryEveryOpOfTheirTypes) {
   const Target target = cases::accelerator();
   int run = 0;
   for (const cases::Case& test : cases::all()) {
-    if (test.hostOnly || !inProfiles(test))
-      continue;
+    if (test.hostOnly || !inProfiles(test)) continue;
     ++run;
     expectSame(test, target, true);
   }
@@ -75,8 +69,7 @@ TEST(Lower, RequiredRowsCarryEveryOpOfTheirTypes) {
 TEST(Lower, TheHostCarriesEveryOp) {
   const Target target = cases::host();
   for (const cases::Case& test : cases::all()) {
-    if (test.kind != OpKind::Expr)
-      expectSame(test, target, true);
+    if (test.kind != OpKind::Expr) expectSame(test, target, true);
     expectSame(test, target, false);
   }
 }
@@ -113,8 +106,7 @@ TEST(Lower, WhatNoRowTakesIsNamed) {
   const Status status = lower(graph, cases::accelerator());
   ASSERT_FALSE(status.isOk());
   EXPECT_EQ(status.code(), Code::unsupported);
-  EXPECT_THAT(status.message(),
-              HasSubstr("'Softmax_3': 'acme' cannot do it: f64 is outside every claimed profile"));
+  EXPECT_THAT(status.message(), HasSubstr("'Softmax_3': 'acme' cannot do it: f64 is outside every claimed profile"));
 }
 
 // Nine dims that no two of can be walked as one: a view has eight.
@@ -145,10 +137,8 @@ TEST(Lower, HugeWindowsAreRefusedNotBuilt) {
 TEST(Describe, QuestionsThatARowWouldSee) {
   Graph graph;
   graph::Value* x = graph.addInput("x", graph::TensorType(Elem::f32_, {1, 3, 8, 8}));
-  graph::Value* w = graph.addConstant(Payload::splat(Elem::f32_, 108, 0),
-                                      graph::TensorType(Elem::f32_, {4, 3, 3, 3}));
-  graph::Value* b =
-      graph.addConstant(Payload::splat(Elem::f32_, 4, 0), graph::TensorType(Elem::f32_, {4}));
+  graph::Value* w = graph.addConstant(Payload::splat(Elem::f32_, 108, 0), graph::TensorType(Elem::f32_, {4, 3, 3, 3}));
+  graph::Value* b = graph.addConstant(Payload::splat(Elem::f32_, 4, 0), graph::TensorType(Elem::f32_, {4}));
   auto conv = graph.addNode(OpKind::Conv, {x, w, b}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
   auto desc = describe(**conv);
   ASSERT_TRUE(desc);
@@ -157,10 +147,9 @@ TEST(Describe, QuestionsThatARowWouldSee) {
   EXPECT_TRUE(desc->operands[1].isConstant);
   EXPECT_EQ(desc->stepKinds, uint64_t(1) << CDL_KIND_BINARY);
   auto scaled = graph.addNode(
-      OpKind::Mul,
-      {(*conv)->result(), b->producer ? graph.addConstant(Payload::splat(Elem::f32_, 4, 0),
-                                                          graph::TensorType(Elem::f32_, {4, 1, 1}))
-                                      : b});
+      OpKind::Mul, {(*conv)->result(), b->producer ? graph.addConstant(Payload::splat(Elem::f32_, 4, 0),
+                                                                       graph::TensorType(Elem::f32_, {4, 1, 1}))
+                                                   : b});
   desc = describe(**scaled);
   ASSERT_TRUE(desc);
   EXPECT_EQ(desc->operands[1].cls, OperandClass::broadcast);

@@ -28,10 +28,8 @@ Target accelerator(std::initializer_list<unsigned> profiles = {CDL_PROFILE_BASE,
 Target host() {
   Table table = Table::all();
   std::set<std::pair<uint16_t, uint16_t>> kinds;
-  for (const RequiredRow& row : requiredRows())
-    kinds.insert({row.kind, row.fn});
-  for (auto [kind, fn] : kinds)
-    table.add(kind, fn, {}, CDL_CLASS_AFFINE);
+  for (const RequiredRow& row : requiredRows()) kinds.insert({row.kind, row.fn});
+  for (auto [kind, fn] : kinds) table.add(kind, fn, {}, CDL_CLASS_AFFINE);
   auto target = table.target("host", true);
   EXPECT_TRUE(target.isOk()) << target.status().message();
   return std::move(target).value();
@@ -54,8 +52,7 @@ void expectValid(const Graph& graph, const Partitioning& partitioning) {
   // Parts run one after the other: every value that crosses a border comes from an earlier part.
   for (const auto& node : graph.nodes())
     for (const Value* operand : node->operands()) {
-      if (!operand || !operand->producer || operand->isConstant())
-        continue;
+      if (!operand || !operand->producer || operand->isConstant()) continue;
       EXPECT_LE(partOf.at(operand->producer), partOf.at(node.get())) << node->userName();
     }
 }
@@ -133,8 +130,8 @@ TEST(Partition, EmulatedRowsGoBeforeTheHostAndNativeOnesBeforeBoth) {
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));
   Value* a = add(graph, OpKind::Exp, {x});
   graph.addOutput(a, "a");
-  const Target slow = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32}, CDL_SUPPORT_EMULATED),
-               fast = accelerator(), soft = host();
+  const Target slow = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP32}, CDL_SUPPORT_EMULATED), fast = accelerator(),
+               soft = host();
   EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &soft})->parts[0].target, 0u);
   EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &fast, &soft})->parts[0].target, 1u);
   const Barred barred{{1, a->name}};
@@ -146,8 +143,7 @@ TEST(Partition, EmulatedRowsGoBeforeTheHostAndNativeOnesBeforeBoth) {
 TEST(Partition, AliasesFollowTheirOperandAndConstantsTheirUsers) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {2, 2}));
-  Value* one =
-      graph.addConstant(Payload::splat(Elem::f32_, 1, 0x3f800000), TensorType(Elem::f32_, {}));
+  Value* one = graph.addConstant(Payload::splat(Elem::f32_, 1, 0x3f800000), TensorType(Elem::f32_, {}));
   Value* early = add(graph, OpKind::Reshape, {x}, {{"shape", std::vector<int64_t>{4}}});
   Value* a = add(graph, OpKind::Add, {early, one});
   Value* flat = add(graph, OpKind::Reshape, {a}, {{"shape", std::vector<int64_t>{2, 2}}});
@@ -159,10 +155,8 @@ TEST(Partition, AliasesFollowTheirOperandAndConstantsTheirUsers) {
   auto result = partition(graph, std::vector<const Target*>{&acme, &soft});
   ASSERT_TRUE(result.isOk());
   expectValid(graph, *result);
-  for (const Value* value : {one, early, a, flat})
-    EXPECT_EQ(result->targetOf.at(value->producer), 0u) << value->name;
-  for (const Value* value : {d, alone})
-    EXPECT_EQ(result->targetOf.at(value->producer), 1u) << value->name;
+  for (const Value* value : {one, early, a, flat}) EXPECT_EQ(result->targetOf.at(value->producer), 0u) << value->name;
+  for (const Value* value : {d, alone}) EXPECT_EQ(result->targetOf.at(value->producer), 1u) << value->name;
 }
 
 TEST(Partition, EveryNodeThatNobodyTakesIsListed) {
@@ -179,14 +173,12 @@ TEST(Partition, EveryNodeThatNobodyTakesIsListed) {
   EXPECT_THAT(result.status().message(), HasSubstr("exp 'First'"));
   EXPECT_THAT(result.status().message(), HasSubstr("log 'Second'"));
   const Target acme = accelerator();
-  EXPECT_THAT(partition(graph, std::vector<const Target*>{&acme}).status().message(),
-              HasSubstr("is not the host"));
+  EXPECT_THAT(partition(graph, std::vector<const Target*>{&acme}).status().message(), HasSubstr("is not the host"));
 }
 
 // Random directed acyclic graphs over three targets, each of which has one type to itself.
 TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
-  const Target floats = accelerator(), halves = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP16}),
-               soft = host();
+  const Target floats = accelerator(), halves = accelerator({CDL_PROFILE_BASE, CDL_PROFILE_FP16}), soft = host();
   const std::vector<const Target*> targets{&floats, &halves, &soft};
   constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::f64_};
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -195,49 +187,40 @@ TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
     std::vector<Value*> values[3];
     for (int e = 0; e < 3; ++e) {
       values[e].push_back(graph.addInput(fmt::format("x{}", e), TensorType(kElems[e], {4})));
-      values[e].push_back(
-          graph.addConstant(Payload::splat(kElems[e], 4, 0), TensorType(kElems[e], {4})));
+      values[e].push_back(graph.addConstant(Payload::splat(kElems[e], 4, 0), TensorType(kElems[e], {4})));
     }
     for (int n = 0; n < 60; ++n) {
-      const int e = static_cast<int>(random() % 3),
-                from = random() % 4 == 0 ? static_cast<int>(random() % 3) : e;
+      const int e = static_cast<int>(random() % 3), from = random() % 4 == 0 ? static_cast<int>(random() % 3) : e;
       const auto any = [&](int elem) { return values[elem][random() % values[elem].size()]; };
       if (from != e)
         values[e].push_back(add(graph, OpKind::Cast, {any(from)}, {{"to", kElems[e]}}));
       else if (random() % 5 == 0)
-        values[e].push_back(
-            add(graph, OpKind::Reshape, {any(e)}, {{"shape", std::vector<int64_t>{4}}}));
+        values[e].push_back(add(graph, OpKind::Reshape, {any(e)}, {{"shape", std::vector<int64_t>{4}}}));
       else
         values[e].push_back(add(graph, OpKind::Add, {any(e), any(e)}));
     }
-    for (auto& list : values)
-      graph.addOutput(list.back(), list.back()->name);
+    for (auto& list : values) graph.addOutput(list.back(), list.back()->name);
     auto result = partition(graph, targets);
     ASSERT_TRUE(result.isOk()) << result.status().message();
     expectValid(graph, *result);
     EXPECT_LT(result->parts.size(), graph.nodeCount());
     // Running the parts in order meets every input that was made before.
     std::set<std::string> known;
-    for (const Value* input : graph.inputs())
-      known.insert(input->name);
+    for (const Value* input : graph.inputs()) known.insert(input->name);
     for (const Part& part : result->parts) {
       auto extracted = extract(graph, part);
       ASSERT_TRUE(extracted.isOk()) << extracted.status().message();
-      for (const Value* input : extracted->inputs())
-        EXPECT_TRUE(known.count(input->name)) << input->name;
-      for (const std::string& name : extracted->outputNames())
-        known.insert(name);
+      for (const Value* input : extracted->inputs()) EXPECT_TRUE(known.count(input->name)) << input->name;
+      for (const std::string& name : extracted->outputNames()) known.insert(name);
     }
-    for (const Value* output : graph.outputs())
-      EXPECT_TRUE(known.count(output->name)) << output->name;
+    for (const Value* output : graph.outputs()) EXPECT_TRUE(known.count(output->name)) << output->name;
   }
 }
 
 TEST(Extract, BordersKeepTheirNames) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));
-  Value* weight =
-      graph.addConstant(Payload::splat(Elem::f32_, 4, 0x40000000), TensorType(Elem::f32_, {4}));
+  Value* weight = graph.addConstant(Payload::splat(Elem::f32_, 4, 0x40000000), TensorType(Elem::f32_, {4}));
   graph.rename(weight, "weight");
   Value* a = add(graph, OpKind::Mul, {x, weight});
   Value* b = add(graph, OpKind::Cast, {a}, {{"to", Elem::f64_}});

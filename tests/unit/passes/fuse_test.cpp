@@ -17,8 +17,7 @@ using ::testing::Not;
 
 uint64_t kinds(std::initializer_list<unsigned> list) {
   uint64_t mask = 0;
-  for (const unsigned kind : list)
-    mask |= uint64_t{1} << kind;
+  for (const unsigned kind : list) mask |= uint64_t{1} << kind;
   return mask;
 }
 const uint64_t kAllSteps =
@@ -63,8 +62,7 @@ TEST(Fuse, KeepsNumbers) {
     const auto got = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(got.isOk()) << got.status().message();
     testing::expectSame(*expected, *got, 0);
-    if (HasFailure())
-      FAIL() << before << testing::textOf(random.graph);
+    if (HasFailure()) FAIL() << before << testing::textOf(random.graph);
   }
   EXPECT_GT(fused, 300);
 }
@@ -106,8 +104,7 @@ TEST(Fuse, DoesNothingWithoutRows) {
   ASSERT_TRUE(plain.isOk());
   EXPECT_EQ(fuseOrFail(graph, *plain), 0);
   EXPECT_EQ(fuseOrFail(graph, fusing(kAllSteps, CDL_SUPPORT_EMULATED)), 0);
-  EXPECT_EQ(fuseOrFail(graph, fusing(kAllSteps, CDL_SUPPORT_EMULATED, true)), 4)
-      << "the host does its own emulation";
+  EXPECT_EQ(fuseOrFail(graph, fusing(kAllSteps, CDL_SUPPORT_EMULATED, true)), 4) << "the host does its own emulation";
 }
 
 TEST(Fuse, KeepsValuesWithSeveralUses) {
@@ -142,17 +139,14 @@ graph @rows(%x: f32[8,4], %v: f32[4]) -> (%y: f32[8,4]) {
 
 TEST(Fuse, StopsAtTheLimits) {
   std::string text = "graph @long(%x: f32[4]) -> (%n40: f32[4]) {\n  %n0 = neg %x\n";
-  for (int i = 1; i <= 40; ++i)
-    text += fmt::format("  %n{} = neg %n{}\n", i, i - 1);
+  for (int i = 1; i <= 40; ++i) text += fmt::format("  %n{} = neg %n{}\n", i, i - 1);
   Graph steps = parsed((text + "}\n").c_str());
   EXPECT_EQ(fuseOrFail(steps, fusing(kAllSteps)), 39) << "32 steps and 9 steps";
 
   text = "graph @wide(%x0: f32[4]";
-  for (int i = 1; i <= 20; ++i)
-    text += fmt::format(", %x{}: f32[4]", i);
+  for (int i = 1; i <= 20; ++i) text += fmt::format(", %x{}: f32[4]", i);
   text += ") -> (%a20: f32[4]) {\n  %a1 = add %x0, %x1\n";
-  for (int i = 2; i <= 20; ++i)
-    text += fmt::format("  %a{} = add %a{}, %x{}\n", i, i - 1, i);
+  for (int i = 2; i <= 20; ++i) text += fmt::format("  %a{} = add %a{}, %x{}\n", i, i - 1, i);
   Graph wide = parsed((text + "}\n").c_str());
   EXPECT_EQ(fuseOrFail(wide, fusing(kAllSteps)), 18) << "16 operands and 6 operands";
 }

@@ -37,8 +37,7 @@ TEST_P(PassTest, KeepsNumbersAndInterface) {
     auto random = testing::GraphMaker(seed).makeMixed(kSteps);
     const auto expected = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(expected.isOk()) << expected.status().message();
-    const std::string interface = testing::interfaceOf(random.graph),
-                      before = testing::textOf(random.graph);
+    const std::string interface = testing::interfaceOf(random.graph), before = testing::textOf(random.graph);
     const Status status = passes::runPasses(random.graph, name);
     ASSERT_TRUE(status.isOk()) << status.message() << before;
     EXPECT_EQ(interface, testing::interfaceOf(random.graph));
@@ -47,15 +46,12 @@ TEST_P(PassTest, KeepsNumbersAndInterface) {
     const auto got = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(got.isOk()) << got.status().message();
     testing::expectSame(*expected, *got, tolerance);
-    if (HasFailure())
-      FAIL() << before << testing::textOf(random.graph);
+    if (HasFailure()) FAIL() << before << testing::textOf(random.graph);
   }
   EXPECT_GE(rewrites, kGraphs / 4) << "the graphs give the pass too little to do";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PassTest,
-                         ::testing::ValuesIn(passes::allPasses().begin(),
-                                             passes::allPasses().end()),
+INSTANTIATE_TEST_SUITE_P(All, PassTest, ::testing::ValuesIn(passes::allPasses().begin(), passes::allPasses().end()),
                          [](const auto& info) {
                            std::string name(info.param.name);
                            std::erase(name, '-');
@@ -76,8 +72,7 @@ TEST(Optimize, KeepsNumbersAndSettles) {
     ASSERT_TRUE(got.isOk());
     testing::expectSame(*expected, *got, 1e-4);
     int more = 0;
-    ASSERT_TRUE(
-        passes::optimize(random.graph, [&](std::string_view, const Graph&) { ++more; }).isOk());
+    ASSERT_TRUE(passes::optimize(random.graph, [&](std::string_view, const Graph&) { ++more; }).isOk());
     EXPECT_EQ(more, 0) << "a second run finds more";
   }
 }
@@ -85,28 +80,21 @@ TEST(Optimize, KeepsNumbersAndSettles) {
 TEST(Optimize, KeepsEveryNameOfTheModel) {
   auto random = testing::GraphMaker(7).makeMixed(kSteps);
   std::set<std::string> reachable;
+  ASSERT_TRUE(passes::runPasses(random.graph, std::vector<std::string>{"dead-code", "fold-constants"}).isOk());
+  for (const auto& node : random.graph.nodes())
+    if (node->kind != graph::OpKind::Constant) reachable.insert(node->provenance.begin(), node->provenance.end());
   ASSERT_TRUE(
-      passes::runPasses(random.graph, std::vector<std::string>{"dead-code", "fold-constants"})
-          .isOk());
-  for (const auto& node : random.graph.nodes())
-    if (node->kind != graph::OpKind::Constant)
-      reachable.insert(node->provenance.begin(), node->provenance.end());
-  ASSERT_TRUE(passes::runPasses(random.graph, std::vector<std::string>{"common-subexpressions",
-                                                                       "fold-batch-norm"})
-                  .isOk());
+      passes::runPasses(random.graph, std::vector<std::string>{"common-subexpressions", "fold-batch-norm"}).isOk());
   std::set<std::string> kept;
-  for (const auto& node : random.graph.nodes())
-    kept.insert(node->provenance.begin(), node->provenance.end());
-  for (const std::string& name : reachable)
-    EXPECT_TRUE(kept.count(name)) << name;
+  for (const auto& node : random.graph.nodes()) kept.insert(node->provenance.begin(), node->provenance.end());
+  for (const std::string& name : reachable) EXPECT_TRUE(kept.count(name)) << name;
 }
 
 TEST(RunPasses, NamesTheKnownOnes) {
   Graph graph;
   const Status status = passes::runPasses(graph, std::vector<std::string>{"fold"});
   EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_THAT(status.message(),
-              HasSubstr("no pass 'fold'; there are canonicalize, fold-constants"));
+  EXPECT_THAT(status.message(), HasSubstr("no pass 'fold'; there are canonicalize, fold-constants"));
 }
 
 } // namespace

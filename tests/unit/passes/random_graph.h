@@ -25,8 +25,7 @@ public:
   /// duplicates and constants among them.
   RandomGraph makeMixed(int steps) {
     addInputs();
-    for (int i = 0; i < steps; ++i)
-      pool_.push_back(mixedStep());
+    for (int i = 0; i < steps; ++i) pool_.push_back(mixedStep());
     return finish();
   }
   /// Only what is one instruction of a target: chains that can be fused. Every value is a small
@@ -34,8 +33,7 @@ public:
   RandomGraph makeElementwise(int steps) {
     integers_ = true;
     addInputs();
-    for (int i = 0; i < steps; ++i)
-      pool_.push_back(elementwiseStep());
+    for (int i = 0; i < steps; ++i) pool_.push_back(elementwiseStep());
     return finish();
   }
 
@@ -48,23 +46,18 @@ private:
   Value* any() { return pick(2) ? pool_.back() : pool_[pick(static_cast<int>(pool_.size()))]; }
 
   Value* op(Kind kind, std::vector<Value*> operands, graph::Attrs attrs = {}) {
-    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs),
-                                   {fmt::format("node_{}", ++names_)});
-    if (!node)
-      ADD_FAILURE() << node.status().message();
+    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs), {fmt::format("node_{}", ++names_)});
+    if (!node) ADD_FAILURE() << node.status().message();
     return (*node)->result();
   }
   Value* constant(Tensor tensor) { return out_.graph.addConstant(std::move(tensor)); }
   Value* splat(const Shape& dims, float value) {
-    return constant(
-        Tensor::of<float>(Elem::f32_, dims, std::vector<float>(*elementCount(dims), value)));
+    return constant(Tensor::of<float>(Elem::f32_, dims, std::vector<float>(*elementCount(dims), value)));
   }
   Tensor numbers(const Shape& dims) {
-    if (!integers_)
-      return *randomTensor(Elem::f32_, dims, rng_());
+    if (!integers_) return *randomTensor(Elem::f32_, dims, rng_());
     std::vector<float> values(*elementCount(dims));
-    for (float& value : values)
-      value = static_cast<float>(pick(17) - 8);
+    for (float& value : values) value = static_cast<float>(pick(17) - 8);
     return Tensor::of<float>(Elem::f32_, dims, values);
   }
   Value* randomConstant(const Shape& dims) { return constant(numbers(dims)); }
@@ -80,12 +73,10 @@ private:
     std::vector<Value*> outputs{pool_.back()};
     for (int i = 0; i < 3; ++i) {
       Value* value = any();
-      if (value->producer && !value->isConstant() &&
-          std::find(outputs.begin(), outputs.end(), value) == outputs.end())
+      if (value->producer && !value->isConstant() && std::find(outputs.begin(), outputs.end(), value) == outputs.end())
         outputs.push_back(value);
     }
-    for (size_t i = 0; i < outputs.size(); ++i)
-      out_.graph.addOutput(outputs[i], fmt::format("out {}", i));
+    for (size_t i = 0; i < outputs.size(); ++i) out_.graph.addOutput(outputs[i], fmt::format("out {}", i));
     return std::move(out_);
   }
 
@@ -93,14 +84,10 @@ private:
   Value* partner(const Shape& dims) {
     const float values[] = {0.0f, -0.0f, 1.0f, integers_ ? 2.0f : 0.5f};
     switch (pick(4)) {
-    case 0:
-      return splat({}, values[pick(4)]);
-    case 1:
-      return splat(dims, values[pick(4)]);
-    case 2:
-      return randomConstant(dims);
-    default:
-      return randomConstant({dims.empty() ? 1 : dims.back()});
+    case 0: return splat({}, values[pick(4)]);
+    case 1: return splat(dims, values[pick(4)]);
+    case 2: return randomConstant(dims);
+    default: return randomConstant({dims.empty() ? 1 : dims.back()});
     }
   }
 
@@ -108,8 +95,7 @@ private:
     static constexpr Kind kKinds[] = {Kind::Add, Kind::Sub, Kind::Mul, Kind::Min, Kind::Max};
     const Kind kind = kKinds[pick(5)];
     Value* y = any();
-    if (!(y->type == x->type) || (integers_ && kind == Kind::Mul))
-      y = partner(x->type.shape());
+    if (!(y->type == x->type) || (integers_ && kind == Kind::Mul)) y = partner(x->type.shape());
     return pick(2) ? op(kind, {x, y}) : op(kind, {y, x});
   }
 
@@ -117,26 +103,21 @@ private:
     Value* x = any();
     static constexpr Kind kUnary[] = {Kind::Neg, Kind::Abs, Kind::Floor};
     switch (pick(7)) {
-    case 0:
-      return op(kUnary[pick(3)], {x});
-    case 1:
-      return op(Kind::Select,
-                {op(Kind::Less, {x, partner(x->type.shape())}), x, partner(x->type.shape())});
+    case 0: return op(kUnary[pick(3)], {x});
+    case 1: return op(Kind::Select, {op(Kind::Less, {x, partner(x->type.shape())}), x, partner(x->type.shape())});
     case 2:
       return op(Kind::Cast,
                 {
                     op(Kind::Cast, {x}, {{"to", Elem::i32_}}),
                 },
                 {{"to", Elem::f32_}});
-    default:
-      return binary(x);
+    default: return binary(x);
     }
   }
 
   std::vector<int64_t> permutation(int rank) {
     std::vector<int64_t> perm(rank);
-    for (int i = 0; i < rank; ++i)
-      perm[i] = i;
+    for (int i = 0; i < rank; ++i) perm[i] = i;
     std::shuffle(perm.begin(), perm.end(), rng_);
     return perm;
   }
@@ -146,38 +127,28 @@ private:
     const int rank = x->type.rank();
     const Shape flat{*elementCount(dims)};
     switch (pick(7)) {
-    case 0:
-      return op(Kind::Reshape, {x}, {{"shape", dims}});
-    case 1:
-      return op(Kind::Reshape, {op(Kind::Reshape, {x}, {{"shape", flat}})}, {{"shape", dims}});
-    case 2:
-      return op(Kind::Transpose, {x}, {{"perm", permutation(rank)}});
-    case 3:
-      return op(Kind::Expand, {x}, {{"shape", dims}});
+    case 0: return op(Kind::Reshape, {x}, {{"shape", dims}});
+    case 1: return op(Kind::Reshape, {op(Kind::Reshape, {x}, {{"shape", flat}})}, {{"shape", dims}});
+    case 2: return op(Kind::Transpose, {x}, {{"perm", permutation(rank)}});
+    case 3: return op(Kind::Expand, {x}, {{"shape", dims}});
     case 4: {
       Shape counts = dims;
-      if (rank && counts[0] > 1 && pick(2))
-        --counts[0];
-      return op(Kind::Slice, {x},
-                {{"starts", Shape(rank, 0)}, {"counts", counts}, {"steps", Shape(rank, 1)}});
+      if (rank && counts[0] > 1 && pick(2)) --counts[0];
+      return op(Kind::Slice, {x}, {{"starts", Shape(rank, 0)}, {"counts", counts}, {"steps", Shape(rank, 1)}});
     }
     case 5: {
       Shape lo(rank, 0);
-      if (rank && flat[0] < 200 && pick(2))
-        lo[pick(rank)] = 1;
+      if (rank && flat[0] < 200 && pick(2)) lo[pick(rank)] = 1;
       return op(Kind::Pad, {x}, {{"lo", lo}, {"hi", Shape(rank, 0)}});
     }
-    default:
-      return rank && flat[0] < 200 ? op(Kind::Concat, {x, x}, {{"axis", int64_t{0}}})
-                                   : op(Kind::Neg, {x});
+    default: return rank && flat[0] < 200 ? op(Kind::Concat, {x, x}, {{"axis", int64_t{0}}}) : op(Kind::Neg, {x});
     }
   }
 
   Value* batchNorm(Value* x) {
     const int64_t c = x->type.dim(1);
     std::vector<float> var(c);
-    for (float& v : var)
-      v = 0.5f + static_cast<float>(pick(100)) / 50;
+    for (float& v : var) v = 0.5f + static_cast<float>(pick(100)) / 50;
     return op(Kind::BatchNorm,
               {x, randomConstant({c}), randomConstant({c}), randomConstant({c}),
                constant(Tensor::of<float>(Elem::f32_, {c}, var))},
@@ -186,24 +157,19 @@ private:
 
   Value* contraction(Value* x) {
     const int64_t count = x->type.count(), bias = pick(2);
-    if (count % 4)
-      return op(Kind::Relu, {x});
+    if (count % 4) return op(Kind::Relu, {x});
     if (pick(2)) {
       Value* rows = op(Kind::Reshape, {x}, {{"shape", Shape{count / 4, 4}}});
       const bool transposed = pick(2);
       std::vector<Value*> operands{rows, randomConstant(transposed ? Shape{3, 4} : Shape{4, 3})};
-      if (bias)
-        operands.push_back(randomConstant(pick(2) ? Shape{3} : Shape{1, 1}));
-      Value* y = op(Kind::Gemm, operands,
-                    {{"transB", int64_t{transposed}}, {"alpha", 0.5}, {"beta", 2.0}});
+      if (bias) operands.push_back(randomConstant(pick(2) ? Shape{3} : Shape{1, 1}));
+      Value* y = op(Kind::Gemm, operands, {{"transB", int64_t{transposed}}, {"alpha", 0.5}, {"beta", 2.0}});
       return batchNorm(y);
     }
     Value* image = op(Kind::Reshape, {x}, {{"shape", Shape{1, 2, count / 4, 2}}});
     std::vector<Value*> operands{image, randomConstant({4, 1, 1, 2})};
-    if (bias)
-      operands.push_back(randomConstant({4}));
-    return batchNorm(
-        op(Kind::Conv, operands, {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}}));
+    if (bias) operands.push_back(randomConstant({4}));
+    return batchNorm(op(Kind::Conv, operands, {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}}));
   }
 
   Value* mixedStep() {
@@ -211,29 +177,19 @@ private:
     switch (pick(14)) {
     case 0:
     case 1:
-    case 2:
-      return movement(x);
-    case 3:
-      return contraction(x);
-    case 4:
-      return x->type.rank() >= 2 ? batchNorm(x) : op(Kind::Tanh, {x});
-    case 5:
-      return op(Kind::Clip, {op(Kind::Clip, {x, splat({}, -0.5f), nullptr}), splat({}, -0.75f),
-                             splat({}, 0.5f)});
-    case 6:
-      return op(Kind::Relu, {op(Kind::Relu, {x})});
+    case 2: return movement(x);
+    case 3: return contraction(x);
+    case 4: return x->type.rank() >= 2 ? batchNorm(x) : op(Kind::Tanh, {x});
+    case 5: return op(Kind::Clip, {op(Kind::Clip, {x, splat({}, -0.5f), nullptr}), splat({}, -0.75f), splat({}, 0.5f)});
+    case 6: return op(Kind::Relu, {op(Kind::Relu, {x})});
     case 7: {
       const Elem middle = pick(2) ? Elem::f16_ : Elem::f64_;
       return op(Kind::Cast, {op(Kind::Cast, {x}, {{"to", middle}})}, {{"to", Elem::f32_}});
     }
-    case 8:
-      return op(Kind::Add, {op(Kind::Sigmoid, {x}), op(Kind::Sigmoid, {x})});
-    case 9:
-      return op(Kind::Mul, {x, op(Kind::Neg, {randomConstant(x->type.shape())})});
-    case 10:
-      return x->type.rank() ? op(Kind::ReduceSum, {x}, {{"axes", Shape{0}}}) : op(Kind::Abs, {x});
-    default:
-      return elementwiseStep();
+    case 8: return op(Kind::Add, {op(Kind::Sigmoid, {x}), op(Kind::Sigmoid, {x})});
+    case 9: return op(Kind::Mul, {x, op(Kind::Neg, {randomConstant(x->type.shape())})});
+    case 10: return x->type.rank() ? op(Kind::ReduceSum, {x}, {{"axes", Shape{0}}}) : op(Kind::Abs, {x});
+    default: return elementwiseStep();
     }
   }
 
@@ -245,8 +201,7 @@ private:
 };
 
 /// Equal numbers, NaN like NaN; with a tolerance relative to the larger magnitude, at least 1.
-inline void expectSame(const std::vector<Tensor>& expected, const std::vector<Tensor>& got,
-                       double tolerance) {
+inline void expectSame(const std::vector<Tensor>& expected, const std::vector<Tensor>& got, double tolerance) {
   ASSERT_EQ(expected.size(), got.size());
   for (size_t t = 0; t < expected.size(); ++t) {
     ASSERT_EQ(expected[t].typeText(), got[t].typeText());
@@ -255,8 +210,7 @@ inline void expectSame(const std::vector<Tensor>& expected, const std::vector<Te
     ASSERT_EQ(a->whole, b->whole);
     for (size_t i = 0; i < a->real.size(); ++i) {
       const double x = a->real[i], y = b->real[i];
-      if (x == y || (std::isnan(x) && std::isnan(y)))
-        continue;
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
       ASSERT_LE(std::abs(x - y), tolerance * std::max({1.0, std::abs(x), std::abs(y)}))
           << "output " << t << " element " << i;
     }
@@ -271,8 +225,7 @@ inline std::string textOf(const graph::Graph& graph) {
 /// Names, types and order of what the model's user sees.
 inline std::string interfaceOf(const graph::Graph& graph) {
   std::string text;
-  for (const graph::Value* input : graph.inputs())
-    text += fmt::format("{}: {}, ", input->name, input->type.text());
+  for (const graph::Value* input : graph.inputs()) text += fmt::format("{}: {}, ", input->name, input->type.text());
   for (size_t i = 0; i < graph.outputs().size(); ++i)
     text += fmt::format("{}: {}, ", graph.outputNames()[i], graph.outputs()[i]->type.text());
   return text;

@@ -88,8 +88,7 @@ TEST_P(Backend, BundleGivesTheSameBits) {
   const Model model = Model::compile(kDigits + "digits.onnx", optionsFor(GetParam()));
   model.save(path);
   // A plugin outside of the plugin path is found by its name only when it was put there.
-  if (std::string(GetParam()) != "soft")
-    setenv("CANDELA_PLUGIN_PATH", fs::path(GetParam()).parent_path().c_str(), 1);
+  if (std::string(GetParam()) != "soft") setenv("CANDELA_PLUGIN_PATH", fs::path(GetParam()).parent_path().c_str(), 1);
   EXPECT_EQ(scores(Model::load(path)), scores(model));
   fs::remove(path);
 }
@@ -114,8 +113,7 @@ TEST(Placement, IsNativeWhereEverythingIs) {
 }
 
 TEST(Placement, IsEmulatedWhereOnlyMemoryIs) {
-  const std::string report =
-      Model::compile(kDigits + "digits.onnx", optionsFor(PLUGIN_template_memory)).reportJson();
+  const std::string report = Model::compile(kDigits + "digits.onnx", optionsFor(PLUGIN_template_memory)).reportJson();
   EXPECT_THAT(report, testing::AnyOf(HasSubstr("\"native\": 0"), HasSubstr("\"native\": 1")));
   Options options = optionsFor(PLUGIN_template_memory);
   options.requireNative = true;
@@ -151,7 +149,8 @@ TEST(BadRequest, NamesWhatIsWrong) {
   EXPECT_THAT(failureOf("absent.onnx", optionsFor("soft"), CANDELA_NOT_FOUND), HasSubstr("absent.onnx"));
   EXPECT_THAT(failureOf(digits, optionsFor("nobody"), CANDELA_NOT_FOUND), HasSubstr("no backend named 'nobody'"));
   EXPECT_THAT(failureOf(digits, optionsFor("./absent.so"), CANDELA_NOT_FOUND), HasSubstr("./absent.so"));
-  EXPECT_THAT(failureOf(digits, optionsFor(PLUGIN_not_a_plugin), CANDELA_INCOMPATIBLE), HasSubstr("not a backend plugin"));
+  EXPECT_THAT(failureOf(digits, optionsFor(PLUGIN_not_a_plugin), CANDELA_INCOMPATIBLE),
+              HasSubstr("not a backend plugin"));
   EXPECT_THAT(failureOf(digits, optionsFor(PLUGIN_wrong_abi), CANDELA_INCOMPATIBLE), HasSubstr("9.0"));
   EXPECT_THAT(failureOf(digits, optionsFor("reference,soft"), CANDELA_INVALID_ARGUMENT), HasSubstr("alone"));
   Options options = optionsFor("soft");
@@ -179,9 +178,7 @@ TEST(BadRequest, InputsAreChecked) {
   const auto message = [&](const candela_tensor_t& tensor) -> std::string {
     try {
       model.run({tensor}, out);
-    } catch (const sdk::Error& e) {
-      return e.what();
-    }
+    } catch (const sdk::Error& e) { return e.what(); }
     return "";
   };
   EXPECT_EQ(message(in), "");

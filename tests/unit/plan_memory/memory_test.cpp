@@ -29,8 +29,7 @@ uint64_t bruteMaxLive(const MemoryProblem& problem) {
   for (const Interval& at : problem.buffers) {
     uint64_t live = 0;
     for (const Interval& b : problem.buffers)
-      if (b.begin <= at.begin && at.begin < b.end)
-        live += b.size;
+      if (b.begin <= at.begin && at.begin < b.end) live += b.size;
     most = std::max(most, live);
   }
   return most;
@@ -40,8 +39,7 @@ bool brutePairsClash(const MemoryProblem& problem, const MemoryPlan& plan) {
     for (size_t j = 0; j < i; ++j) {
       const Interval &a = problem.buffers[i], &b = problem.buffers[j];
       const uint64_t x = plan.offsets[i], y = plan.offsets[j];
-      if (a.begin < b.end && b.begin < a.end && x < y + b.size && y < x + a.size)
-        return true;
+      if (a.begin < b.end && b.begin < a.end && x < y + b.size && y < x + a.size) return true;
     }
   return false;
 }
@@ -51,8 +49,7 @@ MemoryProblem randomProblem(std::mt19937& random, size_t count, int64_t steps) {
   for (size_t i = 0; i < count; ++i) {
     const int64_t begin = static_cast<int64_t>(random() % static_cast<uint64_t>(steps));
     const int64_t length = 1 + static_cast<int64_t>(random() % (random() % 10 == 0 ? 50 : 5));
-    problem.buffers.push_back(alive(begin, begin + length,
-                                    random() % 5 == 0 ? random() % 3 : random() % 100000,
+    problem.buffers.push_back(alive(begin, begin + length, random() % 5 == 0 ? random() % 3 : random() % 100000,
                                     uint64_t{1} << random() % 8));
   }
   return problem;
@@ -65,8 +62,7 @@ MemoryProblem network(std::mt19937& random, int64_t layers) {
   for (int64_t i = 0; i < layers; ++i) {
     const uint64_t size = 64 * (1 + random() % 4096);
     problem.buffers.push_back(alive(i, i + (i % 5 == 0 ? 4 : 2), size, 64));
-    if (i % 3 == 0)
-      problem.buffers.push_back(alive(i, i + 1, 64 * (1 + random() % 512), 64));
+    if (i % 3 == 0) problem.buffers.push_back(alive(i, i + 1, 64 * (1 + random() % 512), 64));
   }
   return problem;
 }
@@ -90,8 +86,7 @@ TEST(PlanMemory, BuffersOfNoBytesTakeNoRoom) {
 }
 
 TEST(PlanMemory, PinsAreKeptAndAvoided) {
-  const MemoryProblem problem{
-      {alive(0, 4, 64, 64), pinned(alive(1, 3, 100, 32), 32), alive(2, 6, 16, 16)}};
+  const MemoryProblem problem{{alive(0, 4, 64, 64), pinned(alive(1, 3, 100, 32), 32), alive(2, 6, 16, 16)}};
   const MemoryPlan plan = planned(problem);
   EXPECT_EQ(plan.offsets[1], 32u);
   EXPECT_EQ(validate(problem, plan), std::nullopt);
@@ -102,8 +97,7 @@ TEST(PlanMemory, RefusesMalformedProblems) {
   EXPECT_EQ(error({{alive(0, 1, 1), alive(5, 5, 1)}}), "buffer 1 begins at 5 but ends at 5");
   EXPECT_EQ(error({{alive(0, 1, 1, 24)}}), "buffer 0 has alignment 24, not a power of two");
   EXPECT_EQ(error({{alive(0, 1, 1, 0)}}), "buffer 0 has alignment 0, not a power of two");
-  EXPECT_EQ(error({{pinned(alive(0, 1, 1, 16), 24)}}),
-            "buffer 0 is pinned to 24, not a multiple of its alignment 16");
+  EXPECT_EQ(error({{pinned(alive(0, 1, 1, 16), 24)}}), "buffer 0 is pinned to 24, not a multiple of its alignment 16");
   EXPECT_THAT(error({{pinned(alive(0, 2, 10), 0), pinned(alive(1, 3, 10), 9)}}),
               HasSubstr("buffers 0 and 1 are alive at once and pinned to 0 and 9"));
   EXPECT_EQ(error({{alive(0, 2, 60), alive(1, 3, 60)}, 100}),
@@ -131,8 +125,7 @@ TEST(PlanMemory, NetworksComeWithinTwoPercentOfTheBound) {
     const MemoryProblem problem = network(random, 20 + round * 6);
     const MemoryPlan plan = planned(problem);
     ASSERT_EQ(validate(problem, plan), std::nullopt);
-    EXPECT_LE(static_cast<double>(plan.size), 1.02 * static_cast<double>(maxLive(problem)))
-        << "round " << round;
+    EXPECT_LE(static_cast<double>(plan.size), 1.02 * static_cast<double>(maxLive(problem))) << "round " << round;
   }
 }
 
@@ -158,15 +151,9 @@ TEST(ValidatePlan, CatchesEveryKindOfWrongPlan) {
   const std::vector<Interval> two{alive(0, 4, 10), alive(3, 6, 10)};
   const Wrong cases[] = {
       {{two}, {{0}, 20}, "the plan has 1 offsets for 2 buffers"},
-      {{two},
-       {{0, 9}, 20},
-       "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [9,19)"},
-      {{two},
-       {{5, 0}, 20},
-       "buffers 0 and 1 are alive at once from 3 on and share bytes: [5,15) and [0,10)"},
-      {{two},
-       {{0, 0}, 20},
-       "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [0,10)"},
+      {{two}, {{0, 9}, 20}, "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [9,19)"},
+      {{two}, {{5, 0}, 20}, "buffers 0 and 1 are alive at once from 3 on and share bytes: [5,15) and [0,10)"},
+      {{two}, {{0, 0}, 20}, "buffers 0 and 1 are alive at once from 3 on and share bytes: [0,10) and [0,10)"},
       {{two}, {{0, 10}, 19}, "buffer 1 of 10 bytes at 10 ends beyond the plan's 19 bytes"},
       {{two, 15}, {{0, 10}, 20}, "the plan takes 20 bytes but the capacity is 15"},
       {{{alive(0, 1, 8, 8)}}, {{4}, 12}, "buffer 0 is at 4, not a multiple of its alignment 8"},
@@ -180,8 +167,7 @@ TEST(ValidatePlan, CatchesEveryKindOfWrongPlan) {
        {{0, 100, 99}, 105},
        "buffers 0 and 2 are alive at once from 5 on and share bytes: [0,100) and [99,104)"},
   };
-  for (const Wrong& wrong : cases)
-    EXPECT_EQ(validate(wrong.problem, wrong.plan).value_or("valid"), wrong.message);
+  for (const Wrong& wrong : cases) EXPECT_EQ(validate(wrong.problem, wrong.plan).value_or("valid"), wrong.message);
   EXPECT_EQ(validate({two}, {{0, 10}, 20}), std::nullopt);
 }
 
@@ -194,14 +180,12 @@ TEST(ValidatePlan, AgreesWithTheComparisonOfAllPairs) {
     MemoryPlan plan;
     for (size_t i = 0; i < 6; ++i) {
       const int64_t begin = static_cast<int64_t>(random() % 10);
-      problem.buffers.push_back(
-          alive(begin, begin + 1 + static_cast<int64_t>(random() % 3), random() % 8));
+      problem.buffers.push_back(alive(begin, begin + 1 + static_cast<int64_t>(random() % 3), random() % 8));
       plan.offsets.push_back(random() % 30);
       plan.size = std::max(plan.size, plan.offsets[i] + problem.buffers[i].size);
     }
     // Buffers of no bytes never clash; the pairwise formula counts them as points.
-    for (Interval& b : problem.buffers)
-      b.size = std::max<uint64_t>(b.size, 1);
+    for (Interval& b : problem.buffers) b.size = std::max<uint64_t>(b.size, 1);
     plan.size += 1;
     const bool clash = brutePairsClash(problem, plan);
     (clash ? wrong : right) += 1;

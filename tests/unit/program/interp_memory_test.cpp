@@ -10,12 +10,10 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Result<std::vector<Tensor>> run(const std::string& body, std::vector<Tensor> inputs = {},
-                                bool inPlace = true) {
+Result<std::vector<Tensor>> run(const std::string& body, std::vector<Tensor> inputs = {}, bool inPlace = true) {
   const auto parsed = parseBody(body);
   EXPECT_TRUE(parsed) << parsed.status().message();
-  if (!parsed)
-    return parsed.status();
+  if (!parsed) return parsed.status();
   return reference::interpret(*parsed, inputs, {inPlace});
 }
 
@@ -25,37 +23,32 @@ Tensor ints(std::vector<int32_t> values) {
 }
 
 TEST(InterpMemory, ReadingWhatNothingWroteIsNamed) {
-  const auto result =
-      run("buffer %t temp @host 16\nbuffer %y output @host 16\nfill{value = 0x1} @out %t[3]:i32\n"
-          "copy @in %t[4]:i32, @out %y[4]:i32 from \"Add_3\":add");
-  EXPECT_EQ(result.status().message(),
-            "copy [2] 'Add_3': reads element 3 of buffer 't', which nothing wrote");
+  const auto result = run("buffer %t temp @host 16\nbuffer %y output @host 16\nfill{value = 0x1} @out %t[3]:i32\n"
+                          "copy @in %t[4]:i32, @out %y[4]:i32 from \"Add_3\":add");
+  EXPECT_EQ(result.status().message(), "copy [2] 'Add_3': reads element 3 of buffer 't', which nothing wrote");
 }
 
 TEST(InterpMemory, OutputsAreUndefinedAtTheStart) {
-  EXPECT_EQ(
-      run("buffer %y output @host 8\ncopy @in %y[1]:i32, @out %y[1]:i32 at 1").status().message(),
-      "copy [1]: reads element 0 of buffer 'y', which nothing wrote");
+  EXPECT_EQ(run("buffer %y output @host 8\ncopy @in %y[1]:i32, @out %y[1]:i32 at 1").status().message(),
+            "copy [1]: reads element 0 of buffer 'y', which nothing wrote");
   EXPECT_EQ(run("buffer %y output @host 8\nfill{value = 0x1} @out %y[1]:i32").status().message(),
             "after the last instruction: nothing wrote byte 4 of buffer 'y'");
 }
 
 TEST(InterpMemory, PartsOfAnElementCountAsUnwritten) {
-  EXPECT_EQ(
-      run("buffer %t temp @host 4\nbuffer %y output @host 4\nfill{value = 0x1} @out %t[3]:u8\n"
-          "copy @in %t[1]:i32, @out %y[1]:i32")
-          .status()
-          .message(),
-      "copy [2]: reads element 0 of buffer 't', which nothing wrote");
+  EXPECT_EQ(run("buffer %t temp @host 4\nbuffer %y output @host 4\nfill{value = 0x1} @out %t[3]:u8\n"
+                "copy @in %t[1]:i32, @out %y[1]:i32")
+                .status()
+                .message(),
+            "copy [2]: reads element 0 of buffer 't', which nothing wrote");
 }
 
 /// Two buffers that lie on each other: what the second one writes is what is read of the first. On
 /// their own they are apart.
 TEST(InterpMemory, AnOverlapInTheArenaShows) {
-  const std::string body =
-      "buffer %a temp @host 8 at 0 \nbuffer %b temp @host 8 at 0\nbuffer %y output @host 8\n"
-      "fill{value = 0x1} @out %a[2]:i32\nfill{value = 0x7} @out %b[2]:i32\ncopy @in %a[2]:i32, "
-      "@out %y[2]:i32";
+  const std::string body = "buffer %a temp @host 8 at 0 \nbuffer %b temp @host 8 at 0\nbuffer %y output @host 8\n"
+                           "fill{value = 0x1} @out %a[2]:i32\nfill{value = 0x7} @out %b[2]:i32\ncopy @in %a[2]:i32, "
+                           "@out %y[2]:i32";
   const auto overlapping = run(body), apart = run(body, {}, false);
   ASSERT_TRUE(overlapping && apart);
   EXPECT_THAT(overlapping->front().toInts(), ElementsAre(7, 7));
@@ -63,42 +56,36 @@ TEST(InterpMemory, AnOverlapInTheArenaShows) {
 }
 
 TEST(InterpMemory, SpacesHaveArenasOfTheirOwn) {
-  const auto result =
-      run("space @sram {align 16}\nbuffer %a temp @host 8 at 0\nbuffer %b temp @sram 8 at 0\n"
-          "buffer %y output @host 16\nfill{value = 0x1} @out %a[2]:i32\nfill{value = 0x7} @out "
-          "%b[2]:i32\n"
-          "copy @in %a[2]:i32, @out %y[2]:i32\ncopy @in %b[2]:i32, @out %y[2]:i32 at 2");
+  const auto result = run("space @sram {align 16}\nbuffer %a temp @host 8 at 0\nbuffer %b temp @sram 8 at 0\n"
+                          "buffer %y output @host 16\nfill{value = 0x1} @out %a[2]:i32\nfill{value = 0x7} @out "
+                          "%b[2]:i32\n"
+                          "copy @in %a[2]:i32, @out %y[2]:i32\ncopy @in %b[2]:i32, @out %y[2]:i32 at 2");
   ASSERT_TRUE(result) << result.status().message();
   EXPECT_THAT(result->front().toInts(), ElementsAre(1, 1, 7, 7));
 }
 
 TEST(InterpMemory, OperandsAndResultsMayNotCross) {
-  const std::string buffers =
-      "constant @c : i32[4] = [1, 2, 3, 4]\nbuffer %c constant @host 16 = @c\n"
-      "buffer %y output @host 16\ncopy @in %c[4]:i32, @out %y[4]:i32\n";
+  const std::string buffers = "constant @c : i32[4] = [1, 2, 3, 4]\nbuffer %c constant @host 16 = @c\n"
+                              "buffer %y output @host 16\ncopy @in %c[4]:i32, @out %y[4]:i32\n";
   EXPECT_EQ(run(buffers + "copy @in %y[3]:i32, @out %y[3]:i32 at 1").status().message(),
             "copy [2]: element 1 of buffer 'y' is read and overwritten through buffer 'y'");
-  EXPECT_EQ(run(buffers + "binary.add @in %y[3]:i32 at 1, @in %c[3]:i32, @out %y[3]:i32")
-                .status()
-                .message(),
+  EXPECT_EQ(run(buffers + "binary.add @in %y[3]:i32 at 1, @in %c[3]:i32, @out %y[3]:i32").status().message(),
             "binary [2]: element 1 of buffer 'y' is read and overwritten through buffer 'y'");
   EXPECT_EQ(run(buffers + "reduce.sum @in %y[1,2,2]:i32, @out %y[1,2]:i32").status().message(),
             "reduce [2]: element 0 of buffer 'y' is read and overwritten through buffer 'y'");
   // In place, and interleaved without touching, is fine.
-  const auto inPlace =
-      run(buffers + "binary.add @in %y[4]:i32, @in %c[4]:i32, @out %y[4]:i32\n"
-                    "copy @in %y[2]:i32 strides[2], @out %y[2]:i32 at 1 strides[2]");
+  const auto inPlace = run(buffers + "binary.add @in %y[4]:i32, @in %c[4]:i32, @out %y[4]:i32\n"
+                                     "copy @in %y[2]:i32 strides[2], @out %y[2]:i32 at 1 strides[2]");
   ASSERT_TRUE(inPlace) << inPlace.status().message();
   EXPECT_THAT(inPlace->front().toInts(), ElementsAre(2, 2, 6, 6));
 }
 
 TEST(InterpMemory, StateAndInoutComeBack) {
-  const auto result =
-      run("buffer %x input @host 4\nbuffer %s state @host 8\nbuffer %io inout @host 4\nbuffer %y "
-          "output @host 4\n"
-          "binary.add @in %s[2]:i32, @in %x[2]:i32 strides[0], @out %s[2]:i32\n"
-          "copy @in %io[1]:i32, @out %y[1]:i32\ncopy @in %x[1]:i32, @out %io[1]:i32",
-          {ints({5}), ints({0, 10}), ints({77})});
+  const auto result = run("buffer %x input @host 4\nbuffer %s state @host 8\nbuffer %io inout @host 4\nbuffer %y "
+                          "output @host 4\n"
+                          "binary.add @in %s[2]:i32, @in %x[2]:i32 strides[0], @out %s[2]:i32\n"
+                          "copy @in %io[1]:i32, @out %y[1]:i32\ncopy @in %x[1]:i32, @out %io[1]:i32",
+                          {ints({5}), ints({0, 10}), ints({77})});
   ASSERT_TRUE(result) << result.status().message();
   ASSERT_EQ(result->size(), 3u);
   EXPECT_THAT((*result)[0].toInts(), ElementsAre(5, 15));
@@ -107,13 +94,10 @@ TEST(InterpMemory, StateAndInoutComeBack) {
 }
 
 TEST(InterpMemory, InputsAreChecked) {
-  const std::string body =
-      "buffer %x input @host 8\nbuffer %y output @host 8\ncopy @in %x[2]:i32, @out %y[2]:i32";
+  const std::string body = "buffer %x input @host 8\nbuffer %y output @host 8\ncopy @in %x[2]:i32, @out %y[2]:i32";
   EXPECT_EQ(run(body).status().message(), "0 inputs given, none for 'x'");
-  EXPECT_EQ(run(body, {ints({1})}).status().message(),
-            "input 'x' of i32[1] has 4 bytes, its buffer 8");
-  EXPECT_EQ(run(body, {ints({1, 2}), ints({1, 2})}).status().message(),
-            "2 inputs given, expected 1");
+  EXPECT_EQ(run(body, {ints({1})}).status().message(), "input 'x' of i32[1] has 4 bytes, its buffer 8");
+  EXPECT_EQ(run(body, {ints({1, 2}), ints({1, 2})}).status().message(), "2 inputs given, expected 1");
 }
 
 TEST(InterpLoops, RunOverTheirValues) {
@@ -128,23 +112,21 @@ TEST(InterpLoops, RunOverTheirValues) {
 
 TEST(InterpLoops, CarryValues) {
   // Fibonacci, in place over the state: s = [a, b] becomes [b, a + b].
-  const auto result =
-      run("buffer %s state @host 8\nbuffer %t temp @host 4\n"
-          "for 10 {\n binary.add @in %s[1]:i32, @in %s[1]:i32 at 1, @out %t[1]:i32\n"
-          " copy @in %s[1]:i32 at 1, @out %s[1]:i32\n copy @in %t[1]:i32, @out %s[1]:i32 at 1\n}",
-          {ints({0, 1})});
+  const auto result = run("buffer %s state @host 8\nbuffer %t temp @host 4\n"
+                          "for 10 {\n binary.add @in %s[1]:i32, @in %s[1]:i32 at 1, @out %t[1]:i32\n"
+                          " copy @in %s[1]:i32 at 1, @out %s[1]:i32\n copy @in %t[1]:i32, @out %s[1]:i32 at 1\n}",
+                          {ints({0, 1})});
   ASSERT_TRUE(result) << result.status().message();
   EXPECT_THAT(result->front().toInts(), ElementsAre(55, 89));
 }
 
 TEST(InterpLoops, InstructionsAroundAndBetween) {
-  const auto result = run(
-      "constant @c : i32[2] = [1, 10]\nbuffer %c constant @host 8 = @c\nbuffer %y output @host 4\n"
-      "fill{value = 0x0} @out %y[1]:i32\n"
-      "for 2 {\n binary.add @in %y[1]:i32, @in %c[1]:i32, @out %y[1]:i32\n"
-      " for 3 { binary.add @in %y[1]:i32, @in %c[1]:i32 at 1, @out %y[1]:i32 }\n"
-      " binary.add @in %y[1]:i32, @in %c[1]:i32, @out %y[1]:i32\n}\n"
-      "binary.add @in %y[1]:i32, @in %c[1]:i32 at 1, @out %y[1]:i32");
+  const auto result = run("constant @c : i32[2] = [1, 10]\nbuffer %c constant @host 8 = @c\nbuffer %y output @host 4\n"
+                          "fill{value = 0x0} @out %y[1]:i32\n"
+                          "for 2 {\n binary.add @in %y[1]:i32, @in %c[1]:i32, @out %y[1]:i32\n"
+                          " for 3 { binary.add @in %y[1]:i32, @in %c[1]:i32 at 1, @out %y[1]:i32 }\n"
+                          " binary.add @in %y[1]:i32, @in %c[1]:i32, @out %y[1]:i32\n}\n"
+                          "binary.add @in %y[1]:i32, @in %c[1]:i32 at 1, @out %y[1]:i32");
   ASSERT_TRUE(result) << result.status().message();
   EXPECT_THAT(result->front().toInts(), ElementsAre(2 * (1 + 30 + 1) + 10));
 }

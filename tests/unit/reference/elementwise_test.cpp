@@ -15,10 +15,8 @@ TEST(Elementwise, ArithmeticBroadcasts) {
 TEST(Elementwise, RoundsOnceToTheType) {
   // In f32 the sum is exact only in wider arithmetic; the result is its nearest value.
   EXPECT_THAT(op(OpKind::Add, {f32({1}, {16777216}), f32({1}, {1})}), are({16777216}));
-  EXPECT_THAT(op(OpKind::Mul, {tensor(Elem::f16_, {1}, {256}), tensor(Elem::f16_, {1}, {256})}),
-              are({kInf}));
-  EXPECT_THAT(op(OpKind::Div, {f32({1}, {1}), f32({1}, {3})}),
-              are({static_cast<double>(1.0f / 3.0f)}));
+  EXPECT_THAT(op(OpKind::Mul, {tensor(Elem::f16_, {1}, {256}), tensor(Elem::f16_, {1}, {256})}), are({kInf}));
+  EXPECT_THAT(op(OpKind::Div, {f32({1}, {1}), f32({1}, {3})}), are({static_cast<double>(1.0f / 3.0f)}));
 }
 
 TEST(Elementwise, IntegersWrapAndTruncate) {
@@ -30,8 +28,7 @@ TEST(Elementwise, IntegersWrapAndTruncate) {
   EXPECT_THAT(op(OpKind::Div, {i8({-7, 7, -128}), i8({2, 0, -1})}), are({-3, 0, -128}));
   EXPECT_THAT(op(OpKind::Neg, {i8({-128, 5})}), are({-128, -5}));
   EXPECT_THAT(op(OpKind::Abs, {i8({-128, -5})}), are({-128, 5}));
-  EXPECT_THAT(op(OpKind::Sub, {tensor(Elem::u8_, {1}, {3}), tensor(Elem::u8_, {1}, {5})}),
-              are({254}));
+  EXPECT_THAT(op(OpKind::Sub, {tensor(Elem::u8_, {1}, {3}), tensor(Elem::u8_, {1}, {5})}), are({254}));
 }
 
 TEST(Elementwise, MinMaxAndComparisonsOfNan) {
@@ -40,25 +37,20 @@ TEST(Elementwise, MinMaxAndComparisonsOfNan) {
   EXPECT_THAT(op(OpKind::Max, {a, b}), are({2, kNan, kNan}));
   EXPECT_THAT(op(OpKind::Less, {a, b}), are({1, 0, 0}));
   EXPECT_THAT(op(OpKind::Equal, {a, a}), are({1, 0, 1}));
-  EXPECT_THAT(op(OpKind::Equal, {tensor(Elem::bool_, {2}, {1, 0}), tensor(Elem::bool_, {1}, {0})}),
-              are({0, 1}));
+  EXPECT_THAT(op(OpKind::Equal, {tensor(Elem::bool_, {2}, {1, 0}), tensor(Elem::bool_, {1}, {0})}), are({0, 1}));
 }
 
 TEST(Elementwise, SelectBroadcastsAllThree) {
-  EXPECT_THAT(
-      op(OpKind::Select, {tensor(Elem::bool_, {2, 1}, {1, 0}), f32({2}, {1, 2}), f32({}, {9})}),
-      are({1, 2, 9, 9}));
-  EXPECT_THAT(
-      op(OpKind::Select, {tensor(Elem::bool_, {2}, {1, 0}), i32({2}, {1, 2}), i32({}, {9})}),
-      are({1, 9}));
+  EXPECT_THAT(op(OpKind::Select, {tensor(Elem::bool_, {2, 1}, {1, 0}), f32({2}, {1, 2}), f32({}, {9})}),
+              are({1, 2, 9, 9}));
+  EXPECT_THAT(op(OpKind::Select, {tensor(Elem::bool_, {2}, {1, 0}), i32({2}, {1, 2}), i32({}, {9})}), are({1, 9}));
 }
 
 TEST(Elementwise, UnaryCorners) {
   EXPECT_THAT(op(OpKind::Sqrt, {f32({3}, {4, -0.0, -1})}), are({2, -0.0, kNan}));
   EXPECT_THAT(op(OpKind::Exp, {f32({4}, {0, 100, -kInf, -200})}), are({1, kInf, 0, 0}));
   EXPECT_THAT(op(OpKind::Log, {f32({3}, {1, 0, -1})}), are({0, -kInf, kNan}));
-  EXPECT_THAT(op(OpKind::Tanh, {f32({4}, {50, -50, 1e-20, 0})}),
-              are({1, -1, static_cast<double>(1e-20f), 0}));
+  EXPECT_THAT(op(OpKind::Tanh, {f32({4}, {50, -50, 1e-20, 0})}), are({1, -1, static_cast<double>(1e-20f), 0}));
   EXPECT_THAT(op(OpKind::Reciprocal, {f32({3}, {4, 0, -kInf})}), are({0.25, kInf, -0.0}));
   EXPECT_THAT(op(OpKind::Floor, {f32({3}, {-1.5, 1.5, -0.0})}), are({-2, 1, -0.0}));
   EXPECT_THAT(op(OpKind::Ceil, {f32({3}, {-1.5, 1.5, -0.5})}), are({-1, 2, -0.0}));
@@ -71,14 +63,10 @@ TEST(Elementwise, UnaryCorners) {
 
 TEST(Elementwise, KnownValues) { // of NumPy and SciPy in double precision
   const Tensor x = f32({3}, {0.5, -1.25, 2});
-  EXPECT_THAT(op(OpKind::Exp, {x}),
-              near({1.6487212707001282, 0.2865047968601901, 7.38905609893065}));
-  EXPECT_THAT(op(OpKind::Tanh, {x}),
-              near({0.46211715726000973, -0.8482836399575129, 0.9640275800758169}));
-  EXPECT_THAT(op(OpKind::Erf, {x}),
-              near({0.5204998778130465, -0.9229001282564582, 0.9953222650189527}));
-  EXPECT_THAT(op(OpKind::Sigmoid, {x}),
-              near({0.6224593312018546, 0.22270013882530884, 0.8807970779778823}));
+  EXPECT_THAT(op(OpKind::Exp, {x}), near({1.6487212707001282, 0.2865047968601901, 7.38905609893065}));
+  EXPECT_THAT(op(OpKind::Tanh, {x}), near({0.46211715726000973, -0.8482836399575129, 0.9640275800758169}));
+  EXPECT_THAT(op(OpKind::Erf, {x}), near({0.5204998778130465, -0.9229001282564582, 0.9953222650189527}));
+  EXPECT_THAT(op(OpKind::Sigmoid, {x}), near({0.6224593312018546, 0.22270013882530884, 0.8807970779778823}));
 }
 
 TEST(Elementwise, ClipTakesTheUpperLimitLast) {

@@ -30,36 +30,28 @@ inline Tensor tensor(Elem elem, Shape dims, const std::vector<double>& values) {
   }
   return toTensor(array).value();
 }
-inline Tensor f32(Shape dims, const std::vector<double>& values) {
-  return tensor(Elem::f32_, std::move(dims), values);
-}
-inline Tensor i32(Shape dims, const std::vector<double>& values) {
-  return tensor(Elem::i32_, std::move(dims), values);
-}
+inline Tensor f32(Shape dims, const std::vector<double>& values) { return tensor(Elem::f32_, std::move(dims), values); }
+inline Tensor i32(Shape dims, const std::vector<double>& values) { return tensor(Elem::i32_, std::move(dims), values); }
 
 /// The elements as plain numbers.
 inline std::vector<double> numbers(const Tensor& tensor) {
   const Array array = fromTensor(tensor).value();
-  if (isFloat(tensor.elem))
-    return array.real;
+  if (isFloat(tensor.elem)) return array.real;
   std::vector<double> out;
-  for (const __int128 value : array.whole)
-    out.push_back(static_cast<double>(value));
+  for (const __int128 value : array.whole) out.push_back(static_cast<double>(value));
   return out;
 }
 
 /// All results of one node on these operands; one without a type is absent.
-inline Result<std::vector<Tensor>> evaluateOp(OpKind kind, const std::vector<Tensor>& operands,
-                                              Attrs attrs = {}, int results = 1) {
+inline Result<std::vector<Tensor>> evaluateOp(OpKind kind, const std::vector<Tensor>& operands, Attrs attrs = {},
+                                              int results = 1) {
   graph::Graph graph;
   std::vector<graph::Value*> values;
   for (const Tensor& operand : operands)
-    values.push_back(operand.elem == Elem::none
-                         ? nullptr
-                         : graph.addInput("x", graph::TensorType(operand.elem, operand.dims)));
+    values.push_back(operand.elem == Elem::none ? nullptr
+                                                : graph.addInput("x", graph::TensorType(operand.elem, operand.dims)));
   const auto node = graph.addNode(kind, values, std::move(attrs), {}, nullptr, results);
-  if (!node)
-    return node.status();
+  if (!node) return node.status();
   return evaluate(**node, operands);
 }
 
@@ -72,8 +64,7 @@ inline std::vector<double> op(OpKind kind, const std::vector<Tensor>& operands, 
 
 /// Equal elements, NaN to NaN; zeros by sign too.
 MATCHER_P(Numbers, expected, "") {
-  if (arg.size() != expected.size())
-    return false;
+  if (arg.size() != expected.size()) return false;
   for (size_t i = 0; i < expected.size(); ++i) {
     const bool nan = std::isnan(arg[i]) && std::isnan(expected[i]);
     if (!nan && (arg[i] != expected[i] || std::signbit(arg[i]) != std::signbit(expected[i]))) {
@@ -87,8 +78,7 @@ inline auto are(std::vector<double> expected) { return Numbers(std::move(expecte
 /// f32 neighbours: what a literal of eight digits pins down.
 inline auto near(const std::vector<double>& expected) {
   std::vector<testing::Matcher<double>> out;
-  for (const double value : expected)
-    out.push_back(testing::DoubleNear(value, std::fabs(value) * 1e-7 + 1e-12));
+  for (const double value : expected) out.push_back(testing::DoubleNear(value, std::fabs(value) * 1e-7 + 1e-12));
   return testing::ElementsAreArray(out);
 }
 

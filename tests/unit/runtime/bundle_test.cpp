@@ -28,7 +28,8 @@ program::Program addProgram() {
   buffer.role = Role::input;
   buffer.offset = 0;
   const uint32_t x = p.addBuffer(buffer);
-  const uint32_t c = p.addConstant("c", Payload::data(Tensor::of<float>(Elem::f32_, {kCount}, {0, 1, 2, 3, 4, 5, 6, 7})));
+  const uint32_t c =
+      p.addConstant("c", Payload::data(Tensor::of<float>(Elem::f32_, {kCount}, {0, 1, 2, 3, 4, 5, 6, 7})));
   const uint32_t s = p.addConstant("s", Payload::splat(Elem::f32_, kCount, 0x3f000000)); // 0.5
   buffer.name = "t";
   buffer.role = Role::temp;
@@ -88,8 +89,8 @@ std::vector<float> runOnce(Session& session, float first) {
 class BundleFile : public testing::Test {
 protected:
   void SetUp() override {
-    path_ = (fs::temp_directory_path() / fmt::format("candela_{}_{}.cdb", getpid(),
-                                                     testing::UnitTest::GetInstance()->current_test_info()->name()))
+    path_ = (fs::temp_directory_path() /
+             fmt::format("candela_{}_{}.cdb", getpid(), testing::UnitTest::GetInstance()->current_test_info()->name()))
                 .string();
   }
   void TearDown() override { fs::remove(path_); }

@@ -35,8 +35,7 @@ void expectEqualBytes(const Result<std::vector<Tensor>>& a, const Result<std::ve
   ASSERT_EQ(a->size(), b->size());
   for (size_t i = 0; i < a->size(); ++i) {
     ASSERT_EQ((*a)[i].sizeBytes(), (*b)[i].sizeBytes());
-    EXPECT_TRUE(std::equal((*a)[i].bytes.data(), (*a)[i].bytes.data() + (*a)[i].sizeBytes(),
-                           (*b)[i].bytes.data()));
+    EXPECT_TRUE(std::equal((*a)[i].bytes.data(), (*a)[i].bytes.data() + (*a)[i].sizeBytes(), (*b)[i].bytes.data()));
   }
 }
 
@@ -47,12 +46,9 @@ TEST(Place, KeepsNumbersInOneArena) {
     Program program = testing::ProgramMaker(seed).make(24);
     const auto inputs = inputsOf(seed);
     const auto expected = reference::interpret(program, inputs, {.inPlaceArena = false});
-    if (seed % 2) {
-      ASSERT_TRUE(plan::schedule(program).isOk());
-    }
+    if (seed % 2) { ASSERT_TRUE(plan::schedule(program).isOk()); }
     uint64_t separate = 0;
-    for (const auto& buffer : program.buffers)
-      separate += buffer.role == Role::temp ? buffer.bytes : 0;
+    for (const auto& buffer : program.buffers) separate += buffer.role == Role::temp ? buffer.bytes : 0;
     const auto report = plan::place(program);
     ASSERT_TRUE(report.isOk()) << report.status().message();
     ASSERT_TRUE(program::verify(program).isOk()) << program::verify(program).message();
@@ -86,8 +82,7 @@ Program chain(uint16_t kind, uint16_t fn) {
     buffer.name = name;
     buffer.bytes = 64;
     buffer.role = *name == 'x' ? Role::input : *name == 'y' ? Role::output : Role::temp;
-    if (buffer.role != Role::temp)
-      buffer.offset = 0;
+    if (buffer.role != Role::temp) buffer.offset = 0;
     program.addBuffer(buffer);
   }
   for (uint32_t i = 0; i < 3; ++i) {
@@ -117,15 +112,13 @@ TEST(Place, KeepsALookedUpTableApart) {
     buffer.name = name;
     buffer.bytes = 256;
     buffer.role = *name == 'x' ? Role::input : *name == 'o' ? Role::output : Role::temp;
-    if (buffer.role != Role::temp)
-      buffer.offset = 0;
+    if (buffer.role != Role::temp) buffer.offset = 0;
     program.addBuffer(buffer);
   }
   const auto add = [&](uint16_t kind, std::vector<uint32_t> from, uint32_t to) {
     Instr instr;
     instr.kind = kind;
-    for (const uint32_t buffer : from)
-      instr.inputs.push_back(denseView(buffer, Elem::i8_, {256}));
+    for (const uint32_t buffer : from) instr.inputs.push_back(denseView(buffer, Elem::i8_, {256}));
     instr.outputs = {denseView(to, Elem::i8_, {256})};
     program.instrs.push_back(instr);
   };
@@ -164,8 +157,7 @@ TEST(Place, WaitsForWhoeverHadTheBytes) {
   // Two chains that share nothing but the arena.
   Program program = chain(CDL_KIND_COPY, 0);
   const Program other = chain(CDL_KIND_COPY, 0);
-  for (const auto& buffer : other.buffers)
-    program.addBuffer(buffer);
+  for (const auto& buffer : other.buffers) program.addBuffer(buffer);
   for (Instr instr : other.instrs) {
     instr.inputs[0].buffer += 4;
     instr.outputs[0].buffer += 4;
@@ -186,27 +178,23 @@ TEST(ValidatePlacement, NamesTheTwoBuffers) {
   program.instrs[2].kind = CDL_KIND_BINARY;
   program.instrs[2].inputs.push_back(denseView(1, Elem::f32_, {16}));
   const Status status = plan::validatePlacement(program);
-  EXPECT_EQ(
-      status.message(),
-      "buffers 'a' and 'b' overlap while both are live: instruction 3 reads what instruction 2 "
-      "overwrote");
+  EXPECT_EQ(status.message(), "buffers 'a' and 'b' overlap while both are live: instruction 3 reads what instruction 2 "
+                              "overwrote");
 }
 
 TEST(ValidatePlacement, SeesSharingThatIsNotElementByElement) {
   Program program = chain(CDL_KIND_COPY, 0);
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 0;
-  EXPECT_THAT(
-      plan::validatePlacement(program).message(),
-      HasSubstr("buffers 'a' and 'b' overlap: instruction 2 reads one while it writes the other"));
+  EXPECT_THAT(plan::validatePlacement(program).message(),
+              HasSubstr("buffers 'a' and 'b' overlap: instruction 2 reads one while it writes the other"));
   // Elementwise, but shifted by one cache line.
   program = chain(CDL_KIND_UNARY, CDL_UNARY_ABS);
   program.buffers[1].bytes = 128;
   program.instrs[1].inputs[0].offset = 1;
   program.buffers[1].offset = 0;
   program.buffers[2].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(),
-              AllOf(HasSubstr("'a'"), HasSubstr("'b'")));
+  EXPECT_THAT(plan::validatePlacement(program).message(), AllOf(HasSubstr("'a'"), HasSubstr("'b'")));
 }
 
 TEST(ValidatePlacement, SeesWhatALoopOverwritesForItsNextRound) {
@@ -225,8 +213,7 @@ TEST(ValidatePlacement, SeesWhatALoopOverwritesForItsNextRound) {
   program.buffers[2].offset = 64;
   EXPECT_TRUE(plan::validatePlacement(program).isOk());
   program.buffers[2].offset = 0;
-  EXPECT_THAT(plan::validatePlacement(program).message(),
-              HasSubstr("buffers 'a' and 'b' overlap while both are live"));
+  EXPECT_THAT(plan::validatePlacement(program).message(), HasSubstr("buffers 'a' and 'b' overlap while both are live"));
   program.buffers[2].offset = CDL_UNPLACED;
   ASSERT_TRUE(plan::place(program).isOk());
   EXPECT_EQ(program.arenaBytes(), 128u);
@@ -250,10 +237,8 @@ TEST(ValidatePlacement, MissesNothingThatChangesNumbers) {
     test::Random random(seed);
     std::vector<uint32_t> temps;
     for (uint32_t b = 0; b < program.buffers.size(); ++b)
-      if (program.buffers[b].role == Role::temp)
-        temps.push_back(b);
-    if (temps.size() < 2)
-      continue;
+      if (program.buffers[b].role == Role::temp) temps.push_back(b);
+    if (temps.size() < 2) continue;
     for (int round = 0; round < 10; ++round) {
       Program moved = program;
       moved.buffers[random.of(temps)].offset = moved.buffers[random.of(temps)].offset;
@@ -262,11 +247,9 @@ TEST(ValidatePlacement, MissesNothingThatChangesNumbers) {
       for (size_t i = 0; same && i < got->size(); ++i)
         same = std::equal((*got)[i].bytes.data(), (*got)[i].bytes.data() + (*got)[i].sizeBytes(),
                           (*expected)[i].bytes.data());
-      if (same)
-        continue;
+      if (same) continue;
       ++changed;
-      EXPECT_FALSE(plan::validatePlacement(moved).isOk())
-          << "program " << seed << " round " << round;
+      EXPECT_FALSE(plan::validatePlacement(moved).isOk()) << "program " << seed << " round " << round;
     }
   }
   EXPECT_GT(changed, 20);

@@ -38,8 +38,7 @@ std::vector<Tensor> inputsOf(uint64_t seed) {
 std::vector<std::vector<std::byte>> bytesOf(const Result<std::vector<Tensor>>& tensors) {
   EXPECT_TRUE(tensors.isOk()) << tensors.status().message();
   std::vector<std::vector<std::byte>> bytes;
-  if (!tensors)
-    return bytes;
+  if (!tensors) return bytes;
   for (const Tensor& tensor : *tensors)
     bytes.emplace_back(tensor.bytes.data(), tensor.bytes.data() + tensor.sizeBytes());
   return bytes;
@@ -67,16 +66,13 @@ struct Builder {
     instr.outputs = {std::move(output)};
     program.instrs.push_back(std::move(instr));
   }
-  void neg(uint32_t from, uint32_t to) {
-    add(CDL_KIND_UNARY, CDL_UNARY_NEG, {view(from)}, view(to));
-  }
+  void neg(uint32_t from, uint32_t to) { add(CDL_KIND_UNARY, CDL_UNARY_NEG, {view(from)}, view(to)); }
   void copy(uint32_t from, uint32_t to) { add(CDL_KIND_COPY, 0, {view(from)}, view(to)); }
 };
 
 std::vector<uint16_t> kindsOf(const Program& program) {
   std::vector<uint16_t> kinds;
-  for (const Instr& instr : program.instrs)
-    kinds.push_back(instr.kind);
+  for (const Instr& instr : program.instrs) kinds.push_back(instr.kind);
   return kinds;
 }
 
@@ -107,8 +103,7 @@ TEST(Schedule, TakesWhateverVerifies) {
     SCOPED_TRACE(seed);
     Program program = test::randomProgram(seed);
     for (program::Buffer& buffer : program.buffers)
-      if (buffer.role == Role::temp)
-        buffer.offset = CDL_UNPLACED;
+      if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
     ASSERT_TRUE(program::verify(program).isOk());
     const Status status = plan::schedule(program);
     EXPECT_TRUE(status.isOk()) << status.message();
@@ -134,8 +129,8 @@ TEST(Schedule, RunsWhatFreesMemoryFirst) {
           denseView(small[i], Elem::f32_, {1, 1}));
   b.add(CDL_KIND_BINARY, CDL_BINARY_ADD, {b.view(small[0]), b.view(small[1])}, b.view(y));
   ASSERT_TRUE(plan::schedule(b.program).isOk());
-  EXPECT_THAT(kindsOf(b.program), ElementsAre(CDL_KIND_COPY, CDL_KIND_REDUCE, CDL_KIND_COPY,
-                                              CDL_KIND_REDUCE, CDL_KIND_BINARY));
+  EXPECT_THAT(kindsOf(b.program),
+              ElementsAre(CDL_KIND_COPY, CDL_KIND_REDUCE, CDL_KIND_COPY, CDL_KIND_REDUCE, CDL_KIND_BINARY));
   EXPECT_EQ(plan::peakBytes(b.program, plan::sharesOf(b.program, true))[0], 66 * 4u);
   EXPECT_THAT(b.program.instrs[1].waits, ElementsAre(0));
   EXPECT_THAT(b.program.instrs[2].waits, IsEmpty());
@@ -240,12 +235,10 @@ TEST(Dependences, DirectOnesLeadToAll) {
         EXPECT_TRUE(plan::dependsOn(program, i, j));
         before[i][j] = true;
         for (uint32_t k = 0; k < j; ++k)
-          if (before[j][k])
-            before[i][k] = true;
+          if (before[j][k]) before[i][k] = true;
       }
       for (uint32_t j = 0; j < i; ++j)
-        EXPECT_TRUE(before[i][j] || !plan::dependsOn(program, i, j))
-            << i << " behind " << j << " in program " << seed;
+        EXPECT_TRUE(before[i][j] || !plan::dependsOn(program, i, j)) << i << " behind " << j << " in program " << seed;
     }
   }
 }

@@ -42,12 +42,11 @@ public:
   static Ints denseStrides(const Ints& dims) {
     Ints strides(dims.size());
     int64_t step = 1;
-    for (size_t d = dims.size(); d-- > 0; step *= dims[d] ? dims[d] : 1)
-      strides[d] = step;
+    for (size_t d = dims.size(); d-- > 0; step *= dims[d] ? dims[d] : 1) strides[d] = step;
     return strides;
   }
-  static cdl_view_t view(uint32_t buffer, int elem, const Ints& dims, const Ints& strides,
-                         int64_t offset = 0, const Ints& ivStrides = {}) {
+  static cdl_view_t view(uint32_t buffer, int elem, const Ints& dims, const Ints& strides, int64_t offset = 0,
+                         const Ints& ivStrides = {}) {
     cdl_view_t record{};
     record.buffer = buffer;
     record.elem = static_cast<uint8_t>(elem);
@@ -73,8 +72,7 @@ public:
   static cdl_operand_t from(int source, int elem, int index = 0) {
     return {static_cast<uint8_t>(source), static_cast<uint8_t>(elem), static_cast<uint16_t>(index)};
   }
-  static cdl_step_t step(int kind, int fn, int elem, const std::vector<cdl_operand_t>& in,
-                         uint64_t imm = 0) {
+  static cdl_step_t step(int kind, int fn, int elem, const std::vector<cdl_operand_t>& in, uint64_t imm = 0) {
     cdl_step_t record{};
     record.kind = static_cast<uint16_t>(kind);
     record.fn = static_cast<uint16_t>(fn);
@@ -110,8 +108,7 @@ public:
     record.loop = loop;
     record.flags = kind == CDL_KIND_SCATTER ? CDL_INSTR_INOUT : 0;
     for (const cdl_attr_t& a : attrs)
-      if (a.id == CDL_ATTR_ACCUMULATE && a.values[0])
-        record.flags = CDL_INSTR_INOUT;
+      if (a.id == CDL_ATTR_ACCUMULATE && a.values[0]) record.flags = CDL_INSTR_INOUT;
     views_.insert(views_.end(), inputs.begin(), inputs.end());
     views_.push_back(output);
     attrs_.insert(attrs_.end(), attrs.begin(), attrs.end());

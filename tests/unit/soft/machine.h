@@ -20,11 +20,8 @@ public:
     pointers_.push_back(array.data());
     return maker.buffer(array.byteSize());
   }
-  cdl_view_t dense(Array& array, const Maker::Ints& dims) {
-    return Maker::dense(buffer(array), array.elem(), dims);
-  }
-  cdl_view_t view(Array& array, const Maker::Ints& dims, const Maker::Ints& strides,
-                  int64_t offset = 0) {
+  cdl_view_t dense(Array& array, const Maker::Ints& dims) { return Maker::dense(buffer(array), array.elem(), dims); }
+  cdl_view_t view(Array& array, const Maker::Ints& dims, const Maker::Ints& strides, int64_t offset = 0) {
     return Maker::view(buffer(array), array.elem(), dims, strides, offset);
   }
   /// "" or the error of the program; soft::supports has to agree for programs of one instruction.
@@ -33,8 +30,7 @@ public:
     char text[300] = "";
     cdl_error_t error{text, sizeof text, 0};
     const cdl_code_t code = soft::runAll(image, pointers_.data(), &error);
-    if (image->instrs.count == 2 && soft::supports(image, 1) != (code == CDL_OK))
-      return "supports() disagrees";
+    if (image->instrs.count == 2 && soft::supports(image, 1) != (code == CDL_OK)) return "supports() disagrees";
     return code == CDL_OK ? "" : std::to_string(code) + " " + text;
   }
 

@@ -11,9 +11,7 @@ namespace {
 
 using namespace testing;
 
-bool sameReal(Real a, Real b) {
-  return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
-}
+bool sameReal(Real a, Real b) { return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b); }
 
 struct Narrow {
   int elem;
@@ -23,19 +21,16 @@ struct Narrow {
   uint32_t (*fromF64)(double);
   uint32_t (*fromF64Sat)(double);
 };
-#define CDL_NARROW(ELEM, N)                                                                        \
-  {                                                                                                \
-    ELEM,                                                                                          \
-        [](uint32_t v) {                                                                           \
-          return cdl_##N##_to_f32(static_cast<decltype(cdl_f32_to_##N(0.f))>(v));                  \
-        },                                                                                         \
-        [](float x) -> uint32_t { return cdl_f32_to_##N(x); },                                     \
-        [](float x) -> uint32_t { return cdl_f32_to_##N##_sat(x); },                               \
-        [](double x) -> uint32_t { return cdl_f64_to_##N(x); },                                    \
-        [](double x) -> uint32_t { return cdl_f64_to_##N##_sat(x); }                               \
+#define CDL_NARROW(ELEM, N)                                                                                            \
+  {                                                                                                                    \
+    ELEM, [](uint32_t v) { return cdl_##N##_to_f32(static_cast<decltype(cdl_f32_to_##N(0.f))>(v)); },                  \
+        [](float x) -> uint32_t { return cdl_f32_to_##N(x); },                                                         \
+        [](float x) -> uint32_t { return cdl_f32_to_##N##_sat(x); },                                                   \
+        [](double x) -> uint32_t { return cdl_f64_to_##N(x); },                                                        \
+        [](double x) -> uint32_t { return cdl_f64_to_##N##_sat(x); }                                                   \
   }
-const Narrow kNarrow[] = {CDL_NARROW(CDL_F16, f16), CDL_NARROW(CDL_BF16, bf16),
-                          CDL_NARROW(CDL_F8E4M3, f8e4m3), CDL_NARROW(CDL_F8E5M2, f8e5m2)};
+const Narrow kNarrow[] = {CDL_NARROW(CDL_F16, f16), CDL_NARROW(CDL_BF16, bf16), CDL_NARROW(CDL_F8E4M3, f8e4m3),
+                          CDL_NARROW(CDL_F8E5M2, f8e5m2)};
 #undef CDL_NARROW
 
 TEST(Numerics, EveryNarrowFloatDecodesAndEncodesToItself) {
@@ -51,9 +46,7 @@ TEST(Numerics, EveryNarrowFloatDecodesAndEncodesToItself) {
       }
       ASSERT_EQ(format.fromF32(decoded), bits);
       ASSERT_EQ(format.fromF64(decoded), bits);
-      if (!std::isinf(value)) {
-        ASSERT_EQ(format.fromF32Sat(decoded), bits);
-      }
+      if (!std::isinf(value)) { ASSERT_EQ(format.fromF32Sat(decoded), bits); }
     }
 }
 
@@ -63,15 +56,13 @@ TEST(Numerics, F16AgreesWithTheCompiler) {
     const uint16_t h = static_cast<uint16_t>(bits);
     std::memcpy(&half, &h, 2);
     const float wide = static_cast<float>(half);
-    if (std::isnan(wide))
-      continue;
+    if (std::isnan(wide)) continue;
     ASSERT_EQ(cdl_f32_bits(cdl_f16_to_f32(h)), cdl_f32_bits(wide)) << bits;
   }
   std::mt19937_64 random(1);
   for (int i = 0; i < 2000000; ++i) {
     const float x = cdl_f32_of_bits(static_cast<uint32_t>(random()));
-    if (std::isnan(x))
-      continue;
+    if (std::isnan(x)) continue;
     const _Float16 half = static_cast<_Float16>(x);
     uint16_t bits;
     std::memcpy(&bits, &half, 2);
@@ -84,23 +75,17 @@ TEST(Numerics, NarrowFloatsRoundOnceAndToEven) {
   for (const Narrow& format : kNarrow)
     for (uint32_t bits = 0; bits < 1u << (info(format.elem).bits - 1); ++bits) {
       const Real low = decode(format.elem, bits), high = decode(format.elem, bits + 1);
-      if (!std::isfinite(low) || std::isnan(high))
-        break;
+      if (!std::isfinite(low) || std::isnan(high)) break;
       const Real upper = std::isinf(high) ? 2 * low - decode(format.elem, bits - 1) : high;
       const double middle = static_cast<double>((low + upper) / 2); // exact
-      for (const double x :
-           {std::nextafter(middle, 0.0), middle, std::nextafter(middle, 1e300), -middle}) {
+      for (const double x : {std::nextafter(middle, 0.0), middle, std::nextafter(middle, 1e300), -middle}) {
         const Real want = roundTo(format.elem, x), wantSat = roundTo(format.elem, x, true);
-        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64(x)), want))
-            << format.elem << " " << x;
-        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64Sat(x)), wantSat))
-            << format.elem << " " << x;
+        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64(x)), want)) << format.elem << " " << x;
+        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF64Sat(x)), wantSat)) << format.elem << " " << x;
         const float f = static_cast<float>(x);
         ASSERT_TRUE(sameReal(decode(format.elem, format.fromF32(f)), roundTo(format.elem, f)))
             << format.elem << " " << x;
-        ASSERT_TRUE(
-            sameReal(decode(format.elem, format.fromF32Sat(f)), roundTo(format.elem, f, true)))
-            << x;
+        ASSERT_TRUE(sameReal(decode(format.elem, format.fromF32Sat(f)), roundTo(format.elem, f, true))) << x;
       }
     }
   // f64 -> f32 -> f16 would round this twice, upwards.
@@ -143,8 +128,7 @@ TEST(Numerics, IntegersRoundToOddOnTheWayToNarrowFloats) {
 TEST(Numerics, FourBitElements) {
   uint8_t bytes[2] = {};
   const int values[] = {-8, 7, 0, -1};
-  for (int i = 0; i < 4; ++i)
-    cdl_4bit_set(bytes, i, values[i]);
+  for (int i = 0; i < 4; ++i) cdl_4bit_set(bytes, i, values[i]);
   EXPECT_EQ(bytes[0], 0x78); // low nibble first
   EXPECT_EQ(bytes[1], 0xf0);
   for (int i = 0; i < 4; ++i) {
@@ -170,36 +154,30 @@ template <class T> void checkLaw(int elem, T a, T b, T (*const fns[])(T, T)) {
                       x < y ? x : y,
                       x < y ? y : x};
   for (int f = 0; f < 9; ++f)
-    ASSERT_TRUE(Int{fns[f](a, b)} == want[f])
-        << "elem " << elem << " fn " << f << " of " << +a << " and " << +b;
+    ASSERT_TRUE(Int{fns[f](a, b)} == want[f]) << "elem " << elem << " fn " << f << " of " << +a << " and " << +b;
 }
 
-#define CDL_LAW_FNS(T, N)                                                                          \
-  T(*const fns[])                                                                                  \
-  (T, T) = {cdl_add_##N, cdl_sub_##N, cdl_mul_##N, cdl_div_##N, cdl_rem_##N,                       \
+#define CDL_LAW_FNS(T, N)                                                                                              \
+  T(*const fns[])                                                                                                      \
+  (T, T) = {cdl_add_##N, cdl_sub_##N, cdl_mul_##N, cdl_div_##N, cdl_rem_##N,                                           \
             cdl_shl_##N, cdl_shr_##N, cdl_min_##N, cdl_max_##N}
-#define CDL_LAW_TEST(NAME, ELEM, T, N)                                                             \
-  TEST(Numerics, IntegerLaw##NAME) {                                                               \
-    CDL_LAW_FNS(T, N);                                                                             \
-    std::mt19937_64 random(3);                                                                     \
-    const Int low = lowest(ELEM), high = highest(ELEM);                                            \
-    std::vector<T> values;                                                                         \
-    if (sizeof(T) == 1)                                                                            \
-      for (Int v = low; v <= high; ++v)                                                            \
-        values.push_back(static_cast<T>(v));                                                       \
-    for (Int d = 0; d < 70; ++d)                                                                   \
-      for (Int v : {low + d, high - d, d, -d})                                                     \
-        values.push_back(static_cast<T>(v));                                                       \
-    for (int i = 0; i < 60; ++i)                                                                   \
-      values.push_back(static_cast<T>(random() >> (random() % 60)));                               \
-    for (T a : values) {                                                                           \
-      ASSERT_TRUE(Int{cdl_neg_##N(a)} == wrap(ELEM, -Int{a}));                                     \
-      ASSERT_TRUE(Int{cdl_abs_##N(a)} == wrap(ELEM, a < T(1) ? -Int{a} : Int{a}));                 \
-      for (T b : values)                                                                           \
-        checkLaw<T>(ELEM, a, b, fns);                                                              \
-      if (HasFatalFailure())                                                                       \
-        return;                                                                                    \
-    }                                                                                              \
+#define CDL_LAW_TEST(NAME, ELEM, T, N)                                                                                 \
+  TEST(Numerics, IntegerLaw##NAME) {                                                                                   \
+    CDL_LAW_FNS(T, N);                                                                                                 \
+    std::mt19937_64 random(3);                                                                                         \
+    const Int low = lowest(ELEM), high = highest(ELEM);                                                                \
+    std::vector<T> values;                                                                                             \
+    if (sizeof(T) == 1)                                                                                                \
+      for (Int v = low; v <= high; ++v) values.push_back(static_cast<T>(v));                                           \
+    for (Int d = 0; d < 70; ++d)                                                                                       \
+      for (Int v : {low + d, high - d, d, -d}) values.push_back(static_cast<T>(v));                                    \
+    for (int i = 0; i < 60; ++i) values.push_back(static_cast<T>(random() >> (random() % 60)));                        \
+    for (T a : values) {                                                                                               \
+      ASSERT_TRUE(Int{cdl_neg_##N(a)} == wrap(ELEM, -Int{a}));                                                         \
+      ASSERT_TRUE(Int{cdl_abs_##N(a)} == wrap(ELEM, a < T(1) ? -Int{a} : Int{a}));                                     \
+      for (T b : values) checkLaw<T>(ELEM, a, b, fns);                                                                 \
+      if (HasFatalFailure()) return;                                                                                   \
+    }                                                                                                                  \
   }
 CDL_LAW_TEST(I8, CDL_I8, int8_t, i8)
 CDL_LAW_TEST(U8, CDL_U8, uint8_t, u8)
@@ -212,8 +190,8 @@ CDL_LAW_TEST(U64, CDL_U64, uint64_t, u64)
 
 TEST(Numerics, FloatMinimumAndMaximumPropagateNaN) {
   const float nan = NAN;
-  EXPECT_TRUE(std::isnan(cdl_min_f32(nan, 1)) && std::isnan(cdl_min_f32(1, nan)) &&
-              std::isnan(cdl_max_f32(nan, 1)) && std::isnan(cdl_max_f32(1, nan)));
+  EXPECT_TRUE(std::isnan(cdl_min_f32(nan, 1)) && std::isnan(cdl_min_f32(1, nan)) && std::isnan(cdl_max_f32(nan, 1)) &&
+              std::isnan(cdl_max_f32(1, nan)));
   EXPECT_TRUE(std::isnan(cdl_min_f64(NAN, 1)) && std::isnan(cdl_max_f64(1, NAN)));
   EXPECT_EQ(cdl_min_f32(-2, 3), -2);
   EXPECT_EQ(cdl_max_f64(-2, 3), 3);
@@ -248,17 +226,14 @@ TEST(Numerics, FloatsRoundToIntegers) {
     const double rounded[] = {std::trunc(x), std::nearbyint(x), std::floor(x)};
     for (int r = 0; r < 3; ++r) {
       EXPECT_TRUE(std::isnan(x) || cdl_round_f64(x, r) == rounded[r]) << x << " by " << r;
-      for (const auto& [lo, hi] :
-           {std::pair<int64_t, int64_t>{-128, 127}, {0, 255}, {INT64_MIN, INT64_MAX}}) {
-        const Real want = std::isnan(x)
-                              ? 0
-                              : std::min<Real>(std::max<Real>(rounded[r], static_cast<Real>(lo)),
-                                               static_cast<Real>(hi));
+      for (const auto& [lo, hi] : {std::pair<int64_t, int64_t>{-128, 127}, {0, 255}, {INT64_MIN, INT64_MAX}}) {
+        const Real want =
+            std::isnan(x) ? 0
+                          : std::min<Real>(std::max<Real>(rounded[r], static_cast<Real>(lo)), static_cast<Real>(hi));
         EXPECT_EQ(static_cast<Real>(cdl_f64_to_int_sat(x, r, lo, hi)), want) << x << " by " << r;
       }
-      const Real wantU64 = std::isnan(x) ? 0
-                                         : std::min<Real>(std::max<Real>(rounded[r], 0),
-                                                          static_cast<Real>(UINT64_MAX));
+      const Real wantU64 =
+          std::isnan(x) ? 0 : std::min<Real>(std::max<Real>(rounded[r], 0), static_cast<Real>(UINT64_MAX));
       EXPECT_EQ(static_cast<Real>(cdl_f64_to_u64_sat(x, r)), wantU64) << x;
       const Int wide = std::isnan(x)           ? 0
                        : rounded[r] >= 0x1p64  ? Int{UINT64_MAX}
@@ -290,36 +265,29 @@ TEST(Numerics, ScaleSplitsExactly) {
 Int naiveRescale(Int sum, int s, Int zp, Int lo, Int hi) {
   const Int unit = s >= 64 ? Int{1} << 64 : Int{1} << s;
   Int quotient = sum / unit, rest = sum % unit;
-  if (rest < 0)
-    rest += unit, --quotient;
-  if (2 * rest > unit || (2 * rest == unit && quotient % 2 != 0))
-    ++quotient;
+  if (rest < 0) rest += unit, --quotient;
+  if (2 * rest > unit || (2 * rest == unit && quotient % 2 != 0)) ++quotient;
   return std::min(std::max(quotient + zp, lo), hi);
 }
 
 TEST(Numerics, RescaleRoundsOnce) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 1000000; ++i) {
-    const int32_t ma = static_cast<int32_t>(random() >> 40),
-                  mb = static_cast<int32_t>(random() >> 40);
-    const int32_t s = static_cast<int32_t>(random() % 66),
-                  zp = static_cast<int32_t>(random() % 512) - 256;
+    const int32_t ma = static_cast<int32_t>(random() >> 40), mb = static_cast<int32_t>(random() >> 40);
+    const int32_t s = static_cast<int32_t>(random() % 66), zp = static_cast<int32_t>(random() % 512) - 256;
     const int64_t lo = random() % 2 ? -128 : INT32_MIN, hi = lo == -128 ? 127 : INT32_MAX;
     const int64_t wideA = static_cast<int64_t>(random()) >> (25 + random() % 30); // below 2^39
-    ASSERT_TRUE(Int{cdl_rescale1(wideA, ma, 0, s, zp, lo, hi)} ==
-                naiveRescale(Int{wideA} * ma, s, zp, lo, hi));
+    ASSERT_TRUE(Int{cdl_rescale1(wideA, ma, 0, s, zp, lo, hi)} == naiveRescale(Int{wideA} * ma, s, zp, lo, hi));
     const int64_t a = static_cast<int32_t>(random()) >> (random() % 24),
                   b = static_cast<int32_t>(random()) >> (random() % 24);
     const int32_t ka = static_cast<int32_t>(random() % 8), kb = static_cast<int32_t>(random() % 8);
     const Int sum = ((Int{a} * ma) << ka) + ((Int{b} * mb) << kb);
-    ASSERT_TRUE(Int{cdl_rescale2(a, b, ma, mb, ka, kb, s, zp, lo, hi)} ==
-                naiveRescale(sum, s, zp, lo, hi))
+    ASSERT_TRUE(Int{cdl_rescale2(a, b, ma, mb, ka, kb, s, zp, lo, hi)} == naiveRescale(sum, s, zp, lo, hi))
         << a << " " << b;
   }
   // Ties, both parities and signs.
   for (int64_t a = -9; a <= 9; ++a)
-    EXPECT_TRUE(Int{cdl_rescale1(a, 1 << 23, 0, 24, 0, -128, 127)} ==
-                naiveRescale(Int{a} << 23, 24, 0, -128, 127));
+    EXPECT_TRUE(Int{cdl_rescale1(a, 1 << 23, 0, 24, 0, -128, 127)} == naiveRescale(Int{a} << 23, 24, 0, -128, 127));
   EXPECT_EQ(cdl_rescale_finish(INT64_MAX, 0, 5, INT64_MIN, INT64_MAX), INT64_MAX);
   EXPECT_EQ(cdl_rescale_finish(INT64_MIN, 0, -5, INT64_MIN, INT64_MAX), INT64_MIN);
   EXPECT_EQ(cdl_rescale_finish(INT64_MIN, 63, 0, INT64_MIN, INT64_MAX), -1);
@@ -329,8 +297,7 @@ TEST(Numerics, RescaleRoundsOnce) {
 TEST(Numerics, TablesOfEveryInput) {
   std::mt19937_64 random(6);
   std::vector<int16_t> table(513);
-  for (int16_t& entry : table)
-    entry = static_cast<int16_t>(random());
+  for (int16_t& entry : table) entry = static_cast<int16_t>(random());
   table[7] = INT16_MIN, table[8] = INT16_MAX;
   for (int x = -32768; x <= 32767; ++x) {
     const int i = (x + 32768) / 128, frac = (x + 32768) % 128;
@@ -342,8 +309,7 @@ TEST(Numerics, TablesOfEveryInput) {
   for (int i = 0; i < 256; ++i)
     signedTable[i] = static_cast<int8_t>(i * 7), unsignedTable[i] = static_cast<uint8_t>(i * 5);
   for (int x = -128; x < 128; ++x)
-    EXPECT_EQ(cdl_table_i8(signedTable, static_cast<int8_t>(x)),
-              static_cast<int8_t>((x + 128) * 7));
+    EXPECT_EQ(cdl_table_i8(signedTable, static_cast<int8_t>(x)), static_cast<int8_t>((x + 128) * 7));
   for (int x = 0; x < 256; ++x)
     EXPECT_EQ(cdl_table_u8(unsignedTable, static_cast<uint8_t>(x)), static_cast<uint8_t>(x * 5));
 }

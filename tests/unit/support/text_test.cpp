@@ -54,8 +54,8 @@ TEST(FloatBits, EverySmallPatternComesBack) {
 }
 
 TEST(Literal, EverySmallPatternReadsBack) {
-  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_,
-                          Elem::u8_, Elem::i4_, Elem::u4_, Elem::bool_, Elem::i16_, Elem::u16_})
+  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_, Elem::u8_, Elem::i4_,
+                          Elem::u4_, Elem::bool_, Elem::i16_, Elem::u16_})
     for (uint64_t bits = 0; bits < uint64_t(1) << elemBits(elem); ++bits) {
       const std::string text = elementText(elem, bits);
       const auto read = parseElement(elem, text);
@@ -95,13 +95,11 @@ TEST(Literal, RefusesWhatDoesNotFit) {
 
 TEST(Lexer, CutsTokens) {
   Diagnostics diagnostics;
-  TokenStream in("a.b %x %\"a b\" @f -> <=5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f",
-                 diagnostics);
+  TokenStream in("a.b %x %\"a b\" @f -> <=5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f", diagnostics);
   std::vector<std::string> tokens;
-  while (!in.at(TokenKind::end))
-    tokens.push_back(in.take().text);
-  EXPECT_THAT(tokens, ElementsAre("a.b", "x", "a b", "f", "->", "<=", "5", "-3", "-1.5e-3", "0x1F",
-                                  "c", "%", "16", "qA\n"));
+  while (!in.at(TokenKind::end)) tokens.push_back(in.take().text);
+  EXPECT_THAT(tokens,
+              ElementsAre("a.b", "x", "a b", "f", "->", "<=", "5", "-3", "-1.5e-3", "0x1F", "c", "%", "16", "qA\n"));
   EXPECT_TRUE(diagnostics.empty());
 }
 
@@ -118,8 +116,7 @@ TEST(Lexer, FailureEndsTheStream) {
 
 TEST(Lexer, QuotingReadsBack) {
   std::string all;
-  for (int c = 0; c < 256; ++c)
-    all += static_cast<char>(c);
+  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
   const std::string text = quoteText(all);
   Diagnostics diagnostics;
   TokenStream in(text, "f", diagnostics);
@@ -128,8 +125,7 @@ TEST(Lexer, QuotingReadsBack) {
 
 std::string roundTrip(const std::string& text) {
   const auto steps = parseExpr(text);
-  if (!steps)
-    return steps.status().message();
+  if (!steps) return steps.status().message();
   const std::string printed = exprText(*steps);
   EXPECT_EQ(parseExpr(printed).value(), *steps);
   return printed;
@@ -149,12 +145,9 @@ TEST(Expr, PrintsTreesNestedAndSharedStepsNamed) {
   EXPECT_EQ(roundTrip("max( add(v0,v1) , 0.0 )"), "max(add(v0, v1), 0.0)");
   EXPECT_EQ(roundTrip("select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))"),
             "select(lt(v0, 0.0), neg(v0), exp(mul(v0, -1e-3)))");
-  EXPECT_EQ(roundTrip("e = exp(v0); div(e, add(e, 1.0))"),
-            "t0 = exp(v0); t1 = add(t0, 1.0); div(t0, t1)");
-  EXPECT_EQ(roundTrip("convert_i8_rne_saturate(convert_f32(v0))"),
-            "convert_i8_rne_saturate(convert_f32(v0))");
-  EXPECT_EQ(roundTrip("a = exp(v0); b = log(v1); sub(b, a)"),
-            "t0 = exp(v0); t1 = log(v1); sub(t1, t0)");
+  EXPECT_EQ(roundTrip("e = exp(v0); div(e, add(e, 1.0))"), "t0 = exp(v0); t1 = add(t0, 1.0); div(t0, t1)");
+  EXPECT_EQ(roundTrip("convert_i8_rne_saturate(convert_f32(v0))"), "convert_i8_rne_saturate(convert_f32(v0))");
+  EXPECT_EQ(roundTrip("a = exp(v0); b = log(v1); sub(b, a)"), "t0 = exp(v0); t1 = log(v1); sub(t1, t0)");
 }
 
 TEST(Expr, RefusesMalformedText) {
@@ -166,21 +159,17 @@ TEST(Expr, RefusesMalformedText) {
   EXPECT_EQ(roundTrip("acc = exp(v0); exp(acc)"), "'acc' is already something else at character 1");
   EXPECT_EQ(roundTrip("convert_f33(v0)"), "unknown function 'convert_f33' at character 1");
   std::string deep, wide = "v0";
-  for (int i = 0; i < 100000; ++i)
-    deep += "exp(";
+  for (int i = 0; i < 100000; ++i) deep += "exp(";
   EXPECT_THAT(roundTrip(deep), HasSubstr("more than 32 steps"));
-  for (int i = 0; i < 33; ++i)
-    wide = "add(" + wide + ", v0)";
+  for (int i = 0; i < 33; ++i) wide = "add(" + wide + ", v0)";
   EXPECT_THAT(roundTrip(wide), HasSubstr("more than 32 steps"));
 }
 
 std::string typesOf(const std::string& text, std::vector<Elem> views, Elem acc = Elem::none) {
   const auto types = typeExpr(parseExpr(text).value(), views, acc);
-  if (!types)
-    return types.status().message();
+  if (!types) return types.status().message();
   std::string out;
-  for (const Elem elem : types->steps)
-    out += (out.empty() ? "" : " ") + std::string(elemName(elem));
+  for (const Elem elem : types->steps) out += (out.empty() ? "" : " ") + std::string(elemName(elem));
   return out;
 }
 

@@ -20,28 +20,25 @@ struct Table {
   cdl_capabilities_t table{};
 
   /// Claims the profiles with every required row and nothing else.
-  static Table required(std::initializer_list<unsigned> claimed,
-                        uint8_t support = CDL_SUPPORT_NATIVE) {
+  static Table required(std::initializer_list<unsigned> claimed, uint8_t support = CDL_SUPPORT_NATIVE) {
     Table t;
-    for (unsigned profile : claimed)
-      t.profiles |= 1u << profile;
+    for (unsigned profile : claimed) t.profiles |= 1u << profile;
     for (const RequiredRow& row : requiredRows())
       if (t.profiles >> row.profile & 1)
         t.add(row.kind, row.fn, {row.elems, row.elems + row.elemCount}, row.operandClass, support);
     return t;
   }
   static Table all() {
-    return required({CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_FP16, CDL_PROFILE_BF16,
-                     CDL_PROFILE_INT8, CDL_PROFILE_INT16});
+    return required(
+        {CDL_PROFILE_BASE, CDL_PROFILE_FP32, CDL_PROFILE_FP16, CDL_PROFILE_BF16, CDL_PROFILE_INT8, CDL_PROFILE_INT16});
   }
-  cdl_row_t& add(uint16_t kind, uint16_t fn, std::vector<uint8_t> elems,
-                 uint8_t operandClass = CDL_CLASS_DENSE, uint8_t support = CDL_SUPPORT_NATIVE) {
+  cdl_row_t& add(uint16_t kind, uint16_t fn, std::vector<uint8_t> elems, uint8_t operandClass = CDL_CLASS_DENSE,
+                 uint8_t support = CDL_SUPPORT_NATIVE) {
     cdl_row_t row{};
     row.kind = kind;
     row.fn = fn;
     row.elem_count = static_cast<uint8_t>(elems.size());
-    for (size_t i = 0; i < elems.size(); ++i)
-      row.elems[i] = elems[i];
+    for (size_t i = 0; i < elems.size(); ++i) row.elems[i] = elems[i];
     row.operand_class = operandClass;
     row.support = support;
     rows.push_back(row);
@@ -49,8 +46,7 @@ struct Table {
   }
   /// An atom of the last row.
   cdl_atom_t& limit(uint8_t subject, uint8_t relation, uint8_t operand, int64_t a, int64_t b = 0) {
-    if (rows.back().atoms++ == 0)
-      rows.back().first_atom = static_cast<uint32_t>(atoms.size());
+    if (rows.back().atoms++ == 0) rows.back().first_atom = static_cast<uint32_t>(atoms.size());
     cdl_atom_t atom{};
     atom.subject = subject;
     atom.relation = relation;

@@ -42,16 +42,14 @@ TEST(Capabilities, EachMissingRequiredRowIsNamed) {
     table.rows.erase(table.rows.begin() + static_cast<std::ptrdiff_t>(i));
     auto target = table.target();
     ASSERT_FALSE(target.isOk()) << instrText(gone.kind, gone.fn);
-    EXPECT_THAT(target.status().message(),
-                HasSubstr("required row " + instrText(gone.kind, gone.fn)));
+    EXPECT_THAT(target.status().message(), HasSubstr("required row " + instrText(gone.kind, gone.fn)));
   }
 }
 
 TEST(Capabilities, ANarrowerOperandClassIsNoRequiredRow) {
   Table table = fp32();
   for (cdl_row_t& row : table.rows)
-    if (row.kind == CDL_KIND_COPY)
-      row.operand_class = CDL_CLASS_ROW_STRIDED;
+    if (row.kind == CDL_KIND_COPY) row.operand_class = CDL_CLASS_ROW_STRIDED;
   expectRefused(table, "required row copy i32,i32 (class affine) is missing");
 }
 
@@ -97,22 +95,15 @@ TEST(Capabilities, HostileTables) {
   broken([](Table& t) { t.rows.back().layouts[2] = 1; }, "layout 1 of operand 2");
   broken([](Table& t) { t.rows.back().support = 3; }, "support 3");
   broken([](Table& t) { t.rows.back().operand_class = 0; }, "operand class 0");
-  broken([](Table& t) { t.rows.back().first_atom = 0xffffffff; },
-         "atoms 4294967295 to 4294967296, the table has 1");
+  broken([](Table& t) { t.rows.back().first_atom = 0xffffffff; }, "atoms 4294967295 to 4294967296, the table has 1");
   broken([](Table& t) { t.atoms[0].subject = 77; }, "subject 77");
   broken([](Table& t) { t.atoms[0].relation = 0; }, "relation 0");
   broken([](Table& t) { t.atoms[0].operand = 3; }, "operand 3 of a row of 3");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_MOD, 0, 0, 0, 0, 0, 0, {}}; },
-         "modulus 0");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_IN, 0, 0, 0, 7, 0, 0, {}}; },
-         "set of 7 values");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_EQ, 0, 100, 0, 0, 0, 0, {}}; },
-         "dim 100");
-  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_ATTR, CDL_REL_EQ, 0, 0, 999, 0, 0, 0, {}}; },
-         "attribute 999");
-  broken(
-      [](Table& t) { t.atoms[0] = {CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 0, 0, 0x100, 0, 0, 0, {}}; },
-      "dim mask");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_MOD, 0, 0, 0, 0, 0, 0, {}}; }, "modulus 0");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_IN, 0, 0, 0, 7, 0, 0, {}}; }, "set of 7 values");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM, CDL_REL_EQ, 0, 100, 0, 0, 0, 0, {}}; }, "dim 100");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_ATTR, CDL_REL_EQ, 0, 0, 999, 0, 0, 0, {}}; }, "attribute 999");
+  broken([](Table& t) { t.atoms[0] = {CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 0, 0, 0x100, 0, 0, 0, {}}; }, "dim mask");
 }
 
 TEST(Capabilities, RandomBytesInRowsAndAtomsNeverCrash) {
@@ -130,8 +121,7 @@ TEST(Capabilities, RandomBytesInRowsAndAtomsNeverCrash) {
       atom[random() % sizeof table.atoms[0]] = static_cast<uint8_t>(random());
     }
     auto target = table.target();
-    if (!target)
-      continue;
+    if (!target) continue;
     ++accepted;
     target->query(matmul(1, 2, 3, 4));
     InstrDesc none;
@@ -148,8 +138,7 @@ TEST(Capabilities, ALongerRowOfANewerPluginIsRead) {
     uint64_t more;
   };
   std::vector<Longer> longer;
-  for (const cdl_row_t& row : table.rows)
-    longer.push_back({row, ~uint64_t(0)});
+  for (const cdl_row_t& row : table.rows) longer.push_back({row, ~uint64_t(0)});
   table.view();
   table.table.rows = &longer[0].row;
   table.table.row_stride = sizeof(Longer);
@@ -211,27 +200,17 @@ TEST(Query, Atoms) {
   };
   InstrDesc conv;
   conv.kind = CDL_KIND_CONV2D;
-  conv.operands = {
-      {Elem::f32_, {1, 16, 8, 8}}, {Elem::f32_, {4, 16, 3, 3}}, {Elem::f32_, {1, 4, 6, 6}}};
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4); }, conv),
+  conv.operands = {{Elem::f32_, {1, 16, 8, 8}}, {Elem::f32_, {4, 16, 3, 3}}, {Elem::f32_, {1, 4, 6, 6}}};
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4); }, conv), CDL_REASON_NONE);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 3); }, conv), CDL_REASON_RANK);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); }, conv), CDL_REASON_NOT_CONSTANT);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ELEMENTS, CDL_REL_GE, 0, 1025); }, conv), CDL_REASON_DIM);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 9).attr = 0xc; }, conv),
             CDL_REASON_NONE);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 3); }, conv),
-            CDL_REASON_RANK);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1); }, conv),
-            CDL_REASON_NOT_CONSTANT);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ELEMENTS, CDL_REL_GE, 0, 1025); }, conv),
-            CDL_REASON_DIM);
-  EXPECT_EQ(
-      answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 9).attr = 0xc; }, conv),
-      CDL_REASON_NONE);
-  EXPECT_EQ(
-      answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 8).attr = 0xc; }, conv),
-      CDL_REASON_DIM);
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 5; }, conv),
-            CDL_REASON_DIM);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM_PRODUCT, CDL_REL_LE, 1, 8).attr = 0xc; }, conv), CDL_REASON_DIM);
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 8).dim = 5; }, conv), CDL_REASON_DIM);
   // Group is left out of the question: its default is 1.
-  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP; },
-                   conv),
+  EXPECT_EQ(answer([](Table& t) { t.limit(CDL_ATOM_ATTR, CDL_REL_EQ, 0, 1).attr = CDL_ATTR_GROUP; }, conv),
             CDL_REASON_NONE);
   const auto strideIn12 = [](Table& t) {
     cdl_atom_t& atom = t.limit(CDL_ATOM_ATTR, CDL_REL_IN, 0, 0);

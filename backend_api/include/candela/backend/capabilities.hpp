@@ -63,9 +63,7 @@ inline Atom relate(Atom atom, uint8_t relation, int64_t a, int64_t b = 0) {
 inline Subject rank(int operand = 0) { return detail::subject(CDL_ATOM_RANK, operand); }
 inline Subject dim(int d, int operand = 0) { return detail::subject(CDL_ATOM_DIM, operand, d); }
 inline Subject elements(int operand = 0) { return detail::subject(CDL_ATOM_ELEMENTS, operand); }
-inline Subject attr(uint16_t id, int value = 0) {
-  return detail::subject(CDL_ATOM_ATTR, 0, value, id);
-}
+inline Subject attr(uint16_t id, int value = 0) { return detail::subject(CDL_ATOM_ATTR, 0, value, id); }
 /// The product of the dims whose bits are set in `mask`.
 inline Subject dimProduct(uint16_t mask, int operand = 0) {
   return detail::subject(CDL_ATOM_DIM_PRODUCT, operand, 0, mask);
@@ -74,15 +72,9 @@ inline Atom isConst(int operand) {
   return detail::relate(detail::subject(CDL_ATOM_IS_CONST, operand).atom, CDL_REL_EQ, 1);
 }
 
-inline Atom operator==(const Subject& s, int64_t value) {
-  return detail::relate(s.atom, CDL_REL_EQ, value);
-}
-inline Atom operator<=(const Subject& s, int64_t value) {
-  return detail::relate(s.atom, CDL_REL_LE, value);
-}
-inline Atom operator>=(const Subject& s, int64_t value) {
-  return detail::relate(s.atom, CDL_REL_GE, value);
-}
+inline Atom operator==(const Subject& s, int64_t value) { return detail::relate(s.atom, CDL_REL_EQ, value); }
+inline Atom operator<=(const Subject& s, int64_t value) { return detail::relate(s.atom, CDL_REL_LE, value); }
+inline Atom operator>=(const Subject& s, int64_t value) { return detail::relate(s.atom, CDL_REL_GE, value); }
 inline Remainder operator%(const Subject& s, int64_t value) {
   return Remainder{detail::relate(s.atom, CDL_REL_MOD, value)};
 }
@@ -92,11 +84,9 @@ inline Atom operator==(const Remainder& r, int64_t value) {
 /// At most six values.
 inline Atom in(const Subject& s, std::initializer_list<int64_t> values) {
   if (values.size() > 6)
-    throw std::invalid_argument("in() takes at most 6 values, got " +
-                                std::to_string(values.size()));
+    throw std::invalid_argument("in() takes at most 6 values, got " + std::to_string(values.size()));
   Atom atom = detail::relate(s.atom, CDL_REL_IN, 0);
-  for (int64_t value : values)
-    atom.set[atom.set_count++] = value;
+  for (int64_t value : values) atom.set[atom.set_count++] = value;
   return atom;
 }
 
@@ -105,9 +95,7 @@ inline Atom in(const Subject& s, std::initializer_list<int64_t> values) {
 class Capabilities {
 public:
   /// Claims a profile; BASE comes with it.
-  void claim(Profile profile) {
-    profiles_ |= 1u << static_cast<unsigned>(profile) | 1u << CDL_PROFILE_BASE;
-  }
+  void claim(Profile profile) { profiles_ |= 1u << static_cast<unsigned>(profile) | 1u << CDL_PROFILE_BASE; }
   /// How all rows of a kind are supported. Without it: NATIVE when the backend overrides the kind's
   /// function.
   void support(Kind kind, Support support) { support_[id(kind)] = support; }
@@ -115,31 +103,25 @@ public:
   void limit(Kind kind, std::initializer_list<Atom> atoms) { limits_[id(kind)].assign(atoms); }
   /// The strides that the backend's functions of this kind take (CDL_CLASS_*), where more than
   /// required.
-  void operandClass(Kind kind, cdl_operand_class_t operandClass) {
-    classes_[id(kind)] = operandClass;
-  }
+  void operandClass(Kind kind, cdl_operand_class_t operandClass) { classes_[id(kind)] = operandClass; }
   /// The NATIVE rows of a kind take an epilogue of these kinds of steps.
   void epilogue(Kind kind, std::initializer_list<Kind> steps) {
-    for (Kind step : steps)
-      steps_[id(kind)] |= uint64_t(1) << id(step);
+    for (Kind step : steps) steps_[id(kind)] |= uint64_t(1) << id(step);
   }
   /// An additional NATIVE row: types of the operands, then of the results.
   void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems,
               cdl_operand_class_t operandClass = CDL_CLASS_DENSE) {
-    if (elems.size() > 8)
-      throw std::invalid_argument("a row has at most 8 element types");
+    if (elems.size() > 8) throw std::invalid_argument("a row has at most 8 element types");
     cdl_row_t row{};
     row.kind = id(kind);
     row.fn = fn;
     row.operand_class = static_cast<uint8_t>(operandClass);
-    for (uint8_t elem : elems)
-      row.elems[row.elem_count++] = elem;
+    for (uint8_t elem : elems) row.elems[row.elem_count++] = elem;
     extra_.push_back(row);
   }
   /// A memory space. The first one declared is the default space; none declared: unlimited host
   /// memory.
-  void space(const char* name, uint32_t flags, uint64_t capacityBytes, uint32_t alignment,
-             uint32_t banks = 0) {
+  void space(const char* name, uint32_t flags, uint64_t capacityBytes, uint32_t alignment, uint32_t banks = 0) {
     spaces_.push_back(cdl_space_t{0, flags, capacityBytes, alignment, banks});
     spaceNames_.push_back(name);
   }
@@ -149,19 +131,14 @@ public:
   /// `overridden`: bit k says that the backend has its own function of kind k. Valid as long as
   /// this object; once.
   const cdl_capabilities_t* build(uint64_t overridden) {
-    if (built_.header.struct_size)
-      return &built_;
-#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                              \
-  required(profile,                                                                                \
-           cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0},      \
-           overridden);
+    if (built_.header.struct_size) return &built_;
+#define CDL_X(profile, kind, fn, elems, e0, e1, e2, e3, e4, cls, ulp)                                                  \
+  required(profile, cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0}, overridden);
     CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
     for (const cdl_row_t& row : extra_)
-      if (supportOf(row.kind, ~uint64_t(0)) == Support::NATIVE)
-        addNative(row);
-    if (spaces_.empty())
-      space("host", CDL_SPACE_HOST_MAPPED, 0, 64);
+      if (supportOf(row.kind, ~uint64_t(0)) == Support::NATIVE) addNative(row);
+    if (spaces_.empty()) space("host", CDL_SPACE_HOST_MAPPED, 0, 64);
     built_ = cdl_capabilities_t{CDL_HEADER(cdl_capabilities_t),
                                 profiles_,
                                 static_cast<uint32_t>(rows_.size()),
@@ -187,26 +164,21 @@ private:
 
   Support supportOf(uint16_t kind, uint64_t overridden) const {
     auto found = support_.find(kind);
-    if (found != support_.end())
-      return found->second;
+    if (found != support_.end()) return found->second;
     return overridden >> kind & 1 ? Support::NATIVE : Support::EMULATED;
   }
 
   void required(unsigned profile, cdl_row_t row, uint64_t overridden) {
-    if (!(profiles_ >> profile & 1))
-      return;
+    if (!(profiles_ >> profile & 1)) return;
     for (const cdl_row_t& known : rows_) // u8 belongs to BASE and to INT8
       if (known.kind == row.kind && known.fn == row.fn && known.elem_count == row.elem_count &&
           std::memcmp(known.elems, row.elems, sizeof row.elems) == 0)
         return;
     const Support support = supportOf(row.kind, overridden);
-    if (support == Support::ABSENT)
-      return;
+    if (support == Support::ABSENT) return;
     const bool limited = limits_.count(row.kind) != 0;
-    if (support == Support::NATIVE)
-      addNative(row);
-    if (support == Support::NATIVE && !limited)
-      return;
+    if (support == Support::NATIVE) addNative(row);
+    if (support == Support::NATIVE && !limited) return;
     row.support = CDL_SUPPORT_EMULATED;
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
     rows_.push_back(row);

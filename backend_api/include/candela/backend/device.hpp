@@ -41,8 +41,7 @@ public:
 
   void signal(uint64_t value) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (value > reached_)
-      reached_ = value;
+    if (value > reached_) reached_ = value;
     changed_.notify_all();
   }
   Status wait(uint64_t value, uint64_t timeoutNs) {
@@ -53,10 +52,9 @@ public:
       return ok();
     }
     const uint64_t day = 86'400'000'000'000; // longer ones would overflow the clock
-    if (changed_.wait_for(lock, std::chrono::nanoseconds(timeoutNs < day ? timeoutNs : day), done))
-      return ok();
-    return error(CDL_TIMEOUT, "the timeline stands at " + std::to_string(reached_) +
-                                  ", not yet at " + std::to_string(value));
+    if (changed_.wait_for(lock, std::chrono::nanoseconds(timeoutNs < day ? timeoutNs : day), done)) return ok();
+    return error(CDL_TIMEOUT,
+                 "the timeline stands at " + std::to_string(reached_) + ", not yet at " + std::to_string(value));
   }
 
 private:
@@ -71,8 +69,7 @@ private:
 /// several threads unless they say otherwise.
 class Backend {
 public:
-  Backend(std::string name, std::string version)
-      : name_(std::move(name)), version_(std::move(version)) {}
+  Backend(std::string name, std::string version) : name_(std::move(name)), version_(std::move(version)) {}
   virtual ~Backend() = default;
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
@@ -101,10 +98,8 @@ public:
   // buffer.
   virtual Status memoryCreate(uint64_t alignment, Memory& memory) {
     const uint64_t room = memory.bytes + alignment;
-    if (room < memory.bytes || room > PTRDIFF_MAX ||
-        !(memory.base = ::operator new(room, std::nothrow)))
-      return error(CDL_OUT_OF_MEMORY,
-                   "no " + std::to_string(memory.bytes) + " bytes of host memory");
+    if (room < memory.bytes || room > PTRDIFF_MAX || !(memory.base = ::operator new(room, std::nothrow)))
+      return error(CDL_OUT_OF_MEMORY, "no " + std::to_string(memory.bytes) + " bytes of host memory");
     const uintptr_t at = reinterpret_cast<uintptr_t>(memory.base);
     memory.data = static_cast<char*>(memory.base) + ((alignment - at % alignment) % alignment);
     return ok();
@@ -122,26 +117,19 @@ public:
     return ok();
   }
   virtual Status memoryWrite(Memory& to, uint64_t offset, const void* from, uint64_t bytes) {
-    if (bytes)
-      std::memcpy(static_cast<char*>(to.data) + offset, from, bytes);
+    if (bytes) std::memcpy(static_cast<char*>(to.data) + offset, from, bytes);
     return ok();
   }
   virtual Status memoryRead(Memory& from, uint64_t offset, void* to, uint64_t bytes) {
-    if (bytes)
-      std::memcpy(to, static_cast<char*>(from.data) + offset, bytes);
+    if (bytes) std::memcpy(to, static_cast<char*>(from.data) + offset, bytes);
     return ok();
   }
-  virtual Status memoryCopy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset,
-                            uint64_t bytes) {
-    if (bytes)
-      std::memmove(static_cast<char*>(to.data) + toOffset,
-                   static_cast<char*>(from.data) + fromOffset, bytes);
+  virtual Status memoryCopy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset, uint64_t bytes) {
+    if (bytes) std::memmove(static_cast<char*>(to.data) + toOffset, static_cast<char*>(from.data) + fromOffset, bytes);
     return ok();
   }
   /// What Operand::data is made from; a device address is as good as a host pointer.
-  virtual void* address(Memory& memory, uint64_t offset) {
-    return static_cast<char*>(memory.data) + offset;
-  }
+  virtual void* address(Memory& memory, uint64_t offset) { return static_cast<char*>(memory.data) + offset; }
   /// Waits for work that the device does behind the queue's back; called before a signal.
   virtual Status finish() { return ok(); }
 
@@ -151,8 +139,7 @@ protected:
   /// Declares an option. Texts are literals. values: "a|b|c", "int", "float" or "string".
   void option(const char* name, const char* summary, const char* values, const char* defaultValue) {
     schema_.push_back(cdl_option_schema_t{name, summary, values, defaultValue});
-    if (defaultValue)
-      options_.set(name, defaultValue);
+    if (defaultValue) options_.set(name, defaultValue);
   }
   /// The oldest host ABI that it works with; without it: the one that it was built against.
   void requireHost(uint16_t major, uint16_t minor) { minHost_ = {major, minor}; }
@@ -160,8 +147,7 @@ protected:
   // What the device can do; see Capabilities.
   void claim(Profile profile) { capabilities_.claim(profile); }
   void limit(Kind kind, std::initializer_list<Atom> atoms) { capabilities_.limit(kind, atoms); }
-  void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems,
-              cdl_operand_class_t cls = CDL_CLASS_DENSE) {
+  void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems, cdl_operand_class_t cls = CDL_CLASS_DENSE) {
     capabilities_.native(kind, fn, elems, cls);
   }
   void support(Kind kind, Support support) { capabilities_.support(kind, support); }
@@ -189,16 +175,13 @@ public:
   }
   void* address(uint32_t buffer, uint64_t bytes) const override {
     if (buffer >= bindings_->count)
-      throw BadAccess("bindings: " + std::to_string(bindings_->count) + ", none for buffer " +
-                      std::to_string(buffer));
+      throw BadAccess("bindings: " + std::to_string(bindings_->count) + ", none for buffer " + std::to_string(buffer));
     const cdl_binding_t& b = bindings_->buffers[buffer];
     Memory* memory = reinterpret_cast<Memory*>(b.memory);
-    if (!memory || b.bytes < bytes || b.offset > memory->bytes ||
-        b.bytes > memory->bytes - b.offset)
-      throw BadAccess("binding of buffer " + std::to_string(buffer) + ": " +
-                      std::to_string(b.bytes) + " bytes at " + std::to_string(b.offset) +
-                      " of a memory of " + std::to_string(memory ? memory->bytes : 0) + ", need " +
-                      std::to_string(bytes));
+    if (!memory || b.bytes < bytes || b.offset > memory->bytes || b.bytes > memory->bytes - b.offset)
+      throw BadAccess("binding of buffer " + std::to_string(buffer) + ": " + std::to_string(b.bytes) + " bytes at " +
+                      std::to_string(b.offset) + " of a memory of " + std::to_string(memory ? memory->bytes : 0) +
+                      ", need " + std::to_string(bytes));
     return backend_.address(*memory, b.offset);
   }
 

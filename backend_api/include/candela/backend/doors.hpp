@@ -10,27 +10,27 @@
 namespace cdl {
 
 /// Every kind: X(Struct, function).
-#define CDL_OPS(X)                                                                                 \
-  X(Copy, copy)                                                                                    \
-  X(Fill, fill)                                                                                    \
-  X(Convert, convert)                                                                              \
-  X(Binary, binary)                                                                                \
-  X(Compare, compare)                                                                              \
-  X(Select, select)                                                                                \
-  X(Gather, gather)                                                                                \
-  X(Scatter, scatter)                                                                              \
-  X(Reduce, reduce)                                                                                \
-  X(MatMul, matMul)                                                                                \
-  X(Unary, unary)                                                                                  \
-  X(Rescale, rescale)                                                                              \
-  X(Table, table)                                                                                  \
-  X(Conv2d, conv2d)                                                                                \
-  X(Pool2d, pool2d)                                                                                \
-  X(Elementwise, elementwise)                                                                      \
-  X(Softmax, softmax)                                                                              \
-  X(Norm, norm)                                                                                    \
-  X(Attention, attention)                                                                          \
-  X(ArgReduce, argReduce)                                                                          \
+#define CDL_OPS(X)                                                                                                     \
+  X(Copy, copy)                                                                                                        \
+  X(Fill, fill)                                                                                                        \
+  X(Convert, convert)                                                                                                  \
+  X(Binary, binary)                                                                                                    \
+  X(Compare, compare)                                                                                                  \
+  X(Select, select)                                                                                                    \
+  X(Gather, gather)                                                                                                    \
+  X(Scatter, scatter)                                                                                                  \
+  X(Reduce, reduce)                                                                                                    \
+  X(MatMul, matMul)                                                                                                    \
+  X(Unary, unary)                                                                                                      \
+  X(Rescale, rescale)                                                                                                  \
+  X(Table, table)                                                                                                      \
+  X(Conv2d, conv2d)                                                                                                    \
+  X(Pool2d, pool2d)                                                                                                    \
+  X(Elementwise, elementwise)                                                                                          \
+  X(Softmax, softmax)                                                                                                  \
+  X(Norm, norm)                                                                                                        \
+  X(Attention, attention)                                                                                              \
+  X(ArgReduce, argReduce)                                                                                              \
   X(Custom, custom)
 
 /// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each
@@ -40,7 +40,7 @@ class PrimitiveBackend : public Backend {
 public:
   using Backend::Backend;
 
-#define CDL_X(Struct, function)                                                                    \
+#define CDL_X(Struct, function)                                                                                        \
   virtual Status function(const Struct& op) { return missing(op); }
   CDL_OPS(CDL_X)
 #undef CDL_X
@@ -48,9 +48,8 @@ public:
   /// Runs one instruction by the function of its kind.
   Status dispatch(const Op& op) {
     switch (op.kind()) {
-#define CDL_X(Struct, function)                                                                    \
-  case Kind::Struct:                                                                               \
-    return function(Struct{op});
+#define CDL_X(Struct, function)                                                                                        \
+  case Kind::Struct: return function(Struct{op});
       CDL_OPS(CDL_X)
 #undef CDL_X
     }
@@ -70,15 +69,13 @@ template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
     const uint32_t parent = cdl_get_loop(image, loop)->parent;
     return loop && parent ? parent : loop;
   };
-  const auto range = [&](auto& self, uint32_t first, uint32_t end, uint32_t inside,
-                         int64_t* values) -> Status {
+  const auto range = [&](auto& self, uint32_t first, uint32_t end, uint32_t inside, int64_t* values) -> Status {
     for (uint32_t i = first; i < end;) {
       const uint32_t own = cdl_get_instr(image, i)->loop;
       const uint32_t next = own == inside ? 0 : inside ? own : outermost(own);
       if (next == 0) {
         Status status = body(i, static_cast<const int64_t*>(values));
-        if (!status.isOk())
-          return status;
+        if (!status.isOk()) return status;
         ++i;
         continue;
       }
@@ -87,8 +84,7 @@ template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
       for (uint64_t trip = 0; trip < loop->trip; ++trip) {
         values[level] = static_cast<int64_t>(trip);
         Status status = self(self, loop->first, loop->first + loop->count, next, values);
-        if (!status.isOk())
-          return status;
+        if (!status.isOk()) return status;
       }
       values[level] = 0;
       i = loop->first + loop->count;

@@ -9,12 +9,11 @@ namespace cdl::detail {
 // OverridesMatMul<B> and so on: an inherited function keeps the type of the class that declared it.
 // A function that cannot be named from here (private, or overloaded) was declared by B or one of
 // its own bases.
-#define CDL_X(Struct, function)                                                                    \
-  template <class B, class = void> struct Overrides##Struct : std::true_type {};                   \
-  template <class B>                                                                               \
-  struct Overrides##Struct<B, std::void_t<decltype(&B::function)>>                                 \
-      : std::bool_constant<                                                                        \
-            !std::is_same_v<decltype(&B::function), decltype(&PrimitiveBackend::function)>> {};
+#define CDL_X(Struct, function)                                                                                        \
+  template <class B, class = void> struct Overrides##Struct : std::true_type {};                                       \
+  template <class B>                                                                                                   \
+  struct Overrides##Struct<B, std::void_t<decltype(&B::function)>>                                                     \
+      : std::bool_constant<!std::is_same_v<decltype(&B::function), decltype(&PrimitiveBackend::function)>> {};
 CDL_OPS(CDL_X)
 #undef CDL_X
 
@@ -22,9 +21,8 @@ CDL_OPS(CDL_X)
 template <class B> constexpr uint64_t overriddenKinds() {
   uint64_t mask = 0;
   if constexpr (std::is_base_of_v<PrimitiveBackend, B>) {
-#define CDL_X(Struct, function)                                                                    \
-  if (Overrides##Struct<B>::value)                                                                 \
-    mask |= uint64_t(1) << static_cast<uint16_t>(Kind::Struct);
+#define CDL_X(Struct, function)                                                                                        \
+  if (Overrides##Struct<B>::value) mask |= uint64_t(1) << static_cast<uint16_t>(Kind::Struct);
     CDL_OPS(CDL_X)
 #undef CDL_X
   } else {
@@ -48,189 +46,152 @@ struct Slots {
   static Backend* of(cdl_device_t* device) { return reinterpret_cast<Backend*>(device); }
   static Queue* of(cdl_queue_t* queue) { return reinterpret_cast<Queue*>(queue); }
   static Memory* of(cdl_memory_t* memory) { return reinterpret_cast<Memory*>(memory); }
-  static LoadedExecutable* of(cdl_executable_t* e) {
-    return reinterpret_cast<LoadedExecutable*>(e);
-  }
+  static LoadedExecutable* of(cdl_executable_t* e) { return reinterpret_cast<LoadedExecutable*>(e); }
 
   static Status outside(const Memory* memory, uint64_t offset, uint64_t bytes) {
-    if (!memory)
-      return error(CDL_INVALID_ARGUMENT, "no memory was given");
-    if (offset <= memory->bytes && bytes <= memory->bytes - offset)
-      return ok();
-    return error(CDL_INVALID_ARGUMENT, std::to_string(bytes) + " bytes at offset " +
-                                           std::to_string(offset) + " leave a memory of " +
-                                           std::to_string(memory->bytes) + " bytes");
+    if (!memory) return error(CDL_INVALID_ARGUMENT, "no memory was given");
+    if (offset <= memory->bytes && bytes <= memory->bytes - offset) return ok();
+    return error(CDL_INVALID_ARGUMENT, std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                                           " leave a memory of " + std::to_string(memory->bytes) + " bytes");
   }
 
   static void deviceClose(cdl_device_t* device) noexcept { delete of(device); }
-  static const char* deviceName(cdl_device_t* device) noexcept {
-    return of(device)->name().c_str();
-  }
+  static const char* deviceName(cdl_device_t* device) noexcept { return of(device)->name().c_str(); }
 
-  static cdl_code_t memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes,
-                                 uint64_t alignment, cdl_memory_t** memory,
-                                 cdl_error_t* e) noexcept {
+  static cdl_code_t memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                                 cdl_memory_t** memory, cdl_error_t* e) noexcept {
     return guard(e, [&]() -> Status {
       const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
       if (space >= spaces)
-        return error(CDL_INVALID_ARGUMENT,
-                     "space " + std::to_string(space) + " of " + std::to_string(spaces));
+        return error(CDL_INVALID_ARGUMENT, "space " + std::to_string(space) + " of " + std::to_string(spaces));
       if (alignment == 0 || (alignment & (alignment - 1)))
-        return error(CDL_INVALID_ARGUMENT,
-                     "alignment " + std::to_string(alignment) + " is not a power of two");
+        return error(CDL_INVALID_ARGUMENT, "alignment " + std::to_string(alignment) + " is not a power of two");
       auto made = std::make_unique<Memory>();
       made->bytes = bytes;
       made->space = space;
       Status status = of(device)->memoryCreate(alignment, *made);
-      if (status.isOk())
-        *memory = reinterpret_cast<cdl_memory_t*>(made.release());
+      if (status.isOk()) *memory = reinterpret_cast<cdl_memory_t*>(made.release());
       return status;
     });
   }
   static void memoryDestroy(cdl_device_t* device, cdl_memory_t* memory) noexcept {
-    if (!memory)
-      return;
+    if (!memory) return;
     guard(nullptr, [&] { return of(device)->memoryDestroy(*of(memory)), ok(); });
     delete of(memory);
   }
-  static cdl_code_t memoryMap(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset,
-                              uint64_t bytes, void** pointer, cdl_error_t* e) noexcept {
+  static cdl_code_t memoryMap(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset, uint64_t bytes,
+                              void** pointer, cdl_error_t* e) noexcept {
     return guard(e, [&] {
       Status status = outside(of(memory), offset, bytes);
       return status.isOk() ? of(device)->memoryMap(*of(memory), offset, bytes, pointer) : status;
     });
   }
-  static cdl_code_t memoryUnmap(cdl_device_t* device, cdl_memory_t* memory, void* pointer,
-                                cdl_error_t* e) noexcept {
+  static cdl_code_t memoryUnmap(cdl_device_t* device, cdl_memory_t* memory, void* pointer, cdl_error_t* e) noexcept {
     return guard(e, [&] { return of(device)->memoryUnmap(*of(memory), pointer); });
   }
 
-  static cdl_code_t queueCreate(cdl_device_t* device, cdl_queue_t** queue,
-                                cdl_error_t* e) noexcept {
+  static cdl_code_t queueCreate(cdl_device_t* device, cdl_queue_t** queue, cdl_error_t* e) noexcept {
     return guard(e, [&] {
       *queue = reinterpret_cast<cdl_queue_t*>(new Queue(of(device)));
       return ok();
     });
   }
   static void queueDestroy(cdl_device_t*, cdl_queue_t* queue) noexcept { delete of(queue); }
-  static cdl_code_t queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset,
-                               const void* from, uint64_t bytes, cdl_error_t* e) noexcept {
+  static cdl_code_t queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes,
+                               cdl_error_t* e) noexcept {
     return guard(e, [&] {
       Status status = outside(of(to), offset, bytes);
-      return status.isOk() ? of(queue)->backend()->memoryWrite(*of(to), offset, from, bytes)
-                           : status;
+      return status.isOk() ? of(queue)->backend()->memoryWrite(*of(to), offset, from, bytes) : status;
     });
   }
-  static cdl_code_t queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to,
-                              uint64_t bytes, cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      Status status = outside(of(from), offset, bytes);
-      return status.isOk() ? of(queue)->backend()->memoryRead(*of(from), offset, to, bytes)
-                           : status;
-    });
-  }
-  static cdl_code_t queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset,
-                              cdl_memory_t* from, uint64_t fromOffset, uint64_t bytes,
+  static cdl_code_t queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes,
                               cdl_error_t* e) noexcept {
     return guard(e, [&] {
+      Status status = outside(of(from), offset, bytes);
+      return status.isOk() ? of(queue)->backend()->memoryRead(*of(from), offset, to, bytes) : status;
+    });
+  }
+  static cdl_code_t queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
+                              uint64_t fromOffset, uint64_t bytes, cdl_error_t* e) noexcept {
+    return guard(e, [&] {
       Status status = outside(of(to), toOffset, bytes);
-      if (status.isOk())
-        status = outside(of(from), fromOffset, bytes);
-      return status.isOk()
-                 ? of(queue)->backend()->memoryCopy(*of(to), toOffset, *of(from), fromOffset, bytes)
-                 : status;
+      if (status.isOk()) status = outside(of(from), fromOffset, bytes);
+      return status.isOk() ? of(queue)->backend()->memoryCopy(*of(to), toOffset, *of(from), fromOffset, bytes) : status;
     });
   }
   static cdl_code_t queueSignal(cdl_queue_t* queue, uint64_t value, cdl_error_t* e) noexcept {
     return guard(e, [&] {
       Status status = of(queue)->backend()->finish();
-      if (status.isOk())
-        of(queue)->signal(value);
+      if (status.isOk()) of(queue)->signal(value);
       return status;
     });
   }
-  static cdl_code_t queueWait(cdl_queue_t* queue, uint64_t value, uint64_t timeoutNs,
-                              cdl_error_t* e) noexcept {
+  static cdl_code_t queueWait(cdl_queue_t* queue, uint64_t value, uint64_t timeoutNs, cdl_error_t* e) noexcept {
     return guard(e, [&] { return of(queue)->wait(value, timeoutNs); });
   }
 
   static Status located(const Op& op, const Status& status) {
-    if (status.isOk())
-      return status;
+    if (status.isOk()) return status;
     return error(status.code(),
-                 kindName(op.instr().kind) + " at instruction " + std::to_string(op.index()) +
-                     " ('" + op.node() + "'): " + status.text(),
+                 kindName(op.instr().kind) + " at instruction " + std::to_string(op.index()) + " ('" + op.node() +
+                     "'): " + status.text(),
                  status.vendorCode());
   }
-  static cdl_code_t run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first,
-                        uint32_t count, const int64_t loops[CDL_MAX_LOOP_NESTING],
-                        const cdl_bindings_t* bindings, cdl_error_t* e) noexcept {
+  static cdl_code_t run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
+                        const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
+                        cdl_error_t* e) noexcept {
     return guard(e, [&]() -> Status {
       auto* backend = static_cast<PrimitiveBackend*>(of(queue)->backend());
       const Bindings buffers(*backend, image, bindings);
       if (first == 0 || uint64_t(first) + count > image->instrs.count)
-        return error(CDL_INVALID_ARGUMENT, "instructions " + std::to_string(first) + " .. +" +
-                                               std::to_string(count) + " of " +
-                                               std::to_string(image->instrs.count));
+        return error(CDL_INVALID_ARGUMENT, "instructions " + std::to_string(first) + " .. +" + std::to_string(count) +
+                                               " of " + std::to_string(image->instrs.count));
       for (uint32_t i = first; i - first < count; ++i) {
         const Op op(image, i, loops, &buffers);
         Status status = located(op, backend->dispatch(op));
-        if (!status.isOk())
-          return status;
+        if (!status.isOk()) return status;
       }
       return ok();
     });
   }
 
-  static cdl_code_t compile(cdl_device_t* device, const cdl_image_t* image,
-                            const void* const* constants, cdl_executable_t** executable,
-                            cdl_refusal_t* refusal, cdl_error_t* e) noexcept {
+  static cdl_code_t compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
+                            cdl_executable_t** executable, cdl_refusal_t* refusal, cdl_error_t* e) noexcept {
     return guard(e, [&] {
       auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
-      Status status =
-          static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
+      Status status = static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
       if (status.code() == CDL_REFUSED && refusal) {
-        if (CDL_HAS(refusal, instr))
-          refusal->instr = status.instr();
-        if (CDL_HAS(refusal, reason))
-          refusal->reason = status.reason();
+        if (CDL_HAS(refusal, instr)) refusal->instr = status.instr();
+        if (CDL_HAS(refusal, reason)) refusal->reason = status.reason();
       }
-      if (status.isOk() && !made->executable)
-        return error(CDL_INTERNAL, "compile made no executable");
-      if (status.isOk())
-        *executable = reinterpret_cast<cdl_executable_t*>(made.release());
+      if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "compile made no executable");
+      if (status.isOk()) *executable = reinterpret_cast<cdl_executable_t*>(made.release());
       return status;
     });
   }
-  static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept {
-    delete of(executable);
-  }
-  static cdl_code_t execute(cdl_queue_t* queue, cdl_executable_t* executable,
-                            const cdl_bindings_t* bindings, const cdl_timeline_t* wait,
-                            uint32_t waitCount, cdl_timeline_t signal, cdl_error_t* e) noexcept {
+  static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept { delete of(executable); }
+  static cdl_code_t execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
+                            const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal,
+                            cdl_error_t* e) noexcept {
     return guard(e, [&] {
       const LoadedExecutable& loaded = *of(executable);
       const Bindings buffers(*of(queue)->backend(), loaded.image, bindings);
       Status status;
       for (uint32_t i = 0; i < waitCount && status.isOk(); ++i)
         status = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
-      if (status.isOk())
-        status = loaded.executable->execute(buffers);
-      if (status.isOk())
-        status = of(queue)->backend()->finish();
-      if (status.isOk() && signal.queue)
-        of(signal.queue)->signal(signal.value);
+      if (status.isOk()) status = loaded.executable->execute(buffers);
+      if (status.isOk()) status = of(queue)->backend()->finish();
+      if (status.isOk() && signal.queue) of(signal.queue)->signal(signal.value);
       return status;
     });
   }
   static uint64_t executableScratch(cdl_executable_t* executable) noexcept {
     return of(executable)->executable->scratchBytes();
   }
-  static cdl_code_t executableSupport(cdl_executable_t* executable, uint8_t* support,
-                                      uint32_t count, cdl_error_t* e) noexcept {
+  static cdl_code_t executableSupport(cdl_executable_t* executable, uint8_t* support, uint32_t count,
+                                      cdl_error_t* e) noexcept {
     return guard(e, [&] {
-      for (uint32_t i = 1; i < count; ++i)
-        support[i] = static_cast<uint8_t>(of(executable)->executable->support(i));
+      for (uint32_t i = 1; i < count; ++i) support[i] = static_cast<uint8_t>(of(executable)->executable->support(i));
       return ok();
     });
   }
@@ -249,29 +210,23 @@ template <class B> struct Entry : Slots {
   }
 
   static cdl_code_t deviceOpen(const cdl_host_t* host, uint32_t index, const cdl_option_t* options,
-                               uint32_t optionCount, cdl_device_t** device,
-                               cdl_error_t* e) noexcept {
+                               uint32_t optionCount, cdl_device_t** device, cdl_error_t* e) noexcept {
     return guard(e, [&]() -> Status {
       auto backend = std::make_unique<B>();
       for (uint32_t i = 0; i < optionCount; ++i) {
         bool known = false;
         for (const cdl_option_schema_t& option : backend->schema())
           known |= std::strcmp(option.name, options[i].name) == 0;
-        if (!known)
-          return error(CDL_INVALID_ARGUMENT,
-                       backend->name() + " has no option '" + options[i].name + "'");
+        if (!known) return error(CDL_INVALID_ARGUMENT, backend->name() + " has no option '" + options[i].name + "'");
         backend->options().set(options[i].name, options[i].value);
       }
       if (host) {
         cdl_host_t known{};
-        std::memcpy(&known, host,
-                    host->header.struct_size < sizeof known ? host->header.struct_size
-                                                            : sizeof known);
+        std::memcpy(&known, host, host->header.struct_size < sizeof known ? host->header.struct_size : sizeof known);
         backend->setHost(known);
       }
       Status status = backend->open(index);
-      if (!status.isOk())
-        return status;
+      if (!status.isOk()) return status;
       backend->capabilities().build(overriddenKinds<B>());
       *device = reinterpret_cast<cdl_device_t*>(static_cast<Backend*>(backend.release()));
       return ok();
@@ -326,26 +281,20 @@ template <class B> struct Entry : Slots {
     return guard(e, [&]() -> Status {
       if (!host || !out || host->header.struct_size < sizeof(cdl_header_t) ||
           out->header.struct_size < sizeof(cdl_header_t))
-        return error(CDL_INVALID_ARGUMENT,
-                     "the host or the table is null or shorter than its header");
+        return error(CDL_INVALID_ARGUMENT, "the host or the table is null or shorter than its header");
       const auto has = std::make_pair(host->header.major, host->header.minor);
       const auto needs = prototype().minHost();
       if (has < needs || has.first > CDL_ABI_MAJOR)
         return error(CDL_INCOMPATIBLE,
-                     prototype().name() + " needs host ABI " +
-                         versionText(needs.first, needs.second) +
-                         (needs.first > CDL_ABI_MAJOR
-                              ? ""
-                              : " or a later " + std::to_string(CDL_ABI_MAJOR) + ".x") +
+                     prototype().name() + " needs host ABI " + versionText(needs.first, needs.second) +
+                         (needs.first > CDL_ABI_MAJOR ? "" : " or a later " + std::to_string(CDL_ABI_MAJOR) + ".x") +
                          ", the host has " + versionText(has.first, has.second));
       const size_t required = kPrograms ? offsetof(cdl_plugin_t, execute) + sizeof(out->execute)
                                         : offsetof(cdl_plugin_t, run) + sizeof(out->run);
-      const size_t known =
-          out->header.struct_size < sizeof *out ? out->header.struct_size : sizeof *out;
+      const size_t known = out->header.struct_size < sizeof *out ? out->header.struct_size : sizeof *out;
       if (known < required)
         return error(CDL_INCOMPATIBLE, prototype().name() + " needs " + std::to_string(required) +
-                                           " bytes of the plugin table, the host knows " +
-                                           std::to_string(known));
+                                           " bytes of the plugin table, the host knows " + std::to_string(known));
       cdl_plugin_t filled = table();
       filled.header.struct_size = static_cast<uint16_t>(known);
       std::memcpy(out, &filled, known);

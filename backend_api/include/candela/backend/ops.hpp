@@ -45,8 +45,7 @@ protected:
 class Op {
 public:
   Op(const cdl_image_t* image, uint32_t index, const int64_t* loops, const Addresses* addresses)
-      : image_(image), instr_(cdl_get_instr(image, index)), loops_(loops), addresses_(addresses),
-        index_(index) {}
+      : image_(image), instr_(cdl_get_instr(image, index)), loops_(loops), addresses_(addresses), index_(index) {}
 
   const cdl_image_t* image() const { return image_; }
   const cdl_instr_t& instr() const { return *instr_; }
@@ -57,20 +56,18 @@ public:
   /// Inputs that are operands of the kind; the others are read by the epilogue alone.
   uint32_t operands() const { return cdl_operand_count(image_, instr_); }
   /// The first ONNX node that it came from, or "".
-  const char* node() const {
-    return cdl_get_string(image_, cdl_get_provenance(image_, instr_->provenance)->node);
-  }
+  const char* node() const { return cdl_get_string(image_, cdl_get_provenance(image_, instr_->provenance)->node); }
 
   Operand input(uint32_t i) const {
     if (i >= instr_->inputs)
-      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->inputs) +
-                      " inputs, input " + std::to_string(i) + " was asked for");
+      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->inputs) + " inputs, input " +
+                      std::to_string(i) + " was asked for");
     return resolve(*cdl_get_input(image_, instr_, i));
   }
   Operand output(uint32_t i = 0) const {
     if (i >= instr_->outputs)
-      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->outputs) +
-                      " results, result " + std::to_string(i) + " was asked for");
+      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->outputs) + " results, result " +
+                      std::to_string(i) + " was asked for");
     return resolve(*cdl_get_output(image_, instr_, i));
   }
   Operand y() const { return output(0); }
@@ -83,8 +80,7 @@ public:
   }
   double floatAttr(uint16_t id, double missing) const {
     const cdl_attr_t* a = cdl_find_attr(image_, instr_, id);
-    if (!a)
-      return missing;
+    if (!a) return missing;
     double value;
     std::memcpy(&value, a->values, sizeof value);
     return value;
@@ -92,9 +88,7 @@ public:
 
   /// The steps of the epilogue or of ELEMENTWISE, or null. Step k is steps()[k] by
   /// cdl_get_step(image, first_step + k).
-  const cdl_expr_t* expr() const {
-    return instr_->expr ? cdl_get_expr(image_, instr_->expr) : nullptr;
-  }
+  const cdl_expr_t* expr() const { return instr_->expr ? cdl_get_expr(image_, instr_->expr) : nullptr; }
 
 private:
   Operand resolve(const cdl_view_t& view) const {
@@ -110,11 +104,10 @@ private:
     o.layout = view.layout;
     o.buffer = view.buffer;
     int64_t at = view.offset;
-    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
-      at += view.iv_strides[l] * (loops_ ? loops_[l] : 0);
+    for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) at += view.iv_strides[l] * (loops_ ? loops_[l] : 0);
     const int64_t bits = cdl_elem_bits(view.elem);
-    o.data = static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) +
-             (bits == 4 ? at / 2 : at * (bits / 8));
+    o.data =
+        static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) + (bits == 4 ? at / 2 : at * (bits / 8));
     return o;
   }
 
@@ -127,8 +120,8 @@ private:
 
 // Each operand by name: untyped, or as a View<T>, which throws BadAccess when T cannot hold its
 // element type.
-#define CDL_OPERAND(name, i)                                                                       \
-  Operand name() const { return input(i); }                                                        \
+#define CDL_OPERAND(name, i)                                                                                           \
+  Operand name() const { return input(i); }                                                                            \
   template <class T> View<T> name() const { return input(i).as<T>(); }
 
 struct Copy : Op {

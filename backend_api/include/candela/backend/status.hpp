@@ -63,9 +63,8 @@ public:
 };
 
 inline const char* elemName(uint8_t elem) {
-#define CDL_X(name, id, bits, cls, onnx, storageOnly)                                              \
-  if (elem == (id))                                                                                \
-    return #name;
+#define CDL_X(name, id, bits, cls, onnx, storageOnly)                                                                  \
+  if (elem == (id)) return #name;
   CDL_ELEMS(CDL_X)
 #undef CDL_X
   return "none";
@@ -79,8 +78,7 @@ inline std::string kindName(uint16_t kind) {
 namespace detail {
 
 inline cdl_code_t report(cdl_error_t* error, const Status& status) {
-  if (error)
-    error->vendor_code = status.vendorCode();
+  if (error) error->vendor_code = status.vendorCode();
   return cdl_set_error(error, status.code(), status.text().c_str());
 }
 
@@ -90,9 +88,7 @@ template <class F> cdl_code_t guard(cdl_error_t* error, F&& function) noexcept {
     return report(error, function());
   } catch (const std::bad_alloc&) {
     return cdl_set_error(error, CDL_OUT_OF_MEMORY, "out of memory");
-  } catch (const std::exception& e) {
-    return cdl_set_error(error, CDL_INTERNAL, e.what());
-  } catch (...) {
+  } catch (const std::exception& e) { return cdl_set_error(error, CDL_INTERNAL, e.what()); } catch (...) {
     return cdl_set_error(error, CDL_INTERNAL, "an exception of unknown type");
   }
 }

@@ -39,16 +39,14 @@ struct Shape {
 
   int64_t elements() const {
     int64_t n = 1;
-    for (int d = 0; d < rank; ++d)
-      n *= dims[d];
+    for (int d = 0; d < rank; ++d) n *= dims[d];
     return n;
   }
   /// Row-major and contiguous.
   bool isDense() const {
     int64_t expected = 1;
     for (int d = rank - 1; d >= 0; --d) {
-      if (dims[d] != 1 && strides[d] != expected)
-        return false;
+      if (dims[d] != 1 && strides[d] != expected) return false;
       expected *= dims[d];
     }
     return true;
@@ -60,33 +58,22 @@ struct Shape {
 template <class T> bool holds(uint8_t elem) {
   using U = std::remove_const_t<T>;
   switch (elem) {
-  case CDL_F32:
-    return std::is_same_v<U, float>;
-  case CDL_F64:
-    return std::is_same_v<U, double>;
-  case CDL_I8:
-    return std::is_same_v<U, int8_t>;
+  case CDL_F32: return std::is_same_v<U, float>;
+  case CDL_F64: return std::is_same_v<U, double>;
+  case CDL_I8: return std::is_same_v<U, int8_t>;
   case CDL_U8:
   case CDL_BOOL:
   case CDL_F8E4M3:
-  case CDL_F8E5M2:
-    return std::is_same_v<U, uint8_t>;
-  case CDL_I16:
-    return std::is_same_v<U, int16_t>;
+  case CDL_F8E5M2: return std::is_same_v<U, uint8_t>;
+  case CDL_I16: return std::is_same_v<U, int16_t>;
   case CDL_U16:
   case CDL_F16:
-  case CDL_BF16:
-    return std::is_same_v<U, uint16_t>;
-  case CDL_I32:
-    return std::is_same_v<U, int32_t>;
-  case CDL_U32:
-    return std::is_same_v<U, uint32_t>;
-  case CDL_I64:
-    return std::is_same_v<U, int64_t>;
-  case CDL_U64:
-    return std::is_same_v<U, uint64_t>;
-  default:
-    return false; // 4-bit types have no C++ type: use Operand::data
+  case CDL_BF16: return std::is_same_v<U, uint16_t>;
+  case CDL_I32: return std::is_same_v<U, int32_t>;
+  case CDL_U32: return std::is_same_v<U, uint32_t>;
+  case CDL_I64: return std::is_same_v<U, int64_t>;
+  case CDL_U64: return std::is_same_v<U, uint64_t>;
+  default: return false; // 4-bit types have no C++ type: use Operand::data
   }
 }
 
@@ -118,16 +105,14 @@ public:
   template <class... I> T& operator()(I... index) const {
     const int64_t indices[] = {static_cast<int64_t>(index)..., 0};
     int64_t offset = 0;
-    for (size_t d = 0; d < sizeof...(I); ++d)
-      offset += indices[d] * shape_.strides[d];
+    for (size_t d = 0; d < sizeof...(I); ++d) offset += indices[d] * shape_.strides[d];
     return data_[offset];
   }
 
 private:
   int check(int d) const {
     if (d < 0 || d >= shape_.rank)
-      throw BadAccess("dim " + std::to_string(d) + " of a view of rank " +
-                      std::to_string(shape_.rank));
+      throw BadAccess("dim " + std::to_string(d) + " of a view of rank " + std::to_string(shape_.rank));
     return d;
   }
 
@@ -145,9 +130,7 @@ struct Operand : Shape {
   uint32_t buffer = 0;
 
   template <class T> View<T> as() const {
-    if (!holds<T>(elem))
-      throw BadAccess(std::string("a view of ") + elemName(elem) +
-                      " was asked for as another type");
+    if (!holds<T>(elem)) throw BadAccess(std::string("a view of ") + elemName(elem) + " was asked for as another type");
     return View<T>(static_cast<T*>(data), *this);
   }
 };
@@ -173,16 +156,12 @@ template <size_t N> Loops<N> coalesce(const std::array<const Shape*, N>& shapes)
   Loops<N> loops;
   for (int d = 0; d < shapes[0]->rank; ++d) {
     const int64_t dim = shapes[0]->dims[d];
-    if (dim == 1)
-      continue;
+    if (dim == 1) continue;
     bool joins = loops.rank > 0;
-    for (size_t v = 0; v < N && joins; ++v)
-      joins = loops.strides[loops.rank - 1][v] == shapes[v]->strides[d] * dim;
-    if (!joins)
-      ++loops.rank;
+    for (size_t v = 0; v < N && joins; ++v) joins = loops.strides[loops.rank - 1][v] == shapes[v]->strides[d] * dim;
+    if (!joins) ++loops.rank;
     loops.dims[loops.rank - 1] = joins ? loops.dims[loops.rank - 1] * dim : dim;
-    for (size_t v = 0; v < N; ++v)
-      loops.strides[loops.rank - 1][v] = shapes[v]->strides[d];
+    for (size_t v = 0; v < N; ++v) loops.strides[loops.rank - 1][v] = shapes[v]->strides[d];
   }
   if (loops.rank == 0) {
     loops.rank = 1;
@@ -196,8 +175,7 @@ void forEachRow(F& body, std::index_sequence<V...>, const View<T>&... views) {
   const auto loops = coalesce<sizeof...(T)>({&views.shape()...});
   const int inner = loops.rank - 1;
   for (int d = 0; d < loops.rank; ++d)
-    if (loops.dims[d] == 0)
-      return;
+    if (loops.dims[d] == 0) return;
   std::array<int64_t, CDL_MAX_RANK> index{};
   std::array<int64_t, sizeof...(T)> offset{};
   for (;;) {
@@ -205,13 +183,11 @@ void forEachRow(F& body, std::index_sequence<V...>, const View<T>&... views) {
     int d = inner - 1;
     for (; d >= 0; --d) {
       ((offset[V] += loops.strides[d][V]), ...);
-      if (++index[d] < loops.dims[d])
-        break;
+      if (++index[d] < loops.dims[d]) break;
       ((offset[V] -= loops.strides[d][V] * loops.dims[d]), ...);
       index[d] = 0;
     }
-    if (d < 0)
-      return;
+    if (d < 0) return;
   }
 }
 

@@ -14,14 +14,11 @@ Value matmulAnyRank(Lowering& l, Value a, Value b) {
   const int64_t m = aDims[aDims.size() - 2], k = aDims.back(), n = bDims.back();
   const Shape aBatch(aDims.begin(), aDims.end() - 2), bBatch(bDims.begin(), bDims.end() - 2);
   Shape batch = graph::broadcastShapes(aBatch, bBatch).value_or(Shape{});
-  const int64_t count = *elementCount(batch), aCount = *elementCount(aBatch),
-                bCount = *elementCount(bBatch);
+  const int64_t count = *elementCount(batch), aCount = *elementCount(aBatch), bCount = *elementCount(bBatch);
   Shape result = batch;
   result.insert(result.end(), {m, n});
   // One matrix on the right: the batch of the left is more rows.
-  if (bCount == 1)
-    return l.reshape(l.matmul(l.reshape(a, {1, aCount * m, k}), l.reshape(b, {1, k, n}), elem),
-                     result);
+  if (bCount == 1) return l.reshape(l.matmul(l.reshape(a, {1, aCount * m, k}), l.reshape(b, {1, k, n}), elem), result);
   const auto batched = [&](Value value, int64_t own, int64_t rows, int64_t columns) {
     if (own != 1 && own != count) {
       Shape full = batch;
@@ -36,10 +33,8 @@ Value matmulAnyRank(Lowering& l, Value a, Value b) {
 
 Result<Values> lowerMatmul(Lowering& l, const Node& node) {
   Value a = node.operand(0), b = node.operand(1);
-  if (a->type.rank() == 1)
-    a = l.reshape(a, {1, a->type.dim(0)});
-  if (b->type.rank() == 1)
-    b = l.reshape(b, {b->type.dim(0), 1});
+  if (a->type.rank() == 1) a = l.reshape(a, {1, a->type.dim(0)});
+  if (b->type.rank() == 1) b = l.reshape(b, {b->type.dim(0), 1});
   return Values{l.reshape(matmulAnyRank(l, a, b), node.result()->type.shape())};
 }
 
@@ -48,10 +43,8 @@ namespace {
 // The factors of gemm are reals: an integer takes them in f64 and goes back toward zero.
 Value scaled(Lowering& l, Value x, double factor) {
   const Elem elem = x->type.elem;
-  if (factor == 1)
-    return x;
-  if (isFloat(elem) || factor == std::trunc(factor))
-    return l.mul(x, l.scalar(elem, factor));
+  if (factor == 1) return x;
+  if (isFloat(elem) || factor == std::trunc(factor)) return l.mul(x, l.scalar(elem, factor));
   return l.cast(l.mul(l.cast(x, Elem::f64_), l.scalar(Elem::f64_, factor)), elem);
 }
 
@@ -59,10 +52,8 @@ Value scaled(Lowering& l, Value x, double factor) {
 
 Result<Values> lowerGemm(Lowering& l, const Node& node) {
   Value a = node.operand(0), b = node.operand(1), c = node.operand(2);
-  if (node.intAttr("transA"))
-    a = l.transpose(a, {1, 0});
-  if (node.intAttr("transB"))
-    b = l.transpose(b, {1, 0});
+  if (node.intAttr("transA")) a = l.transpose(a, {1, 0});
+  if (node.intAttr("transB")) b = l.transpose(b, {1, 0});
   Value y = scaled(l, matmulAnyRank(l, a, b), node.floatAttr("alpha"));
   const double beta = node.floatAttr("beta");
   return Values{!c || beta == 0 ? y : l.add(y, scaled(l, c, beta))};
@@ -72,10 +63,8 @@ namespace {
 
 // One multiply per tap and a sum over the taps: nothing to contract across channels.
 Value depthwise(Lowering& l, Value columns, Value w, int64_t batch) {
-  const int64_t channels = w->type.dim(0), taps = columns->type.dim(1),
-                places = columns->type.dim(2);
-  Value products =
-      l.mul(l.reshape(columns, {batch, channels, taps, places}), l.reshape(w, {channels, taps, 1}));
+  const int64_t channels = w->type.dim(0), taps = columns->type.dim(1), places = columns->type.dim(2);
+  Value products = l.mul(l.reshape(columns, {batch, channels, taps, places}), l.reshape(w, {channels, taps, 1}));
   return l.reduce3(l.reshape(products, {batch * channels, taps, places}), "sum");
 }
 
@@ -87,22 +76,19 @@ Result<Values> lowerConv(Lowering& l, const Node& node) {
   if (node.operand(2)) {
     Shape perChannel(yDims.size() - 1, 1);
     perChannel[0] = wDims[0];
-    return Values{
-        l.add(l.node(OpKind::Conv, {x, w}, node.attrs), l.reshape(node.operand(2), perChannel))};
+    return Values{l.add(l.node(OpKind::Conv, {x, w}, node.attrs), l.reshape(node.operand(2), perChannel))};
   }
   const graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
   const int64_t batch = x->type.dim(0), group = node.intAttr("group"), outputs = wDims[0] / group;
   const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;
   Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), 0);
   const int64_t places = columns->type.dim(2);
-  if (wDims[1] == 1 && outputs == 1 && group > 1)
-    return Values{l.reshape(depthwise(l, columns, w, batch), yDims)};
+  if (wDims[1] == 1 && outputs == 1 && group > 1) return Values{l.reshape(depthwise(l, columns, w, batch), yDims)};
   // A group is a batch. With several of both, the weights are repeated: they are the smaller side.
   Value weights = l.reshape(w, {group, outputs, depth});
   if (batch > 1 && group > 1)
-    weights = l.reshape(
-        l.broadcast(l.reshape(w, {1, group, outputs, depth}), {batch, group, outputs, depth}),
-        {batch * group, outputs, depth});
+    weights = l.reshape(l.broadcast(l.reshape(w, {1, group, outputs, depth}), {batch, group, outputs, depth}),
+                        {batch * group, outputs, depth});
   columns = l.reshape(columns, {batch * group, depth, places});
   return Values{l.reshape(l.matmul(weights, columns, x->type.elem), yDims)};
 }

@@ -8,10 +8,8 @@ Result<Values> lowerRelu(Lowering& l, const graph::Node& node) {
 
 Result<Values> lowerClip(Lowering& l, const graph::Node& node) {
   Lowering::Value x = node.operand(0);
-  if (node.operand(1))
-    x = l.max(x, node.operand(1));
-  if (node.operand(2))
-    x = l.min(x, node.operand(2));
+  if (node.operand(1)) x = l.max(x, node.operand(1));
+  if (node.operand(2)) x = l.min(x, node.operand(2));
   return Values{x};
 }
 

@@ -34,21 +34,18 @@ Result<Values> lowerConcat(Lowering& l, const Node& node) {
   const Shape dims = node.result()->type.shape();
   const int axis = axisOf(node.intAttr("axis"), node.result()->type.rank());
   int64_t outer = 1, inner = 1;
-  for (int d = 0; d < static_cast<int>(dims.size()); ++d)
-    (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
+  for (int d = 0; d < static_cast<int>(dims.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
   std::vector<Value> pieces;
   std::vector<int64_t> offsets;
   int64_t at = 0;
   for (Value operand : node.operands()) {
     const int64_t extent = operand->type.dim(axis);
-    if (extent == 0)
-      continue;
+    if (extent == 0) continue;
     pieces.push_back(l.reshape(operand, {outer, extent, inner}));
     offsets.insert(offsets.end(), {0, at, 0});
     at += extent;
   }
-  if (pieces.size() == 1)
-    return Values{l.reshape(pieces[0], dims)};
+  if (pieces.size() == 1) return Values{l.reshape(pieces[0], dims)};
   return Values{l.reshape(l.place(pieces, {outer, at, inner}, offsets, {}, 0, false), dims)};
 }
 
@@ -67,10 +64,8 @@ Value crop(Lowering& l, Value x, std::vector<int64_t>& lo, std::vector<int64_t>&
     dims[d] -= cutLo + cutHi;
     lo[d] += cutLo;
     hi[d] += cutHi;
-    if (lo[d] < 0)
-      hi[d] += std::exchange(lo[d], 0);
-    if (hi[d] < 0)
-      lo[d] += std::exchange(hi[d], 0);
+    if (lo[d] < 0) hi[d] += std::exchange(lo[d], 0);
+    if (hi[d] < 0) lo[d] += std::exchange(hi[d], 0);
   }
   return l.affine(x, *elementCount(dims) == 0 ? 0 : offset, dims, strides);
 }
@@ -78,28 +73,24 @@ Value crop(Lowering& l, Value x, std::vector<int64_t>& lo, std::vector<int64_t>&
 // Which element of 0..extent-1 stands at position i of a padded dim, i counted from the first
 // element of x.
 int64_t mirrored(const std::string& mode, int64_t i, int64_t extent) {
-  if (mode == "edge")
-    return std::clamp<int64_t>(i, 0, extent - 1);
+  if (mode == "edge") return std::clamp<int64_t>(i, 0, extent - 1);
   const int64_t period = mode == "wrap" ? extent : std::max<int64_t>(1, 2 * (extent - 1));
   const int64_t at = ((i % period) + period) % period;
   return at < extent ? at : period - at;
 }
 
-Value padByIndex(Lowering& l, Value x, const std::vector<int64_t>& lo,
-                 const std::vector<int64_t>& hi, const std::string& mode) {
+Value padByIndex(Lowering& l, Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi,
+                 const std::string& mode) {
   for (size_t axis = 0; axis < lo.size(); ++axis) {
-    if (lo[axis] == 0 && hi[axis] == 0)
-      continue;
+    if (lo[axis] == 0 && hi[axis] == 0) continue;
     Shape dims = x->type.shape();
     std::vector<int32_t> index;
     for (int64_t i = -lo[axis]; i < dims[axis] + hi[axis]; ++i)
       index.push_back(static_cast<int32_t>(mirrored(mode, i, dims[axis])));
     int64_t outer = 1, inner = 1;
-    for (size_t d = 0; d < dims.size(); ++d)
-      (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
+    for (size_t d = 0; d < dims.size(); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
     const int64_t count = static_cast<int64_t>(index.size());
-    Value taken =
-        l.take(l.reshape(x, {outer, dims[axis], inner}), indexConstant(l, index, {count}));
+    Value taken = l.take(l.reshape(x, {outer, dims[axis], inner}), indexConstant(l, index, {count}));
     dims[axis] = count;
     x = l.reshape(taken, dims);
   }
@@ -112,11 +103,9 @@ Result<Values> lowerPad(Lowering& l, const Node& node) {
   const std::string mode = node.stringAttr("mode");
   std::vector<int64_t> lo = node.intsAttr("lo"), hi = node.intsAttr("hi");
   Value value = node.operand(1);
-  if (mode != "constant")
-    return Values{padByIndex(l, node.operand(0), lo, hi, mode)};
+  if (mode != "constant") return Values{padByIndex(l, node.operand(0), lo, hi, mode)};
   Value x = crop(l, node.operand(0), lo, hi);
-  if (!value)
-    return Values{l.pad(x, lo, hi, 0)};
+  if (!value) return Values{l.pad(x, lo, hi, 0)};
   if (value->isConstant()) {
     CDL_ASSIGN(const Tensor tensor, value->payload().materialize(value->type.shape()));
     uint64_t bits = 0;
@@ -134,18 +123,15 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
   const int axis = axisOf(node.intAttr("axis"), x->type.rank());
   const int64_t extent = dims[axis], count = index->type.count();
   if (extent > std::numeric_limits<int32_t>::max())
-    return failure(Code::unsupported, "gather '{}': dim of {} does not fit an i32 index",
-                   node.userName(), extent);
+    return failure(Code::unsupported, "gather '{}': dim of {} does not fit an i32 index", node.userName(), extent);
   int64_t outer = 1, inner = 1;
-  for (int d = 0; d < static_cast<int>(dims.size()); ++d)
-    (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
+  for (int d = 0; d < static_cast<int>(dims.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
   if (index->isConstant()) {
     CDL_ASSIGN(const Tensor tensor, index->payload().materialize(index->type.shape()));
     std::vector<int32_t> known;
     for (int64_t i : tensor.toInts()) {
       if (i < -extent || i >= extent)
-        return badModel("gather '{}': index {} is outside of a dim of {}", node.userName(), i,
-                        extent);
+        return badModel("gather '{}': index {} is outside of a dim of {}", node.userName(), i, extent);
       known.push_back(static_cast<int32_t>(i < 0 ? i + extent : i));
     }
     index = indexConstant(l, known, {count});
@@ -154,8 +140,7 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
     Value fromEnd = l.add(index, l.scalar(Elem::i32_, static_cast<double>(extent)));
     index = l.select(l.less(index, l.scalar(Elem::i32_, 0)), fromEnd, index);
   }
-  return Values{
-      l.reshape(l.take(l.reshape(x, {outer, extent, inner}), index), node.result()->type.shape())};
+  return Values{l.reshape(l.take(l.reshape(x, {outer, extent, inner}), index), node.result()->type.shape())};
 }
 
 } // namespace candela::target

@@ -20,9 +20,7 @@ Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   const Shape dims = node.operand(0)->type.shape();
   Shape perChannel(dims.size() - 1, 1);
   perChannel[0] = dims[1];
-  const auto channel = [&](size_t i) {
-    return l.reshape(l.cast(node.operand(i), inner), perChannel);
-  };
+  const auto channel = [&](size_t i) { return l.reshape(l.cast(node.operand(i), inner), perChannel); };
   Value x = l.cast(node.operand(0), inner), mean = channel(3), var = channel(4);
   const bool training = node.intAttr("training_mode") != 0;
   Value centred;
@@ -35,16 +33,15 @@ Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   } else {
     centred = l.sub(x, mean);
   }
-  Value factor = l.div(
-      channel(1), l.unary(OpKind::Sqrt, l.add(var, l.scalar(inner, node.floatAttr("epsilon")))));
+  Value factor = l.div(channel(1), l.unary(OpKind::Sqrt, l.add(var, l.scalar(inner, node.floatAttr("epsilon")))));
   Values values{l.cast(l.add(l.mul(centred, factor), channel(2)), elem)};
   const double momentum = node.floatAttr("momentum");
   for (size_t i = 1; i < node.results().size(); ++i) {
     // running = running * momentum + batch's own * (1 - momentum)
     Value running = channel(i + 2);
     if (training)
-      running = l.add(l.mul(running, l.scalar(inner, momentum)),
-                      l.mul(i == 1 ? mean : var, l.scalar(inner, 1 - momentum)));
+      running =
+          l.add(l.mul(running, l.scalar(inner, momentum)), l.mul(i == 1 ? mean : var, l.scalar(inner, 1 - momentum)));
     values.push_back(l.cast(l.reshape(running, {dims[1]}), node.result(i)->type.elem));
   }
   return values;

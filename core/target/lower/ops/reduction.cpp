@@ -39,11 +39,9 @@ std::vector<Run> runsOf(const Shape& dims, const std::vector<bool>& reduced) {
 Value reduceDims(Lowering& l, Value x, const std::vector<bool>& reduced, const char* fn) {
   Shape dims = x->type.shape(), kept = dims;
   for (size_t d = 0; d < dims.size(); ++d)
-    if (reduced[d])
-      kept[d] = 1;
+    if (reduced[d]) kept[d] = 1;
   std::vector<Run> runs = runsOf(dims, reduced);
-  if (runs.empty())
-    return x;
+  if (runs.empty()) return x;
   // A sum of halves is rounded once, so all of it is one REDUCE and the reduced dims go last. Other
   // types take one REDUCE per run, which moves nothing.
   if (runs.size() > 1 && isHalf(x->type.elem)) {
@@ -59,11 +57,9 @@ Value reduceDims(Lowering& l, Value x, const std::vector<bool>& reduced, const c
   }
   for (size_t i = runs.size(); i-- > 0;) {
     int64_t outer = 1, middle = 1, inner = 1;
-    for (size_t d = 0; d < dims.size(); ++d)
-      (d < runs[i].first ? outer : d < runs[i].end ? middle : inner) *= dims[d];
+    for (size_t d = 0; d < dims.size(); ++d) (d < runs[i].first ? outer : d < runs[i].end ? middle : inner) *= dims[d];
     x = l.reduce3(l.reshape(x, {outer, middle, inner}), fn);
-    for (size_t d = runs[i].first; d < runs[i].end; ++d)
-      dims[d] = 1;
+    for (size_t d = runs[i].first; d < runs[i].end; ++d) dims[d] = 1;
   }
   return l.reshape(x, kept);
 }
@@ -73,8 +69,7 @@ Value meanDims(Lowering& l, Value x, const std::vector<bool>& reduced) {
   const Shape dims = x->type.shape();
   double count = 1;
   for (size_t d = 0; d < dims.size(); ++d)
-    if (reduced[d])
-      count *= static_cast<double>(dims[d]);
+    if (reduced[d]) count *= static_cast<double>(dims[d]);
   const Elem sumElem = isFloat(elem) ? l.wide(elem) : elemBits(elem) < 32 ? Elem::i32_ : elem;
   if (sumElem != elem || elem != Elem::f16_ || count < 16) {
     Value sum = reduceDims(l, l.cast(x, sumElem), reduced, "sum");
@@ -92,14 +87,12 @@ namespace {
 std::vector<bool> reducedOf(const Node& node) {
   const int rank = node.operand(0)->type.rank();
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
-  for (int64_t axis : node.intsAttr("axes"))
-    reduced[static_cast<size_t>(axisOf(axis, rank))] = true;
+  for (int64_t axis : node.intsAttr("axes")) reduced[static_cast<size_t>(axisOf(axis, rank))] = true;
   return reduced;
 }
 
 Values reduction(Lowering& l, const Node& node, const char* fn) {
-  return {
-      l.reshape(reduceDims(l, node.operand(0), reducedOf(node), fn), node.result()->type.shape())};
+  return {l.reshape(reduceDims(l, node.operand(0), reducedOf(node), fn), node.result()->type.shape())};
 }
 
 } // namespace

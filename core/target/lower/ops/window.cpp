@@ -13,8 +13,7 @@ using graph::OpKind;
 using Value = Lowering::Value;
 
 uint64_t lowestBits(Elem elem) {
-  if (isFloat(elem))
-    return fromReal(elem, -std::numeric_limits<double>::infinity());
+  if (isFloat(elem)) return fromReal(elem, -std::numeric_limits<double>::infinity());
   const uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(integerRange(elem).lowest));
   return elemBits(elem) == 64 ? bits : bits & ((uint64_t(1) << elemBits(elem)) - 1);
 }
@@ -50,8 +49,7 @@ namespace {
 
 // For every tap and place (row-major): the position in the flattened spatial dims of x, -1 outside
 // of it.
-std::vector<int64_t> positions(const graph::Window& window, const Shape& extents,
-                               const Shape& out) {
+std::vector<int64_t> positions(const graph::Window& window, const Shape& extents, const Shape& out) {
   const int64_t taps = *elementCount(window.kernel), places = *elementCount(out);
   std::vector<int64_t> all(static_cast<size_t>(taps * places));
   for (int64_t tap = 0; tap < taps; ++tap) {
@@ -62,8 +60,7 @@ std::vector<int64_t> positions(const graph::Window& window, const Shape& extents
                            restTap % window.kernel[d] * window.dilations[d];
         restTap /= window.kernel[d];
         restPlace /= out[d];
-        if (position >= 0)
-          position = at < 0 || at >= extents[d] ? -1 : position + at * stride;
+        if (position >= 0) position = at < 0 || at >= extents[d] ? -1 : position + at * stride;
         stride *= extents[d];
       }
       all[static_cast<size_t>(tap * places + place)] = position;
@@ -74,9 +71,7 @@ std::vector<int64_t> positions(const graph::Window& window, const Shape& extents
 
 // Row-major positions in dims to column-major ones: what storage_order 1 asks for.
 Value columnMajor(Lowering& l, Value position, const Shape& extents) {
-  const auto number = [&](int64_t value) {
-    return l.scalar(Elem::i32_, static_cast<double>(value));
-  };
+  const auto number = [&](int64_t value) { return l.scalar(Elem::i32_, static_cast<double>(value)); };
   Value rest = position, sum = nullptr;
   int64_t stride = *elementCount(extents);
   for (size_t d = extents.size(); d-- > 0;) {
@@ -90,31 +85,25 @@ Value columnMajor(Lowering& l, Value position, const Shape& extents) {
 }
 
 // The first place in each window that holds its maximum, counted in the whole of x.
-Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& window, Value columns,
-                         Value maxima) {
+Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& window, Value columns, Value maxima) {
   const Shape dims = node.operand(0)->type.shape(), yDims = node.result()->type.shape();
   const Shape extents(dims.begin() + 2, dims.end()), out(yDims.begin() + 2, yDims.end());
-  const int64_t plane = *elementCount(extents), taps = columns->type.dim(1),
-                places = columns->type.dim(2);
+  const int64_t plane = *elementCount(extents), taps = columns->type.dim(1), places = columns->type.dim(2);
   constexpr int64_t kOutside = std::numeric_limits<int32_t>::max();
   if (node.operand(0)->type.count() >= kOutside)
-    return failure(Code::unsupported, "max_pool '{}': indices into {} elements do not fit i32",
-                   node.userName(), node.operand(0)->type.count());
+    return failure(Code::unsupported, "max_pool '{}': indices into {} elements do not fit i32", node.userName(),
+                   node.operand(0)->type.count());
   std::vector<int32_t> inPlane;
   for (int64_t position : positions(window, extents, out))
     inPlane.push_back(static_cast<int32_t>(position < 0 ? kOutside : position));
   // A NaN is the maximum of its window and equals nothing.
   Value hit = l.equal(columns, l.reshape(maxima, {columns->type.dim(0), 1, places}));
-  if (isFloat(columns->type.elem))
-    hit = l.select(l.equal(columns, columns), hit, l.scalar(Elem::bool_, 1));
-  Value candidates =
-      l.select(hit, indexConstant(l, inPlane, {1, taps, places}), l.scalar(Elem::i32_, kOutside));
+  if (isFloat(columns->type.elem)) hit = l.select(l.equal(columns, columns), hit, l.scalar(Elem::bool_, 1));
+  Value candidates = l.select(hit, indexConstant(l, inPlane, {1, taps, places}), l.scalar(Elem::i32_, kOutside));
   Value position = l.reduce3(candidates, "min");
-  if (node.intAttr("storage_order") == 1 && extents.size() > 1)
-    position = columnMajor(l, position, extents);
+  if (node.intAttr("storage_order") == 1 && extents.size() > 1) position = columnMajor(l, position, extents);
   std::vector<int32_t> planes(static_cast<size_t>(columns->type.dim(0)));
-  for (size_t i = 0; i < planes.size(); ++i)
-    planes[i] = static_cast<int32_t>(static_cast<int64_t>(i) * plane);
+  for (size_t i = 0; i < planes.size(); ++i) planes[i] = static_cast<int32_t>(static_cast<int64_t>(i) * plane);
   position = l.add(position, indexConstant(l, planes, {columns->type.dim(0), 1}));
   return l.reshape(l.cast(position, Elem::i64_), yDims);
 }
@@ -129,15 +118,12 @@ Result<Values> lowerMaxPool(Lowering& l, const Node& node) {
   const graph::Window window = graph::windowOf(node, node.intsAttr("kernel_shape"));
   const Shape yDims = node.result()->type.shape();
   Value x = node.operand(0);
-  Value columns =
-      unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), lowestBits(x->type.elem));
+  Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), lowestBits(x->type.elem));
   Value maxima = l.reduce3(columns, "max");
   Values values{l.reshape(maxima, yDims)};
   if (node.results().size() > 1) {
     values.push_back(nullptr);
-    if (l.graph().isUsed(node.result(1))) {
-      CDL_ASSIGN(values[1], maxIndices(l, node, window, columns, maxima));
-    }
+    if (l.graph().isUsed(node.result(1))) { CDL_ASSIGN(values[1], maxIndices(l, node, window, columns, maxima)); }
   }
   return values;
 }
@@ -161,8 +147,7 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
   const std::vector<int64_t> places = positions(counted, within, out);
   const size_t columns = static_cast<size_t>(*elementCount(out));
   std::vector<int64_t> counts(columns, 0);
-  for (size_t i = 0; i < places.size(); ++i)
-    counts[i % columns] += places[i] >= 0;
+  for (size_t i = 0; i < places.size(); ++i) counts[i % columns] += places[i] >= 0;
   const Elem elem = x->type.elem;
   Value divisor;
   if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end()) {
