@@ -118,7 +118,7 @@ std::string runModel(const std::string& name, const onnx_io::Model& model) {
 }
 
 TEST(NodeModels, ComputeWhatOnnxSays) {
-  if (!fs::exists(kFolder)) GTEST_SKIP() << "package libonnx-testdata is not installed";
+  ASSERT_TRUE(fs::exists(kFolder)) << "package libonnx-testdata is not installed";
   int known = 0, right = 0, refused = 0, old = 0, wrongData = 0;
   for (const std::string& name : folders()) {
     const auto expected = kExpectedRefusals.find(name);
@@ -131,7 +131,8 @@ TEST(NodeModels, ComputeWhatOnnxSays) {
     }
     ++known;
     const std::string reason = model ? runModel(name, *model) : model.status().message();
-    if (model && model->opsets.at("") < 7) {
+    // Of opset 1 only what means the same now is taken.
+    if (model && model->opsets.at("") < 7 && !reason.empty()) {
       ++old;
       EXPECT_NE(reason.find("is outside 7 to 28"), std::string::npos) << name << ": '" << reason << "'";
       continue;
@@ -153,7 +154,7 @@ TEST(NodeModels, ComputeWhatOnnxSays) {
                            "be, {} of an older opset, "
                            "{} with wrong data, {} wrong\n",
                            known, right, refused, old, wrongData, known - right - refused - old - wrongData);
-  EXPECT_GE(right, 365); // the walk must not pass by finding nothing
+  EXPECT_GE(right, 374); // the walk must not pass by finding nothing
 }
 
 } // namespace
