@@ -17,7 +17,8 @@ constexpr const char* kFooter = R"(Examples:
   candela inspect ./libacme.so --all
   candela inspect model.cdl --dot | dot -Tsvg -o model.svg
 
-FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin or a .npy tensor; its content decides.
+FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of this
+tool or a .npy tensor; its content decides.
 A plugin is loaded, so its code runs.)";
 
 struct Arguments {
@@ -35,6 +36,7 @@ Page inspectFile(const std::string& path) {
     return inspectPlugin(path);
   if (begins("CDLP")) return inspectImage(path);
   if (begins("\x93NUMPY")) return inspectTensor(path);
+  if (begins("{")) return inspectReport(path);
   if (runtime::isBundle(path)) return inspectBundle(path);
   if (endsWith(path, ".cdl")) return inspectText(path);
   return inspectOnnx(path);
@@ -61,7 +63,7 @@ void inspect(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addInspect(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("inspect", "Show what is in a model, bundle, image, plugin or tensor.");
+  auto* command = app.add_subcommand("inspect", "Show what is in a model, bundle, image, plugin, report or tensor.");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->path, "the file")->required()->type_name("FILE");
   command->add_flag("--all", arguments->all, "all rows of long tables");

@@ -13,6 +13,7 @@ Page inspectBundle(const std::string& path); ///< .cdb
 Page inspectImage(const std::string& path);  ///< the flat image of a Program
 Page inspectPlugin(const std::string& path); ///< .so; runs the plugin's code
 Page inspectTensor(const std::string& path); ///< .npy
+Page inspectReport(const std::string& path); ///< a JSON report of this tool
 
 /// Instructions, buffers and a drawing of the waits.
 void addProgram(Page& page, const program::Program& program);

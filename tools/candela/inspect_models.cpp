@@ -1,4 +1,4 @@
-// Pages about models: ONNX, graphs, tensors.
+// Pages about models and data: ONNX, graphs, tensors, reports.
 #include <algorithm>
 #include <map>
 
@@ -179,6 +179,32 @@ Page inspectTensor(const std::string& path) {
   page.fact("bytes", tensor.sizeBytes());
   page.fact("values", summaryText(tensor));
   page.fact("sha256", hashText(sha256(tensor.bytes.data(), tensor.sizeBytes())));
+  return page;
+}
+
+Page inspectReport(const std::string& path) {
+  const Json report = Json::parse(check(readText(path)), nullptr, false);
+  const Json schema = report.is_object() ? report.value("schema", Json()) : Json();
+  if (!schema.is_string() || !schema.get<std::string>().starts_with("candela."))
+    fail(kBadInput, "{}: not a report of candela: no schema named candela.*", path);
+  Page page{"report", path, {}, {}, {}};
+  for (const auto& [key, value] : report.items()) {
+    if (value.is_object()) {
+      for (const auto& [inner, number] : value.items()) page.fact(key + " " + inner, number);
+    } else if (value.is_array() && !value.empty() && value[0].is_object()) {
+      PageTable table{key, {}, {}};
+      for (const auto& [column, unused] : value[0].items()) table.columns.push_back(column);
+      for (const Json& entry : value) {
+        std::vector<Json> row;
+        for (const std::string& column : table.columns)
+          row.push_back(entry.is_object() ? entry.value(column, Json()) : Json());
+        table.rows.push_back(std::move(row));
+      }
+      page.tables.push_back(std::move(table));
+    } else {
+      page.fact(key, value);
+    }
+  }
   return page;
 }
 
