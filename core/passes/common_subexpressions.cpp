@@ -1,3 +1,4 @@
+#include <bit>
 #include <map>
 
 #include "core/passes/rewrite.h"
@@ -19,6 +20,17 @@ std::string sample(const Payload& payload) {
   return text;
 }
 
+/// Floats by their bits: as numbers -0 equals 0, and NaN is not less than anything, so that it would equal all.
+graph::Attr comparable(const graph::Attr& attr) {
+  const auto bitsOf = [](double value) { return std::bit_cast<int64_t>(value); };
+  if (const auto* real = std::get_if<double>(&attr)) return bitsOf(*real);
+  const auto* reals = std::get_if<std::vector<double>>(&attr);
+  if (!reals) return attr;
+  std::vector<int64_t> bits;
+  for (const double value : *reals) bits.push_back(bitsOf(value));
+  return bits;
+}
+
 /// Equal keys: equal types, kinds, attributes and operands. Of constants only likely equal.
 using Key = std::tuple<graph::OpKind, std::vector<Value*>, graph::Attrs, std::vector<std::string>>;
 
@@ -26,7 +38,9 @@ Key keyOf(const Node& node) {
   std::vector<std::string> types;
   for (const Value* result : node.results()) types.push_back(result->type.text());
   if (node.kind == graph::OpKind::Constant) types.push_back(sample(*node.payload));
-  return {node.kind, node.operands(), node.attrs, std::move(types)};
+  graph::Attrs attrs;
+  for (const auto& [name, attr] : node.attrs) attrs.emplace(name, comparable(attr));
+  return {node.kind, node.operands(), std::move(attrs), std::move(types)};
 }
 
 bool canMerge(const graph::Graph& graph, const Node& node, const Node& first) {
