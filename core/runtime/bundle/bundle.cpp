@@ -94,6 +94,11 @@ Status verifyBundle(const Bundle& bundle) {
     }
     if (step.kind == StepKind::copy) {
       if (step.inputs.size() != 1 || step.outputs.size() != 1) return badModel("step {}: a copy has one value each", s);
+      const BundleValue &from = bundle.values[step.inputs[0]], &to = bundle.values[step.outputs[0]];
+      // What reads the copy trusts its declared type.
+      if (from.elem != to.elem || from.dims != to.dims)
+        return badModel("step {}: {} of {}[{}] is copied to {} of {}[{}]", s, from.name, elemName(from.elem),
+                        fmt::join(from.dims, ","), to.name, elemName(to.elem), fmt::join(to.dims, ","));
       continue;
     }
     if (step.partition >= bundle.partitions.size())

@@ -149,6 +149,13 @@ TEST(Bundle, IncompleteOnesAreRefused) {
   EXPECT_FALSE(broken([](Bundle& b) { b.steps[0].inputs.clear(); }));
   EXPECT_FALSE(broken([](Bundle& b) { b.steps.push_back(b.steps[0]); }));
   EXPECT_FALSE(broken([](Bundle& b) { b.values[0].dims = {9}; }));
+  const auto copyFirst = [](Bundle& b, int64_t count) { // the program reads a copy of the input
+    b.values.push_back({"small", Elem::f32_, {count}});
+    b.inputs = {2};
+    b.steps.insert(b.steps.begin(), {StepKind::copy, 0, {2}, {0}});
+  };
+  EXPECT_TRUE(broken([&](Bundle& b) { copyFirst(b, kCount); }));
+  EXPECT_FALSE(broken([&](Bundle& b) { copyFirst(b, 1); }));
   EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].constants.clear(); }));
   EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].constants[0] ^= 1; }));
   EXPECT_FALSE(broken([](Bundle& b) { b.partitions[0].image = b.partitions[0].image.slice(0, 400); }));
