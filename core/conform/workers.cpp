@@ -183,18 +183,21 @@ private:
   void receive(Worker& worker) {
     uint64_t size = 0;
     std::string text;
-    bool complete = readAll(worker.fromWorker, &size, sizeof size) && size < (uint64_t(1) << 30);
-    if (complete) {
+    bool alive = readAll(worker.fromWorker, &size, sizeof size);
+    const bool sane = size < (uint64_t(1) << 30);
+    if (alive && sane) {
       text.resize(size);
-      complete = readAll(worker.fromWorker, text.data(), size);
+      alive = readAll(worker.fromWorker, text.data(), size);
     }
-    std::optional<CaseResult> result = complete ? fromText(text) : std::nullopt;
+    std::optional<CaseResult> result = alive && sane ? fromText(text) : std::nullopt;
     const size_t index = *worker.current;
     if (result) {
       worker.current.reset();
       return record(index, std::move(*result));
     }
-    recordFailure(index, stop(worker, 0));
+    // Whoever answers nonsense is still there, and might stay for ever.
+    const std::string end = stop(worker, alive ? SIGKILL : 0);
+    recordFailure(index, alive ? "the process answered nonsense" : end);
   }
 
   void expire(Worker& worker) {
