@@ -12,7 +12,8 @@ include_guard(GLOBAL)
 #                                  libraries that it links stay inside
 #   candela_backend_<name>_static  an object library: link it into a program for static registration (gdb, sanitizers,
 #                                  coverage, embedding). Its entry is <name>_backend_query. Built when something needs it
-# LIBRARIES are the backend's own third parties. The plugin is installed to <libdir>/candela.
+# LIBRARIES are the backend's own third parties. The plugin is installed to <libdir>/candela; with NO_INSTALL it is for
+# tests, lies in lib/candela-tests and is found by its path only.
 function(candela_add_backend name)
   cmake_parse_arguments(BACKEND "NO_INSTALL" "" "SOURCES;LIBRARIES;DEFINES;EXPORTS" ${ARGN})
   if(NOT BACKEND_SOURCES)
@@ -43,7 +44,7 @@ function(candela_add_backend name)
   file(CONFIGURE OUTPUT ${map} CONTENT "{\n  global:\n    ${export_lines};\n  local: *;\n};\n" @ONLY)
   set_target_properties(${plugin} PROPERTIES
     PREFIX lib OUTPUT_NAME candela_${name} LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/candela)
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/$<IF:$<BOOL:${BACKEND_NO_INSTALL}>,candela-tests,candela>)
   target_link_options(${plugin} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL)
   if(CANDELA_SANITIZE)
     target_link_options(${plugin} PRIVATE -fsanitize=${CANDELA_SANITIZE})

@@ -1,9 +1,10 @@
 # The few functions that every CMakeLists.txt here uses.
 
 # What every target of the project is compiled with; never part of an installed interface.
+# At -O3 GCC 12 warns of overlapping copies inside of std::string where there are none (PR 105329).
 add_library(candela_build_flags INTERFACE)
 target_compile_options(candela_build_flags INTERFACE
-  -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual> $<$<BOOL:${CANDELA_WERROR}>:-Werror>)
+  -Wall -Wextra $<$<CONFIG:Release>:-Wno-restrict> $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual> $<$<BOOL:${CANDELA_WERROR}>:-Werror>)
 if(CANDELA_SANITIZE)
   target_compile_options(candela_build_flags INTERFACE -fsanitize=${CANDELA_SANITIZE}
     -fno-sanitize-recover=all -fno-omit-frame-pointer)

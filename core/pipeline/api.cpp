@@ -187,7 +187,7 @@ void describeReference(candela_model& model, const std::string& path, std::vecto
     }
     ++bundle.modelNodes;
     bundle.placement.push_back({node->userName(), std::string(graph::opName(node->kind)), "reference", "the oracle",
-                                runtime::NodePlacement::Class::host, pipeline::macs(*node)});
+                                runtime::NodePlacement::Class::host, pipeline::macs(*node), 0});
   }
   model.report = pipeline::placementJson(bundle);
 }

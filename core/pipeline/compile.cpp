@@ -1,3 +1,4 @@
+#include <map>
 #include <set>
 
 #include "core/passes/passes.h"
@@ -251,46 +252,76 @@ private:
     for (const graph::Node* node : part.nodes) barred.insert({part.target, node->result()->name});
   }
 
-  /// Where every node went: by what the runners will really do with the instructions that came from it.
+  /// What the runner will really do with the instructions that came from a node: names of kinds.
+  struct Instrs {
+    std::set<std::string> native, emulated;
+    bool productsNative = true; ///< no MATMUL or CONV2D among the emulated ones
+    bool hasProducts = false;
+  };
+  static std::map<std::string, Instrs> instrsByOrigin(const cdl_image_t* image, const runtime::Runner& runner) {
+    std::map<std::string, Instrs> all;
+    for (uint32_t i = 1; i < image->instrs.count; ++i) {
+      const uint16_t kind = cdl_get_instr(image, i)->kind;
+      const bool isNative = runner.support()[i] == target::Support::native;
+      const bool isProduct = kind == CDL_KIND_MATMUL || kind == CDL_KIND_CONV2D;
+      for (const std::string& origin : originsOf(image, i)) {
+        Instrs& instrs = all[origin];
+        (isNative ? instrs.native : instrs.emulated).emplace(program::kindName(kind));
+        instrs.hasProducts |= isProduct;
+        instrs.productsNative &= isNative || !isProduct;
+      }
+    }
+    return all;
+  }
+
+  /// Where every node went.
   void place(Attempt& attempt, const target::Partitioning& partitioning, const std::vector<LoweredPart>& parts) {
     for (size_t p = 0; p < parts.size(); ++p) {
       const target::Part& part = partitioning.parts[p];
       const bool onHost = part.target == devices_.size();
-      const cdl_image_t* image = asImage(attempt.bundle.partitions[p].image);
-      std::set<std::string> emulated;
-      for (uint32_t i = 1; i < image->instrs.count; ++i)
-        if (attempt.runners[p]->support()[i] == target::Support::emulated) emulated.merge(originsOf(image, i));
+      const auto byOrigin = instrsByOrigin(asImage(attempt.bundle.partitions[p].image), *attempt.runners[p]);
       for (const graph::Node* node : part.nodes) {
         if (node->kind == graph::OpKind::Constant) continue;
+        Instrs instrs;
+        for (const std::string& origin : node->provenance) {
+          const auto at = byOrigin.find(origin);
+          if (at == byOrigin.end()) continue;
+          instrs.native.insert(at->second.native.begin(), at->second.native.end());
+          instrs.emulated.insert(at->second.emulated.begin(), at->second.emulated.end());
+          instrs.hasProducts |= at->second.hasProducts;
+          instrs.productsNative &= at->second.productsNative;
+        }
         NodePlacement placement;
         placement.node = node->userName();
         placement.op = fmt::format("{} {}", graph::opName(node->kind), elemName(node->result()->type.elem));
         placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
-        placement.cls = onHost                       ? NodePlacement::Class::host
-                        : comesFrom(*node, emulated) ? NodePlacement::Class::emulated
-                                                     : NodePlacement::Class::native;
-        placement.why = why(partitioning, *node, part.target, placement.cls);
+        placement.cls = onHost                    ? NodePlacement::Class::host
+                        : instrs.emulated.empty() ? NodePlacement::Class::native
+                                                  : NodePlacement::Class::emulated;
+        placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);
         placement.macs = macs(*node);
+        const bool macsNative = instrs.hasProducts ? instrs.productsNative : instrs.emulated.empty();
+        placement.nativeMacs = !onHost && macsNative ? placement.macs : 0;
         attempt.bundle.placement.push_back(std::move(placement));
       }
     }
   }
 
-  std::string why(const target::Partitioning& partitioning, const graph::Node& node, size_t target,
-                  NodePlacement::Class cls) const {
+  std::string whyHost(const target::Partitioning& partitioning, const graph::Node& node) const {
     const auto found = partitioning.assessments.find(&node);
-    const std::vector<target::Assessment> none;
-    const std::vector<target::Assessment>& assessments = found == partitioning.assessments.end() ? none : found->second;
-    if (cls == NodePlacement::Class::host) {
-      std::string text;
-      for (size_t t = 0; t < devices_.size() && t < assessments.size(); ++t)
-        text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", devices_[t]->plugin().name(), assessments[t].detail);
-      return text.empty() ? "host executor" : text;
-    }
-    const bool lowers = target < assessments.size() && assessments[target].verdict != target::Verdict::claimed;
-    if (cls == NodePlacement::Class::native) return lowers ? "native, as primitives" : "native";
-    const std::string detail = target < assessments.size() ? assessments[target].detail : "";
-    return detail.empty() ? "emulated" : "emulated: " + detail;
+    std::string text;
+    for (size_t t = 0; found != partitioning.assessments.end() && t < devices_.size() && t < found->second.size(); ++t)
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", devices_[t]->plugin().name(), found->second[t].detail);
+    return text.empty() ? "host executor" : text;
+  }
+
+  static std::string whyHere(const Instrs& instrs) {
+    if (instrs.native.empty() && instrs.emulated.empty()) return "native: no work";
+    std::string text;
+    if (!instrs.native.empty()) text = fmt::format("native {}", fmt::join(instrs.native, " "));
+    if (!instrs.emulated.empty())
+      text += fmt::format("{}emulated {}", text.empty() ? "" : "; ", fmt::join(instrs.emulated, " "));
+    return text;
   }
 
   graph::Graph graph_;

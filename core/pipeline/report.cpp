@@ -45,7 +45,9 @@ std::string placementJson(const runtime::Bundle& bundle) {
   for (const runtime::NodePlacement& node : bundle.placement) {
     const char* cls = className(node.cls);
     nodes[cls] = nodes[cls].get<uint64_t>() + 1;
-    macsBy[cls] = macsBy[cls].get<uint64_t>() + node.macs;
+    macsBy["native"] = macsBy["native"].get<uint64_t>() + node.nativeMacs;
+    const char* rest = node.cls == runtime::NodePlacement::Class::host ? "host" : "emulated";
+    macsBy[rest] = macsBy[rest].get<uint64_t>() + node.macs - std::min(node.macs, node.nativeMacs);
     detail.push_back({{"node", node.node},
                       {"op", node.op},
                       {"on", node.on},

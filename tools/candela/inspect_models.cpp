@@ -188,7 +188,10 @@ Page inspectReport(const std::string& path) {
   if (!schema.is_string() || !schema.get<std::string>().starts_with("candela."))
     fail(kBadInput, "{}: not a report of candela: no schema named candela.*", path);
   Page page{"report", path, {}, {}, {}};
-  for (const auto& [key, value] : report.items()) {
+  for (const auto& [name, value] : report.items()) {
+    // inspect's own report has a schema, a version and a command too.
+    const bool ours = name == "schema" || name == "candela_version" || name == "command";
+    const std::string key = ours ? "report " + name : name;
     if (value.is_object()) {
       for (const auto& [inner, number] : value.items()) page.fact(key + " " + inner, number);
     } else if (value.is_array() && !value.empty() && value[0].is_object()) {

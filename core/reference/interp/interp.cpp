@@ -67,6 +67,7 @@ public:
         ++i;
         continue;
       }
+      CDL_CHECK(depth < CDL_MAX_LOOP_NESTING, "loop {} is nested too deep", inner);
       const Loop& region = program_.loops[inner];
       for (uint64_t iv = 0; iv < region.trip; ++iv) {
         iv_[depth] = static_cast<int64_t>(iv);

@@ -54,7 +54,8 @@ struct NodePlacement {
   enum class Class : uint8_t { native = 0, emulated = 1, host = 2 };
   std::string node, op, on, why;
   Class cls = Class::host;
-  uint64_t macs = 0; ///< multiply-accumulates per run
+  uint64_t macs = 0;       ///< multiply-accumulates per run
+  uint64_t nativeMacs = 0; ///< of them, those in native instructions
 };
 
 struct Bundle {

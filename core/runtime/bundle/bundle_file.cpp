@@ -92,6 +92,7 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     p->set_why(node.why);
     p->set_placement_class(static_cast<uint32_t>(node.cls));
     p->set_macs(node.macs);
+    p->set_native_macs(node.nativeMacs);
   }
 }
 
@@ -161,7 +162,7 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   for (const bundle::Placement& p : in.placement()) {
     if (p.placement_class() > 2) return badModel("unknown placement class {}", p.placement_class());
     out.placement.push_back(
-        {p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()), p.macs()});
+        {p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()), p.macs(), p.native_macs()});
   }
   return out;
 }
