@@ -31,11 +31,10 @@ public:
     CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "case", devices_, options));
     RunAnswer answer;
     for (const runtime::NodePlacement& node : session->bundle().placement) {
-      const bool native = node.cls == runtime::NodePlacement::Class::native;
       ++answer.work.nodes;
-      answer.work.nativeNodes += native;
+      answer.work.nativeNodes += node.cls == runtime::NodePlacement::Class::native;
       answer.work.macs += node.macs;
-      answer.work.nativeMacs += native ? node.macs : 0;
+      answer.work.nativeMacs += node.nativeMacs;
     }
     CDL_ASSIGN(answer.outputs, session->run(inputs));
     return answer;

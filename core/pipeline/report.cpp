@@ -53,7 +53,8 @@ std::string placementJson(const runtime::Bundle& bundle) {
                       {"on", node.on},
                       {"class", cls},
                       {"why", node.why},
-                      {"macs", node.macs}});
+                      {"macs", node.macs},
+                      {"native_macs", node.nativeMacs}});
   }
   Json partitions = Json::array();
   for (const runtime::BundlePartition& partition : bundle.partitions) {

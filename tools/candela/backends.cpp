@@ -51,7 +51,7 @@ Json nextSteps(const Arguments& arguments, const std::string& backend, Console& 
       Missing& entry = missing[node.value("op", "")];
       if (entry.nodes == 0) entry.why = node.value("why", "");
       ++entry.nodes;
-      entry.macs += nodeMacs;
+      entry.macs += nodeMacs - std::min(nodeMacs, node.value("native_macs", uint64_t(0)));
     }
   }
   std::vector<std::pair<std::string, Missing>> sorted(missing.begin(), missing.end());
