@@ -150,7 +150,7 @@ public:
                  target::partition(graph_, targets_, barred, {options_.toPrimitives}));
       CDL_ASSIGN(std::vector<LoweredPart> parts, lowerParts(graph_, partitioning, targets_, options_));
       std::optional<LateRefusal> refusal;
-      CDL_ASSIGN(Attempt attempt, build(partitioning, parts, refusal));
+      CDL_ASSIGN(Attempt attempt, build(parts, refusal));
       if (refusal) {
         bar(barred, partitioning.parts[refusal->part], *refusal);
         continue;
@@ -188,8 +188,7 @@ private:
     }
   }
 
-  Result<Attempt> build(const target::Partitioning& partitioning, const std::vector<LoweredPart>& parts,
-                        std::optional<LateRefusal>& refusal) {
+  Result<Attempt> build(const std::vector<LoweredPart>& parts, std::optional<LateRefusal>& refusal) {
     Attempt attempt;
     Bundle& bundle = attempt.bundle;
     bundle.model = name_;
@@ -235,7 +234,6 @@ private:
       CDL_ASSIGN(made.executable, (*runner)->save());
       attempt.runners.push_back(std::move(runner).value());
     }
-    (void)partitioning;
     CDL_TRY(bindOutputs(bundle, table, graph_));
     return attempt;
   }

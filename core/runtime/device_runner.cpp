@@ -99,7 +99,7 @@ private:
     for (uint32_t b = 1; b < image->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
       if (buffer.role != CDL_ROLE_CONSTANT) continue;
-      CDL_ASSIGN(fixed_[b], device_->upload(hostConstants_[buffer.constant]));
+      CDL_ASSIGN(fixed_[b], device_->upload(hostConstants_[buffer.constant], buffer.space - 1, buffer.alignment));
     }
     return Status::ok();
   }

@@ -250,13 +250,14 @@ Status Queue::drain() {
   return wait(value);
 }
 
-Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes) {
+Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_t space,
+                                                             uint64_t alignment) {
   const Hash hash = sha256(bytes.data(), bytes.size());
-  const std::string key(reinterpret_cast<const char*>(hash.data()), hash.size());
+  const std::string key = fmt::format("{}@{}/{}", hashText(hash), space, alignment);
   const std::lock_guard lock(mutex_);
   if (auto known = uploads_[key].lock()) return known;
   CDL_ASSIGN(std::shared_ptr<DeviceMemory> memory,
-             allocate(0, bytes.size(), std::max<uint64_t>(64, target_->alignment())));
+             allocate(space, bytes.size(), std::max<uint64_t>(alignment, target_->alignment())));
   CDL_ASSIGN(std::shared_ptr<Queue> queue, createQueue());
   CDL_TRY(queue->write(*memory, 0, bytes.data(), bytes.size()));
   CDL_TRY(queue->drain());

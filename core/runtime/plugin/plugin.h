@@ -111,7 +111,7 @@ public:
   Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes, uint64_t alignment);
   Result<std::shared_ptr<Queue>> createQueue();
   /// The device's copy of these bytes, uploaded once per device and kept while somebody uses it.
-  Result<std::shared_ptr<DeviceMemory>> upload(const Bytes& bytes);
+  Result<std::shared_ptr<DeviceMemory>> upload(const Bytes& bytes, uint32_t space, uint64_t alignment);
 
 private:
   friend class Plugin;
@@ -121,7 +121,7 @@ private:
   std::optional<target::Target> target_;
   Options options_;
   std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<DeviceMemory>> uploads_; ///< by content hash
+  std::map<std::string, std::weak_ptr<DeviceMemory>> uploads_; ///< by content hash, space and alignment
 };
 
 /// A cdl_error_t with room for a message, and the Status that it makes.
