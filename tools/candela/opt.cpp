@@ -28,8 +28,9 @@ struct Arguments {
   bool printAfterAll = false, verifyDiagnostics = false, list = false;
 };
 
-Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& console) {
+Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& console, Json& report) {
   const auto show = [&](std::string_view pass, const graph::Graph& after) {
+    report["passes"].push_back({{"pass", pass}, {"nodes_after", after.nodeCount()}});
     if (arguments.printAfterAll) console.print("// after {}\n{}", pass, printGraph(after, ""));
   };
   for (const std::string& pass : arguments.passes) {
@@ -43,10 +44,15 @@ Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& conso
   return Status::ok();
 }
 
-Status runPasses(Ir& ir, const Arguments& arguments, Console& console) {
+Status runPasses(Ir& ir, const Arguments& arguments, Console& console, Json& report) {
   if (arguments.passes.empty()) return Status::ok();
-  if (auto* graph = std::get_if<graph::Graph>(&ir)) return runPasses(*graph, arguments, console);
+  if (auto* graph = std::get_if<graph::Graph>(&ir)) return runPasses(*graph, arguments, console, report);
   return badArgument("passes work on graphs; this file holds a program");
+}
+
+size_t sizeOf(const Ir& ir) {
+  const auto* graph = std::get_if<graph::Graph>(&ir);
+  return graph ? graph->nodeCount() : std::get<program::Program>(ir).instrs.size();
 }
 
 void verifyDiagnostics(const Arguments& arguments, Console& console) {
@@ -56,7 +62,8 @@ void verifyDiagnostics(const Arguments& arguments, Console& console) {
     Diagnostics diagnostics;
     Result<Ir> ir = parseIr(part, arguments.path, diagnostics);
     Status status = ir.status();
-    if (ir) status = runPasses(*ir, arguments, console);
+    Json unreported;
+    if (ir) status = runPasses(*ir, arguments, console, unreported);
     for (const Diagnostic& diagnostic : diagnostics.list())
       expected.match(diagnostic.location.line, diagnostic.message);
     if (diagnostics.empty() && !status) expected.match(0, status.message());
@@ -84,13 +91,19 @@ void opt(const Arguments& arguments, Console& console) {
     check(diagnostics.status());
     ir = check(std::move(parsed));
   }
-  check(runPasses(ir, arguments, console).context(arguments.path));
+  Json report = console.report("opt");
+  report["ir"] = std::holds_alternative<graph::Graph>(ir) ? "graph" : "program";
+  report["size_before"] = sizeOf(ir);
+  report["passes"] = Json::array();
+  check(runPasses(ir, arguments, console, report).context(arguments.path));
+  report["size_after"] = sizeOf(ir);
   if (arguments.output.empty()) {
     console.print("{}", printIr(ir, ""));
-    return;
+  } else {
+    const std::string text = printIr(ir, resourceFolderOf(arguments.output));
+    check(writeFile(arguments.output, text.data(), text.size()), kWorkFailed);
   }
-  const std::string text = printIr(ir, resourceFolderOf(arguments.output));
-  check(writeFile(arguments.output, text.data(), text.size()), kWorkFailed);
+  console.writeJson(report);
 }
 
 } // namespace
@@ -113,6 +126,7 @@ void addOpt(CLI::App& app, Console& console) {
   addRepeated(command, "--shape", arguments->import.shapes, "of a .onnx model: the shape of an input", "NAME=DIMS");
   command->add_option("-o,--output", arguments->output, "write here instead of to stdout, large constants beside it")
       ->type_name("FILE");
+  addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { opt(*arguments, console); });
 }

@@ -31,12 +31,23 @@ sdk::Model openModel(const RunOptions& options, const Given& given) {
     return compileModel(bound);
   } catch (const Failure& first) {
     if (bound.shapes.empty()) throw;
+    const std::vector<std::string> shapes = bound.shapes;
     // The given shapes may be what is wrong: against the model's own ones that is said input by input.
     bound.shapes.clear();
     try {
       return compileModel(bound);
     } catch (const Failure&) {}
-    throw first;
+    // The user gave files, not --shape: speak of them.
+    std::string message = first.what();
+    for (const std::string& shape : shapes) {
+      const std::string said = "--shape " + shape;
+      const size_t at = message.find(said);
+      if (at != std::string::npos)
+        message.replace(at, said.size(),
+                        fmt::format("--input {}: a tensor of shape {}", shape.substr(0, shape.rfind('=')),
+                                    shape.substr(shape.rfind('=') + 1)));
+    }
+    throw Failure(first.exitCode(), message);
   }
 }
 

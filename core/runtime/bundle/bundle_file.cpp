@@ -161,8 +161,8 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   }
   for (const bundle::Placement& p : in.placement()) {
     if (p.placement_class() > 2) return badModel("unknown placement class {}", p.placement_class());
-    out.placement.push_back({p.node(), p.op(), p.on(), p.why(),
-                             static_cast<NodePlacement::Class>(p.placement_class()), p.macs(), p.native_macs()});
+    out.placement.push_back({p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()),
+                             p.macs(), p.native_macs()});
   }
   return out;
 }

@@ -250,8 +250,7 @@ Status Queue::drain() {
   return wait(value);
 }
 
-Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_t space,
-                                                             uint64_t alignment) {
+Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_t space, uint64_t alignment) {
   const Hash hash = sha256(bytes.data(), bytes.size());
   const std::string key = fmt::format("{}@{}/{}", hashText(hash), space, alignment);
   const std::lock_guard lock(mutex_);

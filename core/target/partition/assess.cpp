@@ -58,6 +58,9 @@ Assessment assess(const Node& node, const Target& target, const PartitionOptions
   Graph graph = alone(node);
   if (Status status = lower(graph, target, lowerOptions); !status) {
     result.detail = status.message();
+    // Who reads a verdict knows which node it is about.
+    const std::string prefix = fmt::format("{} '{}': ", graph::opName(node.kind), node.userName());
+    if (result.detail.starts_with(prefix)) result.detail.erase(0, prefix.size());
     return result;
   }
   Verdict verdict = target.isHost() ? Verdict::lowersEmulated : Verdict::lowersNative;
