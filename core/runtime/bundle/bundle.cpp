@@ -1,6 +1,6 @@
 #include "core/runtime/bundle/bundle.h"
 
-#include <set>
+#include <algorithm>
 
 namespace candela::runtime {
 
@@ -12,6 +12,25 @@ uint32_t Bundle::addConstant(const Hash& hash, const Bytes& bytes) {
 }
 
 namespace {
+
+/// A bundle that would run for hours is no bundle that somebody made in earnest.
+constexpr uint64_t kMaxExecutions = uint64_t(1) << 32;
+
+/// Instructions that one run of an image executes, loops counted; kMaxExecutions + 1 when there are more.
+uint64_t executions(const cdl_image_t* image) {
+  const auto capped = [](__int128 count) {
+    return count > kMaxExecutions ? kMaxExecutions + 1 : static_cast<uint64_t>(count);
+  };
+  std::vector<uint64_t> trips(std::max<uint32_t>(image->loops.count, 1), 1); // outer loops stand before inner ones
+  for (uint32_t l = 1; l < image->loops.count; ++l) {
+    const cdl_loop_t& loop = *cdl_get_loop(image, l);
+    trips[l] = capped(__int128(loop.trip) * trips[loop.parent]);
+  }
+  uint64_t total = 0;
+  for (uint32_t i = 1; i < image->instrs.count; ++i)
+    total = capped(__int128(total) + trips[cdl_get_instr(image, i)->loop]);
+  return total;
+}
 
 /// The buffers of an image that are bound per execution must be what a step binds.
 Status verifyStep(const Bundle& bundle, size_t index) {
@@ -70,6 +89,8 @@ Status verifyBundle(const Bundle& bundle) {
     if (const cdl_code_t code = cdl_image_check(partition.image.data(), partition.image.size(), &error); code != CDL_OK)
       return {static_cast<Code>(code), fmt::format("partition {}: {}", p, text)};
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
+    if (executions(image) > kMaxExecutions)
+      return badModel("partition {} runs more than {} instructions", p, kMaxExecutions);
     if (partition.constants.size() + 1 != image->constants.count &&
         !(partition.constants.empty() && image->constants.count == 0))
       return badModel("partition {}: {} constants for an image of {}", p, partition.constants.size(),
