@@ -3,6 +3,8 @@
 
 #include <fnmatch.h>
 
+#include <charconv>
+
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -223,13 +225,27 @@ void run(Arguments& arguments, Console& console) {
 
 } // namespace
 
+namespace {
+
+/// CLI11 wraps what does not fit; a seed must be what was typed. Returns the complaint, or nothing.
+std::string wrongSeed(const std::string& text) {
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return "";
+  return fmt::format("'{}' is not a number of 0 to {}", text, UINT64_MAX);
+}
+
+} // namespace
+
 void addRun(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand("run", "Compile and run a model; print, compare or store what it answers.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
   a.run.model.addTo(command);
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
-  command->add_option("--random", a.run.seed, "random data for the other inputs")->type_name("SEED");
+  command->add_option("--random", a.run.seed, "random data for the other inputs")
+      ->type_name("SEED")
+      ->check(CLI::Validator(wrongSeed, "SEED"));
   command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")->type_name("DIR");
   command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")->type_name("DIR");
   command->add_option("--only", a.only, "with --dump: only this node, or values that match a glob")->type_name("NODE");
