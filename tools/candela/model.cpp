@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <sstream>
 
 #include "core/import/onnx_io/model.h"
 #include "core/support/file.h"
@@ -164,6 +166,28 @@ std::string placementLine(const Json& report) {
                      backendsText(report));
 }
 
+namespace {
+
+/// The instruction kind that most nodes wait for, by the "emulated a b c" of their reasons; "" when nothing is
+/// emulated.
+std::string nextText(const Json& report) {
+  std::map<std::string, int> waiting;
+  for (const Json& node : report.value("nodes_detail", Json::array())) {
+    const std::string why = node.value("why", "");
+    const size_t at = why.find("emulated ");
+    if (node.value("class", "") != "emulated" || at == std::string::npos) continue;
+    std::istringstream kinds(why.substr(at + 9));
+    for (std::string kind; kinds >> kind;) ++waiting[kind];
+  }
+  const auto most = std::max_element(waiting.begin(), waiting.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == waiting.end()) return "";
+  return fmt::format("  next: {} is emulated in {} nodes (by weight: candela backends --next MODEL)\n", most->first,
+                     most->second);
+}
+
+} // namespace
+
 std::string explainText(const Json& report) {
   Table table({"node", "op", "on", "class", "why"});
   for (const Json& node : report.value("nodes_detail", Json::array()))
@@ -174,10 +198,12 @@ std::string explainText(const Json& report) {
   const auto total = [&](const Json& of) {
     return double(count(of, "native") + count(of, "emulated") + count(of, "host"));
   };
-  return table.text() + fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host\n",
-                                    percent(double(count(nodes, "native")), total(nodes)),
-                                    percent(double(count(macs, "native")), total(macs)), count(nodes, "native"),
-                                    count(nodes, "emulated"), count(nodes, "host"));
+  return table.text() +
+         fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host\n",
+                     percent(double(count(nodes, "native")), total(nodes)),
+                     percent(double(count(macs, "native")), total(macs)), count(nodes, "native"),
+                     count(nodes, "emulated"), count(nodes, "host")) +
+         nextText(report);
 }
 
 void addPlacement(Json& to, const Json& report, bool withNodes) {
