@@ -111,8 +111,11 @@ Status verifyLayout(const View& view, Role role) {
       return badModel("layout names dim {} of logical rank {}", step.dim, layout.logicalRank);
     uint64_t& p = product[step.dim];
     if (step.factor == 0 && p) return badModel("layout's open factor of dim {} is not its outermost", step.dim);
-    p = std::max<uint64_t>(p, 1) * std::max<uint32_t>(step.factor, 1);
-    if (p > static_cast<uint64_t>(kMaxDim)) return badModel("layout's factors of dim {} exceed {}", step.dim, kMaxDim);
+    p = std::max<uint64_t>(p, 1);
+    // By division: the product itself may leave 64 bits.
+    if (step.factor > static_cast<uint64_t>(kMaxDim) / p)
+      return badModel("layout's factors of dim {} exceed {}", step.dim, kMaxDim);
+    p *= std::max<uint32_t>(step.factor, 1);
   }
   for (size_t d = 0; d < product.size() && !layout.steps.empty(); ++d)
     if (!product[d]) return badModel("layout has no factor of dim {}", d);

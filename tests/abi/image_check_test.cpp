@@ -169,6 +169,14 @@ TEST(ImageCheck, NamesTheRecordAndTheValue) {
       {"halos 1: rank 0 is not within 1 .. 8", [](auto& m) { m.halos[1].rank = 0; }},
       {"layouts 1: dim 2 is not below the logical rank 2", [](auto& m) { m.layouts[1].dim[1] = 2; }},
       {"layouts 1: factor 0 at 2 is not the outermost of its dim", [](auto& m) { m.layouts[1].factor[2] = 0; }},
+      {"layouts 1: product of factors", // 2^64, which 64 bits take for 0
+       [](auto& m) {
+         cdl_layout_t& layout = m.layouts[1];
+         layout.count = 4;
+         layout.dim[3] = 1;
+         layout.factor[1] = layout.factor[2] = 1u << 20;
+         layout.factor[3] = 1u << 24;
+       }},
       {"layouts 1: count 0 is not within 1 .. 8", [](auto& m) { m.layouts[1].count = 0; }},
       {"views 1: buffer 0 names no record", [](auto& m) { m.views[1].buffer = 0; }},
       {"views 1: rank 9 exceeds 8", [](auto& m) { m.views[1].rank = 9; }},

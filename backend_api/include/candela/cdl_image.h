@@ -123,8 +123,10 @@ static inline int cdl_check_layout(cdl_check_t* c, const cdl_layout_t* l) {
     if (d >= l->logical_rank) return cdl_bad(c, "dim", d, "is not below the logical rank", l->logical_rank);
     if (l->factor[i] == 0 && seen[d])
       return cdl_bad(c, "factor 0 at", i, "is not the outermost of its dim", CDL_NO_LIMIT);
-    if (l->factor[i] && (product[d] *= l->factor[i]) > (uint64_t)CDL_MAX_DIM)
-      return cdl_bad(c, "product of factors", product[d], "exceeds", (uint64_t)CDL_MAX_DIM);
+    /* By division: the product itself may leave 64 bits. */
+    if (l->factor[i] > (uint64_t)CDL_MAX_DIM / product[d])
+      return cdl_bad(c, "product of factors at", i, "exceeds", (uint64_t)CDL_MAX_DIM);
+    if (l->factor[i]) product[d] *= l->factor[i];
     seen[d] = 1;
   }
   for (i = 0; l->count && i < l->logical_rank; ++i)
