@@ -14,32 +14,33 @@ int64_t intOf(std::string_view text) {
   return value;
 }
 
-std::vector<int64_t> intsOf(std::string_view text) {
-  std::vector<int64_t> out;
-  text = text.substr(1, text.size() - 2); // without the brackets
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(", "), text.size());
-    out.push_back(intOf(text.substr(0, comma)));
-    text.remove_prefix(std::min(comma + 2, text.size()));
-  }
-  return out;
+/// The records' defaults, read once from their texts; null when there is none.
+const Attr* defaultOf(const AttrInfo& info) {
+  static const std::map<const AttrInfo*, Attr> defaults = [] {
+    std::map<const AttrInfo*, Attr> made;
+    for (const OpInfo& op : allOps())
+      for (const AttrInfo& each : op.attrs) {
+        if (each.defaultText.empty()) continue;
+        Attr value = std::string(each.defaultText);
+        if (each.type == AttrType::Int || each.type == AttrType::Bool) value = intOf(each.defaultText);
+        if (each.type == AttrType::Float) value = text::parseReal(each.defaultText).value();
+        made.emplace(&each, std::move(value));
+      }
+    return made;
+  }();
+  const auto found = defaults.find(&info);
+  return found == defaults.end() ? nullptr : &found->second;
 }
 
-/// The attribute of the type, or null when it is absent; aborts on another type, which the verifier
-/// excludes.
-template <typename T> const T* given(const Node& node, std::string_view name) {
+/// The attribute or its default; aborts where there is neither, or one of another type: the
+/// verifier excludes both.
+template <typename T> const T& valueOf(const Node& node, std::string_view name) {
   const auto found = node.attrs.find(name);
-  if (found == node.attrs.end()) return nullptr;
-  const T* value = std::get_if<T>(&found->second);
-  CDL_CHECK(value, "{}: attribute {} has another type", opName(node.kind), name);
-  return value;
-}
-
-std::string_view defaultOf(const Node& node, std::string_view name) {
   const AttrInfo* info = node.info().attr(name);
-  CDL_CHECK(info && !info->defaultText.empty(), "{}: attribute {} is absent and has no default", opName(node.kind),
-            name);
-  return info->defaultText;
+  const Attr* attr = found != node.attrs.end() ? &found->second : info ? defaultOf(*info) : nullptr;
+  CDL_CHECK(attr && std::holds_alternative<T>(*attr), "{}: attribute {} is absent or has another type",
+            opName(node.kind), name);
+  return std::get<T>(*attr);
 }
 
 bool hasType(const Attr& attr, AttrType type) {
@@ -63,55 +64,50 @@ std::string_view typeName(AttrType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
-/// "> 0", ">= 0", "!= 0" and "lo..hi" of numbers; ranges that need the operands or name words are
-/// the op's own business.
-bool inRange(int64_t value, std::string_view range) {
+/// A limit of a range: a number, -rank or rank-1.
+int64_t limitOf(std::string_view text, int rank) {
+  return text == "-rank" ? -rank : text == "rank-1" ? rank - 1 : intOf(text);
+}
+
+bool inRange(int64_t value, std::string_view range, int rank) {
   if (range == "> 0") return value > 0;
   if (range == ">= 0") return value >= 0;
   if (range == "!= 0") return value != 0;
   const size_t dots = range.find("..");
-  if (dots == std::string_view::npos || range.find("rank") != std::string_view::npos) return true;
-  return value >= intOf(range.substr(0, dots)) && value <= intOf(range.substr(dots + 2));
+  if (dots == std::string_view::npos) return true;
+  return value >= limitOf(range.substr(0, dots), rank) && value <= limitOf(range.substr(dots + 2), rank);
+}
+
+/// Whether the word is one of "one|two|three".
+bool isOneOf(const std::string& word, std::string_view range) {
+  return word.find('|') == word.npos && fmt::format("|{}|", range).find("|" + word + "|") != word.npos;
 }
 
 Status checkRange(const Node& node, const AttrInfo& info, const Attr& attr) {
+  const int rank = node.operand(0) ? node.operand(0)->type.rank() : 0;
+  const bool ranked = info.range.find("rank") != std::string_view::npos;
   const auto check = [&](int64_t value) {
-    if (inRange(value, info.range)) return Status::ok();
-    return badModel("{}: attribute {} is {}, expected {}", nodeText(node), info.name, value, info.range);
+    if (inRange(value, info.range, rank)) return Status::ok();
+    return badModel("{}: attribute {} is {}, expected {}{}", nodeText(node), info.name, value, info.range,
+                    ranked ? fmt::format(" of rank {}", rank) : "");
   };
   if (const int64_t* value = std::get_if<int64_t>(&attr)) return check(*value);
   if (const auto* values = std::get_if<std::vector<int64_t>>(&attr))
     for (const int64_t value : *values) CDL_TRY(check(value));
+  if (const auto* word = std::get_if<std::string>(&attr); word && !info.range.empty() && !isOneOf(*word, info.range))
+    return badModel("{}: attribute {} is '{}', expected {}", nodeText(node), info.name, *word, info.range);
   return Status::ok();
 }
 
 } // namespace
 
-int64_t Node::intAttr(std::string_view name) const {
-  const int64_t* value = given<int64_t>(*this, name);
-  return value ? *value : intOf(defaultOf(*this, name));
-}
-
-double Node::floatAttr(std::string_view name) const {
-  if (const double* value = given<double>(*this, name)) return *value;
-  const auto value = text::parseReal(defaultOf(*this, name));
-  CDL_CHECK(value, "{}: default of {} is no number", opName(kind), name);
-  return *value;
-}
-
-std::vector<int64_t> Node::intsAttr(std::string_view name) const {
-  const auto* value = given<std::vector<int64_t>>(*this, name);
-  return value ? *value : intsOf(defaultOf(*this, name));
-}
-
-std::string Node::stringAttr(std::string_view name) const {
-  const std::string* value = given<std::string>(*this, name);
-  return value ? *value : std::string(defaultOf(*this, name));
-}
-
-Elem Node::elemAttr(std::string_view name) const {
-  const Elem* value = given<Elem>(*this, name);
-  return value ? *value : parseElem(defaultOf(*this, name)).value_or(Elem::none);
+int64_t Node::intAttr(std::string_view name) const { return valueOf<int64_t>(*this, name); }
+double Node::floatAttr(std::string_view name) const { return valueOf<double>(*this, name); }
+std::string Node::stringAttr(std::string_view name) const { return valueOf<std::string>(*this, name); }
+Elem Node::elemAttr(std::string_view name) const { return valueOf<Elem>(*this, name); }
+std::vector<int64_t> Node::intsAttr(std::string_view name) const { return valueOf<std::vector<int64_t>>(*this, name); }
+std::vector<int64_t> Node::intsAttr(std::string_view name, size_t count, int64_t otherwise) const {
+  return hasAttr(name) ? intsAttr(name) : std::vector<int64_t>(count, otherwise);
 }
 
 Status checkAttributes(const Node& node) {
@@ -121,11 +117,13 @@ Status checkAttributes(const Node& node) {
     if (!record) return badModel("{}: unknown attribute '{}'", nodeText(node), name);
     if (!hasType(attr, record->type))
       return badModel("{}: attribute {} is not {}", nodeText(node), name, typeName(record->type));
-    CDL_TRY(checkRange(node, *record, attr));
   }
-  for (const AttrInfo& record : info.attrs)
-    if (record.required && !node.hasAttr(record.name))
-      return badModel("{}: attribute {} is missing", nodeText(node), record.name);
+  for (const AttrInfo& record : info.attrs) {
+    const auto given = node.attrs.find(record.name);
+    const Attr* attr = given != node.attrs.end() ? &given->second : defaultOf(record);
+    if (!attr && record.required) return badModel("{}: attribute {} is missing", nodeText(node), record.name);
+    if (attr) CDL_TRY(checkRange(node, record, *attr));
+  }
   return Status::ok();
 }
 

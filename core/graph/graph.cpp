@@ -44,10 +44,16 @@ std::string Node::userName() const {
   return results_.empty() ? "" : results_.front()->name;
 }
 
-Status Node::failWith(std::string_view constraint, std::vector<std::string> holes) const {
+Value* Node::operandNamed(std::string_view name) const {
+  const auto found = std::ranges::find(info().operands, name, &OperandInfo::name);
+  return found == info().operands.end() ? nullptr : operand(found - info().operands.begin());
+}
+
+Status Node::fail(std::string_view constraint, const std::vector<std::string>& holes) const {
   const auto& constraints = info().constraints;
+  const std::string own = fmt::format("{}_{}", opName(kind), constraint);
   const auto record =
-      std::find_if(constraints.begin(), constraints.end(), [&](const ConstraintInfo& c) { return c.id == constraint; });
+      std::ranges::find_if(constraints, [&](const auto& c) { return c.id == constraint || c.id == own; });
   CDL_CHECK(record != constraints.end(), "{} has no constraint {}", opName(kind), constraint);
   std::string text;
   std::string_view rest = record->text;
@@ -59,7 +65,7 @@ Status Node::failWith(std::string_view constraint, std::vector<std::string> hole
     rest.remove_prefix(close + 1);
   }
   CDL_CHECK(rest.find('{') == std::string_view::npos, "{} has more than {} holes", constraint, holes.size());
-  return badModel("{}: {}{} ({})", nodeText(*this), text, rest, constraint);
+  return badModel("{}: {}{} ({})", nodeText(*this), text, rest, record->id);
 }
 
 std::string nodeText(const Node& node) {
@@ -200,26 +206,19 @@ Value* Graph::find(std::string_view name) const {
   return found == byName_.end() ? nullptr : found->second;
 }
 
-Graph Graph::clone() const {
-  Graph copy;
-  copy.name = name;
-  std::map<const Value*, Value*> twin{{nullptr, nullptr}};
-  for (const Value* input : inputs_) twin[input] = copy.addInput(input->name, input->type);
-  for (const auto& node : nodes_) {
-    std::vector<Value*> operands;
-    for (const Value* operand : node->operands_) operands.push_back(twin.at(operand));
-    std::vector<TensorType> types;
-    std::vector<std::string> names;
-    for (const Value* result : node->results_) {
-      types.push_back(result->type);
-      names.push_back(result->name);
-    }
-    Node* made = copy.addNodeUnchecked(node->kind, std::move(operands), node->attrs, node->provenance, std::move(types),
-                                       nullptr, names);
-    made->payload = node->payload;
-    for (size_t i = 0; i < names.size(); ++i) twin[node->results_[i]] = made->results_[i];
+Node* Graph::addCopy(const Node& node, std::map<const Value*, Value*>& copies) {
+  std::vector<Value*> operands;
+  std::vector<TensorType> types;
+  std::vector<std::string> names;
+  for (const Value* operand : node.operands()) operands.push_back(operand ? copies.at(operand) : nullptr);
+  for (const Value* result : node.results()) {
+    types.push_back(result->type);
+    names.push_back(result->name);
   }
-  for (size_t i = 0; i < outputs_.size(); ++i) copy.addOutput(twin.at(outputs_[i]), outputNames_[i]);
+  Node* copy =
+      addNodeUnchecked(node.kind, std::move(operands), node.attrs, node.provenance, std::move(types), nullptr, names);
+  copy->payload = node.payload;
+  for (size_t i = 0; i < names.size(); ++i) copies[node.result(i)] = copy->result(i);
   return copy;
 }
 

@@ -57,6 +57,8 @@ public:
   const std::vector<Value*>& operands() const { return operands_; }
   /// Null when absent or out of range.
   Value* operand(size_t i) const { return i < operands_.size() ? operands_[i] : nullptr; }
+  /// Of the first one whose record has the name; null when there is none.
+  Value* operandNamed(std::string_view name) const;
   const std::vector<Value*>& results() const { return results_; }
   Value* result(size_t i = 0) const { return results_[i]; }
   void setOperand(size_t i, Value* value);
@@ -65,6 +67,8 @@ public:
   int64_t intAttr(std::string_view name) const;
   double floatAttr(std::string_view name) const;
   std::vector<int64_t> intsAttr(std::string_view name) const;
+  /// Where it is not given: `count` times `otherwise`.
+  std::vector<int64_t> intsAttr(std::string_view name, size_t count, int64_t otherwise) const;
   std::string stringAttr(std::string_view name) const;
   Elem elemAttr(std::string_view name) const;
   /// Whether it is given; a default does not count.
@@ -73,14 +77,15 @@ public:
   /// The name that the user knows: the first of provenance, else the first result's name.
   std::string userName() const;
   /// bad_model: "conv 'Conv_12': <constraint's text with {named} holes filled in order> (conv_c1)".
+  /// Rules that several ops share name the constraint without the op: "c1".
   template <typename... Args> Status fail(std::string_view constraint, const Args&... args) const {
-    return failWith(constraint, {fmt::format("{}", args)...});
+    return fail(constraint, std::vector<std::string>{fmt::format("{}", args)...});
   }
+  Status fail(std::string_view constraint, const std::vector<std::string>& holes) const;
 
 private:
   friend class Graph;
   explicit Node(OpKind kind) : kind(kind) {}
-  Status failWith(std::string_view constraint, std::vector<std::string> holes) const;
   std::vector<Value*> operands_; ///< null: an absent optional one
   std::vector<Value*> results_;
 };
@@ -105,7 +110,6 @@ public:
 
   Value* addInput(std::string name, TensorType type);
   void addOutput(Value* value, std::string name);
-  void setOutput(size_t i, Value* value) { outputs_[i] = value; }
 
   /// Appends (or inserts before `before`) a node and infers its result types. On failure the graph
   /// is unchanged. resultCount: how many of the record's results exist (trailing optional ones may
@@ -133,8 +137,9 @@ public:
   void rename(Value* value, std::string_view name);
   Value* find(std::string_view name) const;
 
-  /// A deep copy; constants share their bytes.
-  Graph clone() const;
+  /// Appends a copy of another graph's node under the same names, payloads shared. `copies`: the
+  /// values of this graph that stand for those of the other one; the results join it.
+  Node* addCopy(const Node& node, std::map<const Value*, Value*>& copies);
 
 private:
   Value* newValue(std::string_view hint, TensorType type);
@@ -156,11 +161,11 @@ Result<std::vector<TensorType>> inferTypes(const Node& node);
 /// use lists.
 Status verify(const Graph& graph);
 
-// One per record of spec/ops/, in graph/ops/<family>.cpp. Operands, types and attributes were
-// checked against the record; what is left are shapes and constraints. A missing one is a link
-// error.
-#define CANDELA_OP(Kind, name) Result<std::vector<TensorType>> infer##Kind(const Node& node);
-CANDELA_OPS(CANDELA_OP)
+// One per record of spec/ops/ or per rule that a record names, in graph/ops/<family>.cpp. Operands,
+// types and attributes were checked against the record; what is left are shapes and constraints. A
+// missing one is a link error.
+#define CANDELA_OP(Kind, Rule) Result<std::vector<TensorType>> infer##Rule(const Node& node);
+CANDELA_INFERENCES(CANDELA_OP)
 #undef CANDELA_OP
 
 } // namespace candela::graph

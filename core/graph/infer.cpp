@@ -10,14 +10,6 @@ const OperandInfo& operandInfo(const OpInfo& info, size_t i) {
   return info.operands[std::min(i, info.operands.size() - 1)];
 }
 
-/// The first operand whose record has this name.
-const Value* operandNamed(const Node& node, std::string_view name) {
-  const auto& records = node.info().operands;
-  for (size_t i = 0; i < records.size(); ++i)
-    if (records[i].name == name) return node.operand(i);
-  return nullptr;
-}
-
 std::string elemNames(uint32_t mask) {
   std::string out;
   for (unsigned i = 1; i < kElemCount; ++i)
@@ -43,7 +35,7 @@ Status checkOperands(const Node& node) {
     if (!record.accepts(elem))
       return badModel("{}: operand {} is {}, expected one of {}", nodeText(node), record.name, elemName(elem),
                       elemNames(record.elems));
-    const Value* model = record.like.empty() ? nullptr : operandNamed(node, record.like);
+    const Value* model = node.operandNamed(record.like);
     if (model && model->type.elem != elem)
       return badModel("{}: operand {} is {} but {} is {}", nodeText(node), record.name, elemName(elem), record.like,
                       elemName(model->type.elem));
@@ -54,9 +46,9 @@ Status checkOperands(const Node& node) {
 Result<std::vector<TensorType>> inferOp(const Node& node) {
   switch (node.kind) {
   case OpKind::Constant: break;
-#define CANDELA_OP(Kind, name)                                                                                         \
-  case OpKind::Kind: return infer##Kind(node);
-    CANDELA_OPS(CANDELA_OP)
+#define CANDELA_OP(Kind, Rule)                                                                                         \
+  case OpKind::Kind: return infer##Rule(node);
+    CANDELA_INFERENCES(CANDELA_OP)
 #undef CANDELA_OP
   }
   CDL_CHECK(false, "no inference for {}", opName(node.kind));

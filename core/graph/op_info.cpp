@@ -10,25 +10,15 @@ namespace {
 #define CANDELA_OP_TABLES
 #undef CANDELA_OPS
 #undef CANDELA_COMPOSITES
+#undef CANDELA_INFERENCES
 #include "core/graph/generated/ops.inc"
 
 constexpr OperandInfo kConstantResults[] = {{"y", "[..]", (1u << kElemCount) - 2, "", false, false}};
-constexpr OpInfo kConstant = {OpKind::Constant,
-                              "constant",
-                              "builtin",
-                              1,
-                              "a tensor that is known now",
-                              "ONNX Constant 23",
-                              "",
-                              {},
-                              kConstantResults,
-                              {},
-                              {},
-                              {},
-                              0,
-                              Tolerance::Exact,
-                              0,
-                              0};
+constexpr OpInfo kConstant = {.kind = OpKind::Constant,
+                              .name = "constant",
+                              .summary = "a tensor that is known now",
+                              .source = "ONNX Constant 23",
+                              .results = kConstantResults};
 
 } // namespace
 

@@ -47,7 +47,7 @@ struct AttrInfo {
   AttrType type;
   bool required;
   std::string_view defaultText; ///< as in the text form; empty: none
-  std::string_view range, unit;
+  std::string_view range;
 };
 struct ConstraintInfo {
   std::string_view id, text; ///< text with {named} holes
@@ -56,17 +56,14 @@ struct ConstraintInfo {
 /// One record of spec/ops/.
 struct OpInfo {
   OpKind kind;
-  std::string_view name, family;
-  int since;
-  std::string_view summary, source,
-      onnx; ///< onnx: the operator that maps onto it one to one, or empty
-  std::span<const OperandInfo> operands, results;
-  std::span<const AttrInfo> attrs;
-  std::span<const ConstraintInfo> constraints;
-  std::span<const std::string_view> corners;
-  uint32_t traits;
-  Tolerance tolerance;
-  uint16_t instrKind, instrFn; ///< the instruction that does it, 0: a composite or an alias
+  std::string_view name, summary, source;
+  std::string_view onnx = {}; ///< the operator that maps onto it one to one, or empty
+  std::span<const OperandInfo> operands = {}, results = {};
+  std::span<const AttrInfo> attrs = {};
+  std::span<const ConstraintInfo> constraints = {};
+  uint32_t traits = 0;
+  Tolerance tolerance = Tolerance::Exact;
+  uint16_t instrKind = 0, instrFn = 0; ///< the instruction that does it, 0: a composite or an alias
 
   bool has(Trait trait) const { return traits & trait; }
   const AttrInfo* attr(std::string_view name) const;

@@ -8,38 +8,27 @@ namespace {
 std::string valueText(const Value* value) { return value ? text::nameText('%', value->name) : "_"; }
 
 Result<std::string> nodeLine(const Node& node, const PrintOptions& options) {
-  std::string line = "  ", types;
+  std::vector<std::string> results, types, operands, attrs, names;
   for (const Value* result : node.results()) {
-    if (result->resultIndex) {
-      line += ", ";
-      types += ", ";
-    }
-    line += valueText(result);
-    types += result->type.text();
+    results.push_back(valueText(result));
+    types.push_back(result->type.text());
   }
-  line += fmt::format(" = {}", opName(node.kind));
+  for (const Value* operand : node.operands()) operands.push_back(valueText(operand));
+  for (const auto& [name, attr] : node.attrs) {
+    const AttrInfo* info = node.info().attr(name);
+    attrs.push_back(fmt::format("{} = {}", name, attrText(attr, info ? info->type : AttrType::Int)));
+  }
+  for (const std::string& name : node.provenance) names.push_back(text::quoteText(name));
+  std::string line = fmt::format("  {} = {}", fmt::join(results, ", "), opName(node.kind));
   if (node.payload) {
     CDL_ASSIGN(const std::string content,
                text::payloadText(*node.payload, node.result()->name, options.resourceDirectory));
     line += " " + content;
   }
-  for (size_t i = 0; i < node.operands().size(); ++i) line += (i ? ", " : " ") + valueText(node.operands()[i]);
-  if (!node.attrs.empty()) {
-    line += " {";
-    const char* separator = "";
-    for (const auto& [name, attr] : node.attrs) {
-      const AttrInfo* info = node.info().attr(name);
-      line += fmt::format("{}{} = {}", separator, name, attrText(attr, info ? info->type : AttrType::Int));
-      separator = ", ";
-    }
-    line += "}";
-  }
-  if (options.locations && !node.provenance.empty()) {
-    line += " loc(";
-    for (size_t i = 0; i < node.provenance.size(); ++i) line += (i ? ", " : "") + text::quoteText(node.provenance[i]);
-    line += ")";
-  }
-  return line + " : " + types + "\n";
+  if (!operands.empty()) line += fmt::format(" {}", fmt::join(operands, ", "));
+  if (!attrs.empty()) line += fmt::format(" {{{}}}", fmt::join(attrs, ", "));
+  if (options.locations && !names.empty()) line += fmt::format(" loc({})", fmt::join(names, ", "));
+  return fmt::format("{} : {}\n", line, fmt::join(types, ", "));
 }
 
 } // namespace

@@ -21,38 +21,33 @@ bool TensorType::isExact() const {
 
 namespace {
 
-std::string quantText(const Quant& quant) {
-  std::string out = quant.axis < 0 ? "" : fmt::format("axis {}, ", quant.axis);
-  out += "scale [";
-  for (size_t i = 0; i < quant.scales.size(); ++i)
-    out += (i ? ", " : "") + text::elementText(Elem::f32_, std::bit_cast<uint32_t>(quant.scales[i]));
-  return out + fmt::format("], zero [{}]", fmt::join(quant.zeros, ", "));
+void addQuant(std::vector<std::string>& details, const Quant& quant) {
+  std::vector<std::string> scales;
+  for (const float scale : quant.scales)
+    scales.push_back(text::elementText(Elem::f32_, std::bit_cast<uint32_t>(scale)));
+  if (quant.axis >= 0) details.push_back(fmt::format("axis {}", quant.axis));
+  details.push_back(fmt::format("scale [{}]", fmt::join(scales, ", ")));
+  details.push_back(fmt::format("zero [{}]", fmt::join(quant.zeros, ", ")));
 }
 
-std::string layoutText(const Layout& layout) {
-  std::string out = "layout [";
-  for (size_t i = 0; i < layout.steps.size(); ++i) {
-    const Layout::Step& step = layout.steps[i];
-    out += fmt::format("{}d{}", i ? ", " : "", step.dim);
-    if (step.factor) out += fmt::format("%{}", step.factor);
-  }
-  out += "]";
-  if (layout.pad == Layout::Pad::zero) out += ", pad zero";
-  if (layout.pad == Layout::Pad::zeroPoint) out += ", pad zero_point";
-  return out;
+void addLayout(std::vector<std::string>& details, const Layout& layout) {
+  std::vector<std::string> steps;
+  for (const Layout::Step& step : layout.steps)
+    steps.push_back(fmt::format("d{}{}", step.dim, step.factor ? fmt::format("%{}", step.factor) : ""));
+  details.push_back(fmt::format("layout [{}]", fmt::join(steps, ", ")));
+  if (layout.pad == Layout::Pad::zero) details.push_back("pad zero");
+  if (layout.pad == Layout::Pad::zeroPoint) details.push_back("pad zero_point");
 }
 
 } // namespace
 
 std::string TensorType::text() const {
-  std::string out = fmt::format("{}[", elemName(elem));
-  for (size_t i = 0; i < dims.size(); ++i)
-    out += fmt::format("{}{}{}", i ? "," : "", dims[i].exact ? "" : "<=", dims[i].bound);
-  out += "]";
-  if (quant && !layout.isRowMajor()) return fmt::format("{}{{{}, {}}}", out, quantText(*quant), layoutText(layout));
-  if (quant) return fmt::format("{}{{{}}}", out, quantText(*quant));
-  if (!layout.isRowMajor()) return fmt::format("{}{{{}}}", out, layoutText(layout));
-  return out;
+  std::vector<std::string> bounds, details;
+  for (const Dim& dim : dims) bounds.push_back(fmt::format("{}{}", dim.exact ? "" : "<=", dim.bound));
+  if (quant) addQuant(details, *quant);
+  if (!layout.isRowMajor()) addLayout(details, layout);
+  const std::string out = fmt::format("{}[{}]", elemName(elem), fmt::join(bounds, ","));
+  return details.empty() ? out : fmt::format("{}{{{}}}", out, fmt::join(details, ", "));
 }
 
 bool operator==(const TensorType& a, const TensorType& b) {

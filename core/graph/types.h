@@ -63,6 +63,9 @@ struct TensorType {
   friend bool operator==(const TensorType& a, const TensorType& b);
 };
 
+/// The dim that an axis in -rank..rank-1 means.
+inline int wrapAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
 /// The shape that NumPy-style multidirectional broadcasting gives; nullopt when it does not fit.
 std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b);
 

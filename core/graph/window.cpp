@@ -11,14 +11,11 @@ int64_t Window::count(int dim, int64_t extent) const {
 
 Window windowOf(const Node& node, Shape kernel) {
   const size_t rank = kernel.size();
-  const auto valuesOr = [&](std::string_view name, Shape otherwise) {
-    return node.hasAttr(name) ? node.intsAttr(name) : otherwise;
-  };
-  const Shape pads = valuesOr("pads", Shape(2 * rank, 0));
+  const Shape pads = node.intsAttr("pads", 2 * rank, 0);
   Window window;
   window.kernel = std::move(kernel);
-  window.strides = valuesOr("strides", Shape(rank, 1));
-  window.dilations = valuesOr("dilations", Shape(rank, 1));
+  window.strides = node.intsAttr("strides", rank, 1);
+  window.dilations = node.intsAttr("dilations", rank, 1);
   window.padsBegin.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(rank));
   window.padsEnd.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
   window.ceilMode = node.info().attr("ceil_mode") && node.intAttr("ceil_mode") != 0;

@@ -10,18 +10,17 @@ using Types = std::vector<TensorType>;
 /// The type of operand i, which is there.
 inline const TensorType& typeOf(const Node& node, size_t i) { return node.operand(i)->type; }
 
-/// The element type and dims of operand i, without its quantization and layout.
-inline TensorType likeOperand(const Node& node, size_t i) {
+/// What an op with one result gives: neither quantized nor laid out.
+inline Types oneResult(Elem elem, std::vector<Dim> dims) {
   TensorType type;
-  type.elem = typeOf(node, i).elem;
-  type.dims = typeOf(node, i).dims;
-  return type;
+  type.elem = elem;
+  type.dims = std::move(dims);
+  return {std::move(type)};
 }
 
-/// -rank..rank-1 to 0..rank-1; nullopt outside.
-inline std::optional<int> resolveAxis(int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) return std::nullopt;
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
+/// The element type and dims of operand i, without its quantization and layout.
+inline TensorType likeOperand(const Node& node, size_t i) {
+  return oneResult(typeOf(node, i).elem, typeOf(node, i).dims).front();
 }
 
 /// Operands first .. last broadcast together; nullopt when they do not. A dim is exact when all
@@ -29,10 +28,10 @@ inline std::optional<int> resolveAxis(int64_t axis, int rank) {
 std::optional<std::vector<Dim>> broadcastDims(const Node& node, size_t first, size_t last);
 
 /// The type of this shape, after checking that it is one.
-inline Result<TensorType> typeWith(const Node& node, Elem elem, const Shape& shape) {
+inline Result<Types> resultOf(const Node& node, Elem elem, const Shape& shape) {
   if (!elementCount(shape))
     return badModel("{} '{}': impossible shape {}", opName(node.kind), node.userName(), shapeText(shape));
-  return TensorType(elem, shape);
+  return Types{TensorType(elem, shape)};
 }
 
 /// "[0,1,2]", for attribute lists in messages.

@@ -13,17 +13,15 @@ Result<Types> inferMatmul(const Node& node) {
   if (column) b.push_back(Dim(1));
   const Dim innerA = a[a.size() - 1], innerB = b[b.size() - 2];
   if (innerA.bound != innerB.bound) return node.fail("matmul_c2", innerA.bound, innerB.bound);
-  TensorType type;
-  type.elem = typeOf(node, 0).elem;
   const Shape shapeA = typeOf(node, 0).shape(), shapeB = typeOf(node, 1).shape();
   const Shape batchA(shapeA.begin(), shapeA.end() - (row ? 1 : 2));
   const Shape batchB(shapeB.begin(), shapeB.end() - (column ? 1 : 2));
   const auto batch = broadcastShapes(batchA, batchB);
   if (!batch) return node.fail("matmul_c3", shapeText(batchA), shapeText(batchB));
-  type.dims.assign(batch->begin(), batch->end());
-  if (!row) type.dims.push_back(a[a.size() - 2]);
-  if (!column) type.dims.push_back(b.back());
-  return Types{type};
+  std::vector<Dim> dims(batch->begin(), batch->end());
+  if (!row) dims.push_back(a[a.size() - 2]);
+  if (!column) dims.push_back(b.back());
+  return oneResult(typeOf(node, 0).elem, dims);
 }
 
 Result<Types> inferGemm(const Node& node) {
@@ -33,14 +31,12 @@ Result<Types> inferGemm(const Node& node) {
   const TensorType &a = typeOf(node, 0), &b = typeOf(node, 1);
   const int64_t innerA = a.dim(transA ? 0 : 1), innerB = b.dim(transB ? 1 : 0);
   if (innerA != innerB) return node.fail("gemm_c2", innerA, innerB);
-  TensorType type;
-  type.elem = a.elem;
-  type.dims = {a.dims[transA ? 1 : 0], b.dims[transB ? 0 : 1]};
+  Types types = oneResult(a.elem, {a.dims[transA ? 1 : 0], b.dims[transB ? 0 : 1]});
   if (node.operand(2)) {
-    const Shape c = typeOf(node, 2).shape(), y = type.shape();
+    const Shape c = typeOf(node, 2).shape(), y = types[0].shape();
     if (broadcastShapes(c, y) != y) return node.fail("gemm_c3", shapeText(c), shapeText(y));
   }
-  return Types{type};
+  return types;
 }
 
 Result<Types> inferConv(const Node& node) {
@@ -60,11 +56,9 @@ Result<Types> inferConv(const Node& node) {
   if (node.operand(2) && typeOf(node, 2).shape() != Shape{w.dim(0)})
     return node.fail("conv_c5", shapeText(typeOf(node, 2).shape()), w.dim(0));
   CDL_ASSIGN(const Window window, checkWindow(node, kernel, extents, "conv_c6", "conv_c4"));
-  TensorType type;
-  type.elem = x.elem;
-  type.dims = {x.dims[0], w.dims[0]};
-  for (int i = 0; i < window.rank(); ++i) type.dims.push_back(Dim(window.count(i, extents[i]), x.dims[i + 2].exact));
-  return Types{type};
+  std::vector<Dim> dims{x.dims[0], w.dims[0]};
+  for (int i = 0; i < window.rank(); ++i) dims.push_back(Dim(window.count(i, extents[i]), x.dims[i + 2].exact));
+  return oneResult(x.elem, dims);
 }
 
 } // namespace candela::graph

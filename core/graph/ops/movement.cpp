@@ -5,26 +5,25 @@ namespace candela::graph {
 Result<Types> inferReshape(const Node& node) {
   const TensorType& x = typeOf(node, 0);
   const Shape shape = node.intsAttr("shape");
-  CDL_ASSIGN(const TensorType type, typeWith(node, x.elem, shape));
-  if (type.count() != x.count())
-    return node.fail("reshape_c1", shapeText(x.shape()), x.count(), shapeText(shape), type.count());
-  return Types{type};
+  CDL_ASSIGN(Types types, resultOf(node, x.elem, shape));
+  if (types[0].count() != x.count())
+    return node.fail("reshape_c1", shapeText(x.shape()), x.count(), shapeText(shape), types[0].count());
+  return types;
 }
 
 Result<Types> inferTranspose(const Node& node) {
   const TensorType& x = typeOf(node, 0);
   const std::vector<int64_t> perm = node.intsAttr("perm");
   std::vector<bool> seen(x.dims.size(), false);
-  TensorType type;
-  type.elem = x.elem;
+  std::vector<Dim> dims;
   for (const int64_t axis : perm) {
     if (axis < 0 || axis >= x.rank() || seen[axis]) break;
     seen[axis] = true;
-    type.dims.push_back(x.dims[axis]);
+    dims.push_back(x.dims[axis]);
   }
-  if (type.rank() != x.rank() || perm.size() != x.dims.size())
+  if (dims.size() != x.dims.size() || perm.size() != dims.size())
     return node.fail("transpose_c1", listText(perm), x.rank());
-  return Types{type};
+  return oneResult(x.elem, dims);
 }
 
 Result<Types> inferExpand(const Node& node) {
@@ -32,24 +31,23 @@ Result<Types> inferExpand(const Node& node) {
   const Shape shape = node.intsAttr("shape");
   const auto expanded = broadcastShapes(x.shape(), shape);
   if (!expanded) return node.fail("expand_c1", shapeText(x.shape()), shapeText(shape));
-  CDL_ASSIGN(const TensorType type, typeWith(node, x.elem, *expanded));
-  return Types{type};
+  return resultOf(node, x.elem, *expanded);
 }
 
 Result<Types> inferConcat(const Node& node) {
   TensorType type = likeOperand(node, 0);
-  const auto axis = resolveAxis(node.intAttr("axis"), type.rank());
-  if (!axis) return node.fail("concat_c1", node.intAttr("axis"), type.rank());
+  const int axis = wrapAxis(node.intAttr("axis"), type.rank());
   const Shape first = type.shape();
   for (size_t i = 1; i < node.operands().size(); ++i) {
     const TensorType& x = typeOf(node, i);
     if (x.elem != type.elem) return node.fail("concat_c3", i, elemName(x.elem), elemName(type.elem));
     bool fits = x.rank() == type.rank();
-    for (int d = 0; fits && d < x.rank(); ++d) fits = d == *axis || x.dim(d) == type.dim(d);
-    if (!fits) return node.fail("concat_c2", i, shapeText(x.shape()), shapeText(first), *axis);
-    if (__builtin_add_overflow(type.dims[*axis].bound, x.dim(*axis), &type.dims[*axis].bound))
-      type.dims[*axis].bound = INT64_MAX; // refused as an impossible shape
-    type.dims[*axis].exact = type.dims[*axis].exact && x.dims[*axis].exact;
+    for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dim(d) == type.dim(d);
+    if (!fits) return node.fail("concat_c2", i, shapeText(x.shape()), shapeText(first), axis);
+    Dim& sum = type.dims[axis];
+    if (__builtin_add_overflow(sum.bound, x.dim(axis), &sum.bound))
+      sum.bound = INT64_MAX; // refused as an impossible shape
+    sum.exact = sum.exact && x.dims[axis].exact;
   }
   return Types{type};
 }
@@ -70,8 +68,7 @@ Result<Types> inferSlice(const Node& node) {
     if (overflow || !inside)
       return node.fail("slice_c2", starts[d], overflow ? "beyond" : std::to_string(last), d, x.dim(d));
   }
-  CDL_ASSIGN(const TensorType type, typeWith(node, x.elem, counts));
-  return Types{type};
+  return resultOf(node, x.elem, counts);
 }
 
 Result<Types> inferPad(const Node& node) {
@@ -99,15 +96,12 @@ Result<Types> inferPad(const Node& node) {
 
 Result<Types> inferGather(const Node& node) {
   const TensorType &x = typeOf(node, 0), &index = typeOf(node, 1);
-  const auto axis = resolveAxis(node.intAttr("axis"), x.rank());
-  if (!axis) return node.fail("gather_c1", node.intAttr("axis"), x.rank());
-  TensorType type;
-  type.elem = x.elem;
-  type.dims = x.dims;
-  const auto place = type.dims.erase(type.dims.begin() + *axis);
-  type.dims.insert(place, index.dims.begin(), index.dims.end());
-  if (index.count() > 0 && x.dim(*axis) == 0) return node.fail("gather_c2", *axis, index.count());
-  return Types{type};
+  const int axis = wrapAxis(node.intAttr("axis"), x.rank());
+  if (index.count() > 0 && x.dim(axis) == 0) return node.fail("gather_c2", axis, index.count());
+  std::vector<Dim> dims = x.dims;
+  const auto place = dims.erase(dims.begin() + axis);
+  dims.insert(place, index.dims.begin(), index.dims.end());
+  return oneResult(x.elem, dims);
 }
 
 } // namespace candela::graph

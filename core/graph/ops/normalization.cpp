@@ -11,10 +11,4 @@ Result<Types> inferBatchNorm(const Node& node) {
   return Types{likeOperand(node, 0), likeOperand(node, 3), likeOperand(node, 4)};
 }
 
-Result<Types> inferSoftmax(const Node& node) {
-  const int rank = typeOf(node, 0).rank();
-  if (!resolveAxis(node.intAttr("axis"), rank)) return node.fail("softmax_c1", node.intAttr("axis"), rank);
-  return Types{likeOperand(node, 0)};
-}
-
 } // namespace candela::graph

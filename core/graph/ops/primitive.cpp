@@ -4,12 +4,6 @@
 namespace candela::graph {
 namespace {
 
-bool isOneOf(const std::string& word, std::initializer_list<std::string_view> words) {
-  for (const std::string_view each : words)
-    if (word == each) return true;
-  return false;
-}
-
 /// Products that MATMUL knows: of one type in itself, halves accumulated in f32, and the integer
 /// law's accumulators.
 bool hasProduct(Elem a, Elem b, Elem to) {
@@ -28,8 +22,8 @@ Result<Types> inferAffine(const Node& node) {
   const std::vector<int64_t> strides = node.intsAttr("strides");
   if (dims.size() != strides.size()) return node.fail("affine_c1", dims.size(), strides.size());
   if (dims.size() > CDL_MAX_RANK) return node.fail("affine_c3", dims.size());
-  CDL_ASSIGN(const TensorType type, typeWith(node, x.elem, dims));
-  if (type.count() == 0) return Types{type};
+  CDL_ASSIGN(Types types, resultOf(node, x.elem, dims));
+  if (types[0].count() == 0) return types;
   __int128 first = node.intAttr("offset"), last = first;
   for (size_t i = 0; i < dims.size(); ++i) {
     const __int128 reach = static_cast<__int128>(dims[i] - 1) * strides[i];
@@ -41,7 +35,7 @@ Result<Types> inferAffine(const Node& node) {
     };
     return node.fail("affine_c2", clamped(first), clamped(last), x.count());
   }
-  return Types{type};
+  return types;
 }
 
 Result<Types> inferPlace(const Node& node) {
@@ -49,11 +43,11 @@ Result<Types> inferPlace(const Node& node) {
   const size_t rank = dims.size(), count = node.operands().size();
   if (rank > CDL_MAX_RANK) return node.fail("place_c4", rank);
   const std::vector<int64_t> offsets = node.intsAttr("offsets");
-  const std::vector<int64_t> steps = node.hasAttr("steps") ? node.intsAttr("steps") : std::vector<int64_t>(rank, 1);
+  const std::vector<int64_t> steps = node.intsAttr("steps", rank, 1);
   if (offsets.size() != rank * count) return node.fail("place_c2", "offsets", offsets.size(), rank * count);
   if (steps.size() != rank) return node.fail("place_c2", "steps", steps.size(), rank);
   const Elem elem = typeOf(node, 0).elem;
-  CDL_ASSIGN(const TensorType type, typeWith(node, elem, dims));
+  CDL_ASSIGN(Types types, resultOf(node, elem, dims));
   for (size_t i = 0; i < count; ++i) {
     const TensorType& x = typeOf(node, i);
     if (x.elem != elem) return node.fail("place_c3", i, elemName(x.elem), elemName(elem));
@@ -65,39 +59,28 @@ Result<Types> inferPlace(const Node& node) {
     }
     if (!fits) return node.fail("place_c1", i, shapeText(x.shape()), shapeText(dims));
   }
-  return Types{type};
+  return types;
 }
 
 Result<Types> inferTake(const Node& node) {
   const TensorType &x = typeOf(node, 0), &index = typeOf(node, 1);
   if (x.rank() != 3 || index.rank() != 1) return node.fail("take_c1", x.rank(), index.rank());
-  const std::string mode = node.stringAttr("mode");
-  if (!isOneOf(mode, {"clamp", "zero"})) return node.fail("take_c2", mode);
-  if (mode == "clamp" && x.dim(1) == 0 && index.dim(0) > 0) return node.fail("take_c3", index.dim(0));
-  TensorType type;
-  type.elem = x.elem;
-  type.dims = {x.dims[0], index.dims[0], x.dims[2]};
-  return Types{type};
+  if (node.stringAttr("mode") == "clamp" && x.dim(1) == 0 && index.dim(0) > 0)
+    return node.fail("take_c3", index.dim(0));
+  return oneResult(x.elem, {x.dims[0], index.dims[0], x.dims[2]});
 }
 
 Result<Types> inferPut(const Node& node) {
   const Shape x = typeOf(node, 0).shape(), index = typeOf(node, 1).shape(), updates = typeOf(node, 2).shape();
   const bool fits = x.size() == 3 && index.size() == 1 && updates == Shape{x[0], index[0], x[2]};
   if (!fits) return node.fail("put_c1", shapeText(x), shapeText(index), shapeText(updates));
-  const std::string fn = node.stringAttr("fn");
-  if (!isOneOf(fn, {"set", "add", "min", "max", "mul"})) return node.fail("put_c2", fn);
   return Types{likeOperand(node, 0)};
 }
 
 Result<Types> inferReduce(const Node& node) {
   const TensorType& x = typeOf(node, 0);
   if (x.rank() != 3) return node.fail("reduce_c1", x.rank());
-  const std::string fn = node.stringAttr("fn");
-  if (!isOneOf(fn, {"sum", "max", "min", "prod"})) return node.fail("reduce_c2", fn);
-  TensorType type;
-  type.elem = x.elem;
-  type.dims = {x.dims[0], x.dims[2]};
-  return Types{type};
+  return oneResult(x.elem, {x.dims[0], x.dims[2]});
 }
 
 Result<Types> inferBatchMatmul(const Node& node) {
@@ -114,30 +97,23 @@ Result<Types> inferBatchMatmul(const Node& node) {
     if (zero == Shape{1} || (i == 3 && zero == Shape{b.dim(2)})) continue;
     return node.fail("batch_matmul_c3", node.info().operands[i].name, shapeText(zero));
   }
-  TensorType type;
-  type.elem = to;
-  type.dims = {a.dim(0) == 1 ? b.dims[0] : a.dims[0], a.dims[1], b.dims[2]};
-  return Types{type};
+  return oneResult(to, {a.dim(0) == 1 ? b.dims[0] : a.dims[0], a.dims[1], b.dims[2]});
 }
 
 Result<Types> inferRound(const Node& node) {
-  const std::string mode = node.stringAttr("mode");
-  if (!isOneOf(mode, {"trunc", "rne", "floor"})) return node.fail("round_c1", mode);
-  TensorType type = likeOperand(node, 0);
-  type.elem = node.elemAttr("to");
-  if (!isInteger(type.elem)) return node.fail("round_c2", elemName(type.elem));
-  return Types{type};
+  const Elem to = node.elemAttr("to");
+  if (!isInteger(to)) return node.fail("round_c2", elemName(to));
+  return oneResult(to, typeOf(node, 0).dims);
 }
 
 Result<Types> inferRescale(const Node& node) {
-  TensorType type = likeOperand(node, 0);
-  const Shape a = type.shape();
+  const Shape a = typeOf(node, 0).shape();
   for (size_t i = 1; i < 4; ++i)
     if (broadcastShapes(typeOf(node, i).shape(), a) != a)
       return node.fail("rescale_c1", node.info().operands[i].name, shapeText(typeOf(node, i).shape()), shapeText(a));
-  type.elem = node.elemAttr("to");
-  if (!isInteger(type.elem)) return node.fail("rescale_c2", elemName(type.elem));
-  return Types{type};
+  const Elem to = node.elemAttr("to");
+  if (!isInteger(to)) return node.fail("rescale_c2", elemName(to));
+  return oneResult(to, typeOf(node, 0).dims);
 }
 
 Result<Types> inferTable(const Node& node) {
@@ -161,13 +137,10 @@ Result<Types> inferExpr(const Node& node) {
   for (const Value* operand : node.operands()) elems.push_back(operand->type.elem);
   const auto types = text::typeExpr(*steps, elems);
   if (!types) return node.fail("expr_c2", types.status().message());
-  TensorType type;
-  type.elem = node.elemAttr("to");
-  type.dims = *dims;
-  if (types->steps.back() != type.elem)
-    return node.fail("expr_c2",
-                     fmt::format("the value is {}, not {}", elemName(types->steps.back()), elemName(type.elem)));
-  return Types{type};
+  const Elem to = node.elemAttr("to");
+  if (types->steps.back() != to)
+    return node.fail("expr_c2", fmt::format("the value is {}, not {}", elemName(types->steps.back()), elemName(to)));
+  return oneResult(to, *dims);
 }
 
 } // namespace candela::graph

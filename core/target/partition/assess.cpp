@@ -12,21 +12,14 @@ namespace {
 Graph alone(const Node& node) {
   Graph graph;
   std::map<const Value*, Value*> copies;
-  std::vector<Value*> operands;
   for (const Value* operand : node.operands()) {
-    if (!operand) {
-      operands.push_back(nullptr);
-      continue;
-    }
-    Value*& copy = copies[operand];
-    if (!copy)
-      copy = operand->isConstant() ? graph.addConstant(operand->payload(), operand->type)
-                                   : graph.addInput(operand->name, operand->type);
-    operands.push_back(copy);
+    if (!operand || copies.count(operand)) continue;
+    if (operand->isConstant())
+      graph.addCopy(*operand->producer, copies);
+    else
+      copies[operand] = graph.addInput(operand->name, operand->type);
   }
-  std::vector<graph::TensorType> types;
-  for (const Value* result : node.results()) types.push_back(result->type);
-  Node* copy = graph.addNodeUnchecked(node.kind, operands, node.attrs, node.provenance, types);
+  const Node* copy = graph.addCopy(node, copies);
   // A node does not know whether a result without users is an output of its graph: all count as
   // used.
   for (size_t i = 0; i < node.results().size(); ++i) graph.addOutput(copy->result(i), node.result(i)->name);

@@ -225,12 +225,6 @@ Result<Graph> extract(const Graph& graph, const Part& part) {
   for (const Node* node : part.nodes)
     for (const Value* operand : node->operands())
       if (operand && !(operand->producer && inside.count(operand->producer))) needed.insert(operand);
-  const auto addConstant = [&](const Value* value) {
-    Node* copy = out.addNodeUnchecked(OpKind::Constant, {}, {}, value->producer->provenance, {value->type}, nullptr,
-                                      {value->name});
-    copy->payload = value->payload();
-    copies[value] = copy->result();
-  };
   // Inputs: the graph's own in its order, then what other parts produce in theirs; constants are
   // copied.
   for (const Value* input : graph.inputs())
@@ -239,27 +233,11 @@ Result<Graph> extract(const Graph& graph, const Part& part) {
     for (const Value* value : node->results()) {
       if (!needed.count(value)) continue;
       if (value->isConstant())
-        addConstant(value);
+        out.addCopy(*node, copies);
       else
         copies[value] = out.addInput(value->name, value->type);
     }
-  for (const Node* node : part.nodes) {
-    if (node->kind == OpKind::Constant) {
-      addConstant(node->result());
-      continue;
-    }
-    std::vector<Value*> operands;
-    std::vector<graph::TensorType> types;
-    std::vector<std::string> names;
-    for (const Value* operand : node->operands()) operands.push_back(operand ? copies.at(operand) : nullptr);
-    for (const Value* value : node->results()) {
-      types.push_back(value->type);
-      names.push_back(value->name);
-    }
-    Node* copy = out.addNodeUnchecked(node->kind, std::move(operands), node->attrs, node->provenance, std::move(types),
-                                      nullptr, names);
-    for (size_t i = 0; i < names.size(); ++i) copies[node->result(i)] = copy->result(i);
-  }
+  for (const Node* node : part.nodes) out.addCopy(*node, copies);
   for (const Node* node : part.nodes)
     for (const Value* value : node->results()) {
       bool leaves = graph.isOutput(value);

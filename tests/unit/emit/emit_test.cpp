@@ -50,7 +50,7 @@ std::vector<std::string> kinds(const Program& program) {
 void expectSame(const cases::Case& test, const Graph& graph, const target::Target& target,
                 std::span<const Tensor> inputs, bool toPrimitives) {
   SCOPED_TRACE(fmt::format("{} on {}{}", test.name, target.name(), toPrimitives ? " to primitives" : ""));
-  Graph lowered = graph.clone();
+  Graph lowered = cases::graphOf(test);
   const Status status = target::lower(lowered, target, {.toPrimitives = toPrimitives});
   ASSERT_TRUE(status.isOk()) << status.message();
   auto program = emit(lowered, target);
@@ -100,7 +100,7 @@ TEST(Emit, CompositesThatATargetClaimsStayWhole) {
                         test.kind == OpKind::Softmax;
     if (!claims || test.hostOnly || test.operands[0].tensor.elem != Elem::f32_) continue;
     const Graph graph = cases::graphOf(test);
-    Graph lowered = graph.clone();
+    Graph lowered = cases::graphOf(test);
     ASSERT_TRUE(target::lower(lowered, target).isOk());
     for (const auto& node : lowered.nodes()) whole += node->kind == test.kind;
     expectSame(test, graph, target, cases::inputsOf(test), false);

@@ -58,11 +58,11 @@ TEST(Graph, UsesFollowEveryChange) {
   EXPECT_EQ(a->users().size(), 0u);
   EXPECT_EQ(x->users().size(), 4u);
   EXPECT_EQ(graph.outputs()[0], x);
-  graph.setOutput(0, b);
+  graph.addOutput(b, "second");
   EXPECT_EQ(graph.eraseDead(), 1);
   EXPECT_EQ(graph.find("add"), nullptr);
   EXPECT_TRUE(verify(graph));
-  graph.setOutput(0, x);
+  graph.replaceAllUses(b, x);
   EXPECT_EQ(graph.eraseDead(), 1);
   EXPECT_EQ(graph.nodeCount(), 0u);
 }

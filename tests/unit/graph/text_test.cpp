@@ -52,6 +52,17 @@ private:
   std::string path_;
 };
 
+Graph copyOf(const Graph& graph) {
+  Graph copy;
+  copy.name = graph.name;
+  std::map<const Value*, Value*> copies;
+  for (const Value* input : graph.inputs()) copies[input] = copy.addInput(input->name, input->type);
+  for (const auto& node : graph.nodes()) copy.addCopy(*node, copies);
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    copy.addOutput(copies.at(graph.outputs()[i]), graph.outputNames()[i]);
+  return copy;
+}
+
 TEST(GraphText, EveryFileRoundTrips) {
   const TemporaryDirectory directory;
   int read = 0;
@@ -66,7 +77,7 @@ TEST(GraphText, EveryFileRoundTrips) {
     const auto second = parse(*printed, directory / "again.cdl", diagnostics);
     ASSERT_TRUE(second) << second.status().message() << "\n" << *printed;
     EXPECT_EQ(*printed, print(*second, {.resourceDirectory = directory.path()}).value());
-    EXPECT_EQ(*printed, print(first->clone(), {.resourceDirectory = directory.path()}).value());
+    EXPECT_EQ(*printed, print(copyOf(*first), {.resourceDirectory = directory.path()}).value());
   }
   EXPECT_GE(read, 3);
 }
