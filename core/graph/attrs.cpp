@@ -1,6 +1,7 @@
 #include <charconv>
 
 #include "core/graph/checks.h"
+#include "core/graph/text.h"
 #include "core/support/text/lexer.h"
 #include "core/support/text/literal.h"
 

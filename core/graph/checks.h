@@ -12,8 +12,6 @@ std::string nodeText(const Node& node);
 /// Attributes against the record: known, of the record's type, in the record's numeric range, the
 /// required ones there.
 Status checkAttributes(const Node& node);
-/// An attribute as it stands in the text.
-std::string attrText(const Attr& attr, AttrType type);
 
 /// An impossible shape, quantization or layout. `what` names the value in the failure.
 Status checkType(const TensorType& type, std::string_view what);

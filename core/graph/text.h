@@ -26,6 +26,9 @@ struct PrintOptions {
 };
 Result<std::string> print(const Graph& graph, const PrintOptions& options = {});
 
+/// An attribute as it stands in the text.
+std::string attrText(const Attr& attr, AttrType type = AttrType::Int);
+
 /// Parses one graph. Errors carry line and column; the result was verified. `file` names it in
 /// messages; resources are looked up beside it.
 Result<Graph> parse(std::string_view text, const std::string& file, Diagnostics& diagnostics);

@@ -1,10 +1,10 @@
 // The gate between a plugin's capability table and the core: after it, every number in a Target can
 // be trusted.
+#include <algorithm>
 #include <bit>
 #include <cstring>
-#include <set>
-#include <tuple>
 
+#include "candela/cdl_facts.h"
 #include "core/target/rows.h"
 #include "core/target/target.h"
 
@@ -50,7 +50,7 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row, uint32_t index, u
     if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return bad(fmt::format("dim {} is out of range", dim));
   }
   if (atom.subject == CDL_ATOM_ATTR) {
-    if (!isKnownAttr(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
+    if (!cdl_attr_type(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
     if (atom.dim >= 8) return bad(fmt::format("value {} of an attribute is out of range", atom.dim));
   }
   if (atom.subject == CDL_ATOM_DIM_PRODUCT && (atom.attr == 0 || atom.attr >> CDL_MAX_RANK != 0))
@@ -65,9 +65,10 @@ Status checkRow(const cdl_row_t& row, uint32_t index, const cdl_capabilities_t& 
   const auto bad = [&](std::string why) {
     return badArgument("row {} ({}): {}", index, instrText(row.kind, row.fn), why);
   };
-  if (!isKnownKind(row.kind)) return badArgument("row {}: kind {} is unknown", index, row.kind);
-  if (!isKnownFn(row.kind, row.fn))
-    return badArgument("row {}: function {} of {} is unknown", index, row.fn, kindText(row.kind));
+  const cdl_kind_facts_t* kind = cdl_kind_facts(row.kind);
+  if (!kind) return badArgument("row {}: kind {} is unknown", index, row.kind);
+  if (!cdl_fn_known(row.kind, row.fn))
+    return badArgument("row {}: function {} of {} is unknown", index, row.fn, kind->name);
   if (row.elem_count > std::size(row.elems)) return bad(fmt::format("{} element types, at most 8", row.elem_count));
   for (int i = 0; i < row.elem_count; ++i) {
     if (row.elems[i] != 0 && !isValidElem(row.elems[i]))
@@ -97,93 +98,82 @@ Status checkLayout(const cdl_layout_t& layout, uint32_t index) {
   return Status::ok();
 }
 
+bool covers(const cdl_row_t& row, const RequiredRow& need) {
+  if (row.kind != need.kind || row.fn != need.fn || row.support == CDL_SUPPORT_NONE) return false;
+  if (row.operand_class < need.operandClass) return false;
+  bool same = row.elem_count == 0 || row.elem_count == need.elemCount;
+  for (int i = 0; same && i < row.elem_count; ++i) same = row.elems[i] == 0 || row.elems[i] == need.elems[i];
+  return same;
+}
+
 // A row that is limited by atoms counts: what lies outside of the limits goes to another target.
 Status checkRequired(uint32_t profiles, const std::vector<Target::Row>& rows) {
-  using Key = std::tuple<uint16_t, uint16_t, std::vector<uint8_t>>;
-  std::set<std::pair<Key, uint8_t>> present;
-  std::set<std::tuple<uint16_t, uint16_t, uint8_t>> wild;
-  for (const Target::Row& entry : rows) {
-    const cdl_row_t& row = entry.row;
-    if (row.support == CDL_SUPPORT_NONE) continue;
-    bool any = row.elem_count == 0;
-    for (int i = 0; i < row.elem_count; ++i) any |= row.elems[i] == 0;
-    for (uint8_t cls = CDL_CLASS_DENSE; cls <= row.operand_class; ++cls) {
-      if (any)
-        wild.insert({row.kind, row.fn, cls});
-      else
-        present.insert({{row.kind, row.fn, {row.elems, row.elems + row.elem_count}}, cls});
-    }
-  }
-  for (const RequiredRow& need : requiredRows()) {
-    if (!(profiles >> need.profile & 1)) continue;
-    const Key key{need.kind, need.fn, {need.elems, need.elems + need.elemCount}};
-    if (present.count({key, need.operandClass}) || wild.count({need.kind, need.fn, need.operandClass})) continue;
-    constexpr const char* kClasses[] = {"", "dense", "broadcast", "row_strided", "affine"};
-    return badArgument("profile {} is claimed but its required row {} (class {}) is missing", profileText(need.profile),
-                       need.text(), kClasses[need.operandClass]);
-  }
+  for (const RequiredRow& need : requiredRows())
+    if ((profiles >> need.profile & 1) &&
+        std::ranges::none_of(rows, [&](const Target::Row& entry) { return covers(entry.row, need); }))
+      return badArgument("profile {} is claimed but its required row {} (class {}) is missing",
+                         profileText(need.profile), need.text(), classText(need.operandClass));
   return Status::ok();
 }
 
 } // namespace
 
 Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities_t& table, bool isHost) {
-  const auto bad = [&](Status status) { return status.context(fmt::format("capabilities of '{}'", name)); };
-  if (table.header.major != CDL_ABI_MAJOR || table.header.struct_size < sizeof(cdl_capabilities_t))
-    return bad(failure(Code::incompatible, "built against {}.{} with {} bytes, this core has {}.{} with {}",
-                       table.header.major, table.header.minor, table.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
-                       sizeof(cdl_capabilities_t)));
-  for (Status status :
-       {checkArray("row", table.rows, table.row_count, table.row_stride, sizeof(cdl_row_t), kMaxRows),
-        checkArray("atom", table.atoms, table.atom_count, table.atom_stride, sizeof(cdl_atom_t), kMaxAtoms),
-        checkArray("layout", table.layouts, table.layout_count, table.layout_stride, sizeof(cdl_layout_t), kMaxLayouts),
-        checkArray("space", table.spaces, table.space_count, table.space_stride, sizeof(cdl_space_t), kMaxSpaces)})
-    if (!status) return bad(status);
-  if (table.profiles >> kProfileCount != 0)
-    return bad(badArgument("profile mask {:#x} names unknown profiles", table.profiles));
-  if (!(table.profiles >> CDL_PROFILE_BASE & 1)) return bad(badArgument("profile BASE is not claimed"));
-  if (std::popcount(table.profiles) < 2) return bad(badArgument("only profile BASE is claimed, one more is needed"));
-  if (table.engine_count > kMaxEngines)
-    return bad(badArgument("{} engines are more than the limit of {}", table.engine_count, kMaxEngines));
-  if (table.flags & ~uint32_t(CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16 | CDL_DEVICE_DETERMINISTIC))
-    return bad(badArgument("device flags {:#x} are unknown", table.flags));
-
   Target target;
   target.isHost_ = isHost;
-  target.profiles_ = table.profiles;
-  target.engines_ = std::max(1u, table.engine_count);
-  target.flags_ = table.flags;
+  CDL_TRY(target.read(table).context(fmt::format("capabilities of '{}'", name)));
+  target.name_ = std::move(name);
+  return target;
+}
+
+Status Target::read(const cdl_capabilities_t& table) {
+  if (table.header.major != CDL_ABI_MAJOR || table.header.struct_size < sizeof(cdl_capabilities_t))
+    return failure(Code::incompatible, "built against {}.{} with {} bytes, this core has {}.{} with {}",
+                   table.header.major, table.header.minor, table.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
+                   sizeof(cdl_capabilities_t));
+  CDL_TRY(checkArray("row", table.rows, table.row_count, table.row_stride, sizeof(cdl_row_t), kMaxRows));
+  CDL_TRY(checkArray("atom", table.atoms, table.atom_count, table.atom_stride, sizeof(cdl_atom_t), kMaxAtoms));
+  CDL_TRY(
+      checkArray("layout", table.layouts, table.layout_count, table.layout_stride, sizeof(cdl_layout_t), kMaxLayouts));
+  CDL_TRY(checkArray("space", table.spaces, table.space_count, table.space_stride, sizeof(cdl_space_t), kMaxSpaces));
+  if (table.profiles >> kProfileCount != 0)
+    return badArgument("profile mask {:#x} names unknown profiles", table.profiles);
+  if (!(table.profiles >> CDL_PROFILE_BASE & 1)) return badArgument("profile BASE is not claimed");
+  if (std::popcount(table.profiles) < 2) return badArgument("only profile BASE is claimed, one more is needed");
+  if (table.engine_count > kMaxEngines)
+    return badArgument("{} engines are more than the limit of {}", table.engine_count, kMaxEngines);
+  if (table.flags & ~uint32_t(CDL_DEVICE_FTZ_F32 | CDL_DEVICE_FTZ_F16 | CDL_DEVICE_DETERMINISTIC))
+    return badArgument("device flags {:#x} are unknown", table.flags);
+  profiles_ = table.profiles;
+  engines_ = std::max(1u, table.engine_count);
   for (uint32_t i = 1; i < table.layout_count; ++i)
-    if (Status status = checkLayout(recordAt(table.layouts, table.layout_stride, i), i); !status) return bad(status);
+    CDL_TRY(checkLayout(recordAt(table.layouts, table.layout_stride, i), i));
   uint64_t atomsCopied = 0;
   for (uint32_t i = 0; i < table.row_count; ++i) {
     Row entry{recordAt(table.rows, table.row_stride, i), {}};
-    if (Status status = checkRow(entry.row, i, table); !status) return bad(status);
-    if ((atomsCopied += entry.row.atoms) > kMaxAtoms)
-      return bad(badArgument("rows refer to more than {} atoms", kMaxAtoms));
+    CDL_TRY(checkRow(entry.row, i, table));
+    if ((atomsCopied += entry.row.atoms) > kMaxAtoms) return badArgument("rows refer to more than {} atoms", kMaxAtoms);
     for (uint32_t k = 0; k < entry.row.atoms; ++k) {
       entry.atoms.push_back(recordAt(table.atoms, table.atom_stride, entry.row.first_atom + k));
-      if (Status status = checkAtom(entry.atoms.back(), entry.row, i, k); !status) return bad(status);
+      CDL_TRY(checkAtom(entry.atoms.back(), entry.row, i, k));
     }
-    target.rows_.push_back(std::move(entry));
+    rows_.push_back(std::move(entry));
   }
   if (table.space_count && !table.space_names)
-    return bad(badArgument("space_names is null with {} spaces", table.space_count));
+    return badArgument("space_names is null with {} spaces", table.space_count);
   for (uint32_t i = 0; i < table.space_count; ++i) {
     const cdl_space_t space = recordAt(table.spaces, table.space_stride, i);
     const char* text = table.space_names[i];
-    if (!text) return bad(badArgument("space {} has no name", i));
+    if (!text) return badArgument("space {} has no name", i);
     const size_t length = strnlen(text, kMaxName);
-    if (length == 0 || length == kMaxName) return bad(badArgument("space {} has a name of {} characters", i, length));
+    if (length == 0 || length == kMaxName) return badArgument("space {} has a name of {} characters", i, length);
     if (!std::has_single_bit(space.alignment) || space.alignment > kMaxAlignment)
-      return bad(
-          badArgument("space '{}': alignment {} is not a power of two up to {}", text, space.alignment, kMaxAlignment));
-    target.spaces_.push_back({std::string(text, length), space});
+      return badArgument("space '{}': alignment {} is not a power of two up to {}", text, space.alignment,
+                         kMaxAlignment);
+    spaces_.push_back({std::string(text, length), space});
   }
-  if (!target.spaces_.empty()) target.alignment_ = target.spaces_[0].space.alignment;
-  if (Status status = checkRequired(target.profiles_, target.rows_); !status) return bad(status);
-  target.name_ = std::move(name);
-  return target;
+  if (!spaces_.empty()) alignment_ = spaces_[0].space.alignment;
+  return checkRequired(profiles_, rows_);
 }
 
 } // namespace candela::target

@@ -1,62 +1,22 @@
 #include "core/target/rows.h"
 
+#include <algorithm>
+
+#include "candela/cdl_facts.h"
 #include "candela/cdl_rows.inc"
 
 namespace candela::target {
 namespace {
 
-struct KindName {
-  uint16_t kind;
-  bool primitive;
-  const char* name;
-};
-constexpr KindName kKinds[] = {
-#define CANDELA_KIND(name, id, primitive, low, high, outputs, epilogue) {id, primitive != 0, #name},
-    CDL_KINDS(CANDELA_KIND)
-#undef CANDELA_KIND
-};
-
-// Functions name their kind by its word, not by its number.
-enum KindId : uint16_t {
-#define CANDELA_KIND(name, id, primitive, low, high, outputs, epilogue) id_##name = id,
-  CDL_KINDS(CANDELA_KIND)
-#undef CANDELA_KIND
-};
 struct FnName {
   uint16_t kind, fn;
   bool optional;
   const char* name;
 };
 constexpr FnName kFns[] = {
-#define CANDELA_FN(kind, name, id, optional) {id_##kind, id, optional != 0, #name},
+#define CANDELA_FN(kind, name, id, optional) {cdl_kind_id_##kind, id, optional != 0, #name},
     CDL_FNS(CANDELA_FN)
 #undef CANDELA_FN
-};
-
-struct AttrName {
-  uint16_t id;
-  const char* name;
-};
-constexpr AttrName kAttrs[] = {
-#define CANDELA_ATTR(name, id, type) {id, #name},
-    CDL_ATTRS(CANDELA_ATTR)
-#undef CANDELA_ATTR
-};
-
-enum AttrId : uint16_t {
-#define CANDELA_ATTR(name, id, type) attr_##name = id,
-  CDL_ATTRS(CANDELA_ATTR)
-#undef CANDELA_ATTR
-};
-struct AttrDefault {
-  uint16_t id;
-  size_t count;
-  int64_t values[4];
-};
-constexpr AttrDefault kDefaults[] = {
-#define CANDELA_DEFAULT(name, count, a, b, c, d) {attr_##name, count, {a, b, c, d}},
-    CDL_ATTR_DEFAULTS(CANDELA_DEFAULT)
-#undef CANDELA_DEFAULT
 };
 
 constexpr RequiredRow kRequired[] = {
@@ -77,60 +37,57 @@ constexpr ProfileInfo kProfiles[] = {
 };
 static_assert(std::size(kProfiles) == kProfileCount);
 
-const KindName* findKind(uint16_t kind) {
-  for (const KindName& entry : kKinds)
-    if (entry.kind == kind) return &entry;
-  return nullptr;
-}
 const FnName* findFn(uint16_t kind, uint16_t fn) {
-  for (const FnName& entry : kFns)
-    if (entry.kind == kind && entry.fn == fn) return &entry;
-  return nullptr;
-}
-bool hasFns(uint16_t kind) {
-  for (const FnName& entry : kFns)
-    if (entry.kind == kind) return true;
-  return false;
+  const auto found = std::ranges::find_if(kFns, [&](const FnName& f) { return f.kind == kind && f.fn == fn; });
+  return found == std::end(kFns) ? nullptr : found;
 }
 
 } // namespace
 
-std::string kindText(uint16_t kind) {
-  const KindName* entry = findKind(kind);
-  return entry ? entry->name : fmt::format("kind {}", kind);
-}
-
 std::string instrText(uint16_t kind, uint16_t fn) {
-  if (const FnName* entry = findFn(kind, fn)) return kindText(kind) + "." + entry->name;
-  return fn == 0 ? kindText(kind) : fmt::format("{}.{}", kindText(kind), fn);
+  const cdl_kind_facts_t* facts = cdl_kind_facts(kind);
+  const std::string name = facts ? facts->name : fmt::format("kind {}", kind);
+  if (const FnName* entry = findFn(kind, fn)) return name + "." + entry->name;
+  return fn == 0 ? name : fmt::format("{}.{}", name, fn);
 }
 
-bool isKnownKind(uint16_t kind) { return findKind(kind) != nullptr; }
-
-bool isKnownFn(uint16_t kind, uint16_t fn) { return hasFns(kind) ? findFn(kind, fn) != nullptr : fn == 0; }
-
-bool isKnownAttr(uint16_t attr) {
-  for (const AttrName& entry : kAttrs)
-    if (entry.id == attr) return true;
-  return false;
+uint16_t fnOf(uint16_t kind, std::string_view name) {
+  const auto found = std::ranges::find_if(kFns, [&](const FnName& f) { return f.kind == kind && f.name == name; });
+  CDL_CHECK(found != std::end(kFns), "{} has no function '{}'", instrText(kind, 0), name);
+  return found->fn;
 }
 
 std::string attrText(uint16_t attr) {
-  for (const AttrName& entry : kAttrs)
-    if (entry.id == attr) return entry.name;
+#define CANDELA_ATTR(name, id, type)                                                                                   \
+  if (attr == id) return #name;
+  CDL_ATTRS(CANDELA_ATTR)
+#undef CANDELA_ATTR
   return fmt::format("attribute {}", attr);
 }
 
+const char* classText(unsigned cls) {
+#define CANDELA_CLASS(name, id, text)                                                                                  \
+  if (cls == id) return #name;
+  CDL_OPERAND_CLASSES(CANDELA_CLASS)
+#undef CANDELA_CLASS
+  return "unknown";
+}
+
 bool isRequiredFn(uint16_t kind, uint16_t fn) {
-  const KindName* entry = findKind(kind);
-  if (!entry || !entry->primitive) return false;
+  bool isPrimitive = false;
+#define CANDELA_KIND(name, id, primitive, low, high, outputs, epilogue) isPrimitive |= kind == id && primitive;
+  CDL_KINDS(CANDELA_KIND)
+#undef CANDELA_KIND
   const FnName* function = findFn(kind, fn);
-  return function ? !function->optional : !hasFns(kind) && fn == 0;
+  return isPrimitive && (function ? !function->optional : cdl_fn_known(kind, fn));
 }
 
 std::span<const int64_t> attrDefault(uint16_t attr) {
-  for (const AttrDefault& entry : kDefaults)
-    if (entry.id == attr) return {entry.values, entry.count};
+#define CANDELA_DEFAULT(name, count, ...)                                                                              \
+  static constexpr int64_t of_##name[] = {__VA_ARGS__};                                                                \
+  if (attr == cdl_attr_id_##name) return {of_##name, count};
+  CDL_ATTR_DEFAULTS(CANDELA_DEFAULT)
+#undef CANDELA_DEFAULT
   return {};
 }
 

@@ -10,14 +10,12 @@
 /// What spec/primitives.toml says, as tables: names for messages, defaults, required rows.
 namespace candela::target {
 
-/// "matmul", or "kind 99".
-std::string kindText(uint16_t kind);
-/// "binary.add", or just the kind where it has no functions.
+/// "binary.add", or just the kind where it has no functions; "kind 99" when unknown.
 std::string instrText(uint16_t kind, uint16_t fn);
-bool isKnownKind(uint16_t kind);
-/// A kind without functions has function 0 only.
-bool isKnownFn(uint16_t kind, uint16_t fn);
-bool isKnownAttr(uint16_t attr);
+/// The function of this name, which there is.
+uint16_t fnOf(uint16_t kind, std::string_view name);
+/// "row_strided" of CDL_CLASS_ROW_STRIDED.
+const char* classText(unsigned cls);
 /// "strides", or "attribute 99".
 std::string attrText(uint16_t attr);
 /// True when the kind is one of the 13 primitives and the function is not an optional one.

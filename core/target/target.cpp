@@ -102,8 +102,6 @@ std::string elemsText(const InstrDesc& desc) {
   return text;
 }
 
-constexpr const char* kClassNames[] = {"", "dense", "broadcast", "row_strided", "affine"};
-
 Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
   const cdl_row_t& row = entry.row;
   if (row.fn != desc.fn) return {};
@@ -124,8 +122,8 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
   for (size_t i = 0; i < desc.operands.size(); ++i)
     if (static_cast<uint8_t>(desc.operands[i].cls) > row.operand_class)
       return {kClass, CDL_REASON_OPERAND_CLASS,
-              fmt::format("operand {} is {}, not {} (row {})", i, kClassNames[static_cast<int>(desc.operands[i].cls)],
-                          kClassNames[row.operand_class], index)};
+              fmt::format("operand {} is {}, not {} (row {})", i,
+                          classText(static_cast<unsigned>(desc.operands[i].cls)), classText(row.operand_class), index)};
   for (size_t i = 0; i < desc.operands.size(); ++i) {
     const uint16_t layout = i < std::size(row.layouts) ? row.layouts[i] : 0;
     if (layout != desc.operands[i].layout)
@@ -198,23 +196,21 @@ Target Target::nativeOnly() const {
   return target;
 }
 
-bool Target::hasKind(uint16_t kind, uint16_t fn) const {
-  return std::any_of(rows_.begin(), rows_.end(), [&](const Row& entry) {
-    return entry.row.kind == kind && (fn == 0xffff || entry.row.fn == fn) && entry.row.support != CDL_SUPPORT_NONE;
-  });
+bool Target::hasKind(uint16_t kind) const {
+  return std::ranges::any_of(
+      rows_, [&](const Row& entry) { return entry.row.kind == kind && entry.row.support != CDL_SUPPORT_NONE; });
 }
 
 double rooflineCost(const InstrDesc& desc) {
   // A nominal device: 10 bytes and 100 multiply-adds a nanosecond, 1 element operation a tenth of
   // one.
   constexpr double kBytesPerNs = 10, kMacsPerNs = 100, kElementsPerNs = 10, kStartNs = 100;
-  double bytes = 0;
-  for (const OperandDesc& operand : desc.operands)
-    bytes += static_cast<double>(elemBytes(operand.elem, elementCount(operand.dims).value_or(0)));
+  const auto count = [](std::span<const int64_t> dims) { return static_cast<double>(elementCount(dims).value_or(0)); };
   if (desc.operands.empty()) return kStartNs;
-  const Shape& result = desc.operands.back().dims;
-  const double outputs = static_cast<double>(elementCount(result).value_or(0));
-  double arithmetic = 0;
+  double bytes = 0, arithmetic = 0;
+  for (const OperandDesc& operand : desc.operands) bytes += count(operand.dims) * elemBits(operand.elem) / 8;
+  const Shape& first = desc.operands[0].dims;
+  const double outputs = count(desc.operands.back().dims);
   switch (desc.kind) {
   case CDL_KIND_COPY:
   case CDL_KIND_FILL:
@@ -222,20 +218,14 @@ double rooflineCost(const InstrDesc& desc) {
   case CDL_KIND_SCATTER: break;
   case CDL_KIND_MATMUL:
   case CDL_KIND_ATTENTION:
-    arithmetic =
-        outputs * static_cast<double>(desc.operands[0].dims.empty() ? 1 : desc.operands[0].dims.back()) / kMacsPerNs;
+    arithmetic = outputs * static_cast<double>(first.empty() ? 1 : first.back()) / kMacsPerNs;
     break;
-  case CDL_KIND_CONV2D: {
-    double taps = 1;
-    for (size_t d = 1; desc.operands.size() > 2 && d < desc.operands[1].dims.size(); ++d)
-      taps *= static_cast<double>(desc.operands[1].dims[d]);
-    arithmetic = outputs * taps / kMacsPerNs;
+  case CDL_KIND_CONV2D:
+    arithmetic = outputs / kMacsPerNs; // times the taps and input channels of one output
+    if (desc.operands.size() > 2) arithmetic *= count(std::span(desc.operands[1].dims).subspan(1));
     break;
-  }
   case CDL_KIND_REDUCE:
-  case CDL_KIND_ARG_REDUCE:
-    arithmetic = static_cast<double>(elementCount(desc.operands[0].dims).value_or(0)) / kElementsPerNs;
-    break;
+  case CDL_KIND_ARG_REDUCE: arithmetic = count(first) / kElementsPerNs; break;
   default: arithmetic = outputs / kElementsPerNs;
   }
   return kStartNs + bytes / kBytesPerNs + arithmetic;

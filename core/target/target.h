@@ -52,19 +52,17 @@ public:
 
   const std::string& name() const { return name_; }
   bool isHost() const { return isHost_; }
-  uint32_t profiles() const { return profiles_; }
   bool claims(unsigned profile) const { return profiles_ >> profile & 1; }
   uint32_t alignment() const { return alignment_; }
   uint32_t engines() const { return engines_; }
-  uint32_t flags() const { return flags_; } ///< CDL_DEVICE_*
 
   /// The best row's answer: native before emulated before none.
   Answer query(const InstrDesc& desc) const;
   /// Without the emulated rows: what a backend that compiles whole programs (door 2) is asked for,
   /// since the host cannot step in between.
   Target nativeOnly() const;
-  /// True when some row has this kind (and fn, when not 0xffff), whatever the types.
-  bool hasKind(uint16_t kind, uint16_t fn = 0xffff) const;
+  /// True when some row has this kind, whatever the function and the types.
+  bool hasKind(uint16_t kind) const;
 
   struct Row {
     cdl_row_t row;
@@ -78,9 +76,11 @@ public:
   const std::vector<SpaceInfo>& spaces() const { return spaces_; }
 
 private:
+  Status read(const cdl_capabilities_t& table);
+
   std::string name_;
   bool isHost_ = false;
-  uint32_t profiles_ = 0, alignment_ = 64, engines_ = 1, flags_ = 0;
+  uint32_t profiles_ = 0, alignment_ = 64, engines_ = 1;
   std::vector<Row> rows_;
   std::vector<SpaceInfo> spaces_;
 };

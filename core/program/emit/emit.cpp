@@ -64,16 +64,6 @@ void Emitter::declareBuffers() {
 
 uint32_t Emitter::bufferOf(const Value* value) { return buffers_.at(baseOf(value)); }
 
-View Emitter::strided(const Value* value, const Shape& dims, const std::vector<int64_t>& strides, int64_t offset) {
-  View view;
-  view.buffer = bufferOf(value);
-  view.elem = value->type.elem;
-  view.offset = offset;
-  view.dims = dims;
-  view.strides = strides;
-  return view;
-}
-
 void Emitter::add(Instr instr, const Node& node) {
   for (const std::string& name : node.provenance)
     instr.provenance.push_back({name, std::string(graph::opName(node.kind))});
@@ -93,17 +83,6 @@ void Emitter::add(Instr instr, const Node& node) {
   for (const View& view : instr.inputs) touched_[view.buffer].readers.push_back(index);
   for (const View& view : instr.outputs) touched_[view.buffer] = {index, {}};
   program_.instrs.push_back(std::move(instr));
-}
-
-void Emitter::add(uint16_t kind, uint16_t fn, const Node& node, std::vector<View> inputs, View output,
-                  std::vector<Attr> attrs) {
-  Instr instr;
-  instr.kind = kind;
-  instr.fn = fn;
-  instr.inputs = std::move(inputs);
-  instr.outputs = {std::move(output)};
-  instr.attrs = std::move(attrs);
-  add(std::move(instr), node);
 }
 
 // Outputs that are inputs, constants, or the same value as an earlier output.

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/program/emit/emit.h"
-#include "core/target/views.h"
+#include "core/target/lower/describe.h"
 
 namespace candela::program {
 
@@ -25,25 +25,15 @@ private:
   Status checkRows() const;
 
   Status emitNode(const Node& node);
-  Status emitElementwise(const Node& node, uint16_t kind, uint16_t fn, std::vector<Attr> attrs = {});
-  Status emitExpression(const Node& node);
-  Status emitPlace(const Node& node);
-  Status emitMatmul(const Node& node);
-  Status emitConv(const Node& node);
-  Status emitPool(const Node& node);
-  Status emitSoftmax(const Node& node);
+  static Status addSteps(const Node& node, const text::ExprSteps& steps, Instr& instr);
+  View viewOf(const target::NodeView& from);
 
   /// The value whose bytes this one is: reshapes share their operand's buffer.
   static const Value* baseOf(const Value* value);
   uint32_t bufferOf(const Value* value);
   View dense(const Value* value, Shape dims) { return denseView(bufferOf(value), value->type.elem, std::move(dims)); }
-  View dense(const Value* value) { return dense(value, value->type.shape()); }
-  /// A view with these strides, from the start of the value's buffer.
-  View strided(const Value* value, const Shape& dims, const std::vector<int64_t>& strides, int64_t offset = 0);
   /// Appends with provenance and waits.
   void add(Instr instr, const Node& node);
-  void add(uint16_t kind, uint16_t fn, const Node& node, std::vector<View> inputs, View output,
-           std::vector<Attr> attrs = {});
 
   const graph::Graph& graph_;
   const target::Target& target_;

@@ -1,52 +1,12 @@
-// Node -> instructions. The index spaces are those of core/target/lower/describe.cpp, by way of
-// core/target/views.h.
-#include "core/graph/window.h"
+// Node -> instructions, as core/target/lower/describe.h names them: what was answered about a node is
+// what its target gets.
 #include "core/program/emit/emitter.h"
-#include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
+#include "core/target/lower/describe.h"
 
 namespace candela::program {
 
-using graph::OpKind;
-using target::coalesce;
-using target::Walk;
-
-namespace {
-
-std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Result<uint16_t> fnOf(uint16_t kind, const std::string& name) {
-  const auto fn = parseFn(kind, name);
-  if (!fn) return badModel("{} has no function '{}'", kindName(kind), name);
-  return *fn;
-}
-
-Status noInstruction(const graph::Node& node) {
-  return badArgument("{} '{}' has no instruction: it must be lowered first", graph::opName(node.kind), node.userName());
-}
-
-} // namespace
-
-Status Emitter::emitElementwise(const Node& node, uint16_t kind, uint16_t fn, std::vector<Attr> attrs) {
-  std::vector<Shape> shapes;
-  for (const Value* operand : node.operands()) {
-    if (!operand) return noInstruction(node);
-    shapes.push_back(operand->type.shape());
-  }
-  const Walk walk = target::elementwiseWalk(shapes, node.result()->type.shape());
-  std::vector<View> inputs;
-  for (size_t i = 0; i < shapes.size(); ++i) inputs.push_back(strided(node.operand(i), walk.dims, walk.strides[i]));
-  add(kind, fn, node, std::move(inputs), strided(node.result(), walk.dims, walk.strides.back()), std::move(attrs));
-  return Status::ok();
-}
-
-Status Emitter::emitExpression(const Node& node) {
-  CDL_ASSIGN(const text::ExprSteps steps, text::parseExpr(node.stringAttr("steps")));
-  CDL_TRY(emitElementwise(node, CDL_KIND_ELEMENTWISE, 0));
-  Instr& instr = program_.instrs.back();
+Status Emitter::addSteps(const Node& node, const text::ExprSteps& steps, Instr& instr) {
   std::vector<Elem> elems;
   for (const View& view : instr.inputs) elems.push_back(view.elem);
   CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems));
@@ -76,165 +36,42 @@ Status Emitter::emitExpression(const Node& node) {
   return Status::ok();
 }
 
-Status Emitter::emitPlace(const Node& node) {
-  const Value* y = node.result();
-  if (node.intAttr("fill"))
-    add(CDL_KIND_FILL, 0, node, {}, dense(y, {y->type.count()}),
-        {Attr::ofBits(CDL_ATTR_VALUE, static_cast<uint64_t>(node.intAttr("value")))});
-  const std::vector<int64_t> strides = denseStrides(y->type.shape()), offsets = node.intsAttr("offsets");
-  const size_t rank = strides.size();
-  const std::vector<int64_t> steps = node.hasAttr("steps") ? node.intsAttr("steps") : std::vector<int64_t>(rank, 1);
-  for (size_t i = 0; i < node.operands().size(); ++i) {
-    const Value* x = node.operand(i);
-    if (x->type.count() == 0) continue;
-    int64_t offset = 0;
-    std::vector<int64_t> stepped(rank);
-    for (size_t d = 0; d < rank; ++d) {
-      offset += offsets[i * rank + d] * strides[d];
-      stepped[d] = strides[d] * steps[d];
-    }
-    const Walk walk = coalesce({x->type.shape(), {denseStrides(x->type.shape()), stepped}});
-    add(CDL_KIND_COPY, 0, node, {strided(x, walk.dims, walk.strides[0])},
-        strided(y, walk.dims, walk.strides[1], offset));
-  }
-  return Status::ok();
-}
-
-Status Emitter::emitMatmul(const Node& node) {
-  std::vector<View> inputs{dense(node.operand(0)), dense(node.operand(1))};
-  for (View& view : inputs) {
-    if (view.dims[0] == node.result()->type.dim(0)) continue;
-    view.dims[0] = node.result()->type.dim(0);
-    view.strides[0] = 0;
-  }
-  if (node.operand(2)) inputs.push_back(dense(node.operand(2)));
-  if (node.operand(3)) {
-    if (!node.operand(2)) {
-      const Elem elem = node.operand(0)->type.elem;
-      inputs.push_back(denseView(program_.addConstant("zero", Payload::splat(elem, 1, 0)), elem, {1}));
-    }
-    inputs.push_back(dense(node.operand(3)));
-  }
-  add(CDL_KIND_MATMUL, 0, node, std::move(inputs), dense(node.result()));
-  return Status::ok();
-}
-
-Status Emitter::emitConv(const Node& node) {
-  const Shape w = node.operand(1)->type.shape();
-  if (w.size() != 4) return noInstruction(node);
-  const graph::Window window = graph::windowOf(node, {w[2], w[3]});
-  Instr instr;
-  instr.kind = CDL_KIND_CONV2D;
-  instr.inputs = {dense(node.operand(0)), dense(node.operand(1))};
-  instr.outputs = {dense(node.result())};
-  instr.attrs = {Attr::ofInts(CDL_ATTR_STRIDES, window.strides),
-                 Attr::ofInts(CDL_ATTR_PADS, joined(window.padsBegin, window.padsEnd)),
-                 Attr::ofInts(CDL_ATTR_DILATIONS, window.dilations),
-                 Attr::ofInt(CDL_ATTR_GROUP, node.intAttr("group"))};
-  if (const Value* bias = node.operand(2)) {
-    const Elem elem = node.result()->type.elem;
-    instr.inputs.push_back(strided(bias, instr.outputs[0].dims, {0, 1, 0, 0}));
-    Step step;
-    step.kind = CDL_KIND_BINARY;
-    step.fn = CDL_BINARY_ADD;
-    step.elem = elem;
-    step.in = {{Operand::Source::acc, elem, 0}, {Operand::Source::view, elem, 2}};
-    instr.expr = {step};
-  }
-  add(std::move(instr), node);
-  return Status::ok();
-}
-
-Status Emitter::emitPool(const Node& node) {
-  const graph::Window window = graph::windowOf(node, node.intsAttr("kernel_shape"));
-  if (window.rank() != 2) return noInstruction(node);
-  const bool average = node.kind == OpKind::AveragePool;
-  std::vector<int64_t> ends = window.padsEnd; // ceil mode is a larger pad at the end
-  for (int d = 0; d < 2; ++d)
-    ends[d] = std::max(ends[d], (node.result()->type.dim(d + 2) - 1) * window.strides[d] + window.span(d) -
-                                    window.padsBegin[d] - node.operand(0)->type.dim(d + 2));
-  std::vector<Attr> attrs{Attr::ofInts(CDL_ATTR_KERNEL, window.kernel), Attr::ofInts(CDL_ATTR_STRIDES, window.strides),
-                          Attr::ofInts(CDL_ATTR_PADS, joined(window.padsBegin, ends)),
-                          Attr::ofInts(CDL_ATTR_DILATIONS, window.dilations)};
-  if (average) attrs.push_back(Attr::ofInt(CDL_ATTR_COUNT_INCLUDE_PAD, node.intAttr("count_include_pad")));
-  add(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX, node, {dense(node.operand(0))},
-      dense(node.result()), std::move(attrs));
-  return Status::ok();
-}
-
-Status Emitter::emitSoftmax(const Node& node) {
-  const Shape shape = node.operand(0)->type.shape();
-  const auto rank = static_cast<int64_t>(shape.size());
-  const int64_t axis = node.intAttr("axis") < 0 ? node.intAttr("axis") + rank : node.intAttr("axis");
-  Shape form{1, shape[axis], 1};
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != axis) form[d < axis ? 0 : 2] *= shape[d];
-  add(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, node, {dense(node.operand(0), form)}, dense(node.result(), form));
-  return Status::ok();
+View Emitter::viewOf(const target::NodeView& from) {
+  if (!from.value) return denseView(program_.addConstant("zero", Payload::splat(from.elem, 1, 0)), from.elem, {1});
+  View view = dense(from.value, from.dims);
+  view.strides = from.strides;
+  view.offset = from.offset;
+  return view;
 }
 
 Status Emitter::emitNode(const Node& node) {
-  const Value *x = node.operand(0), *y = node.result();
-  switch (node.kind) {
-  case OpKind::Affine: {
-    const Shape dims = node.intsAttr("dims");
-    const Walk walk = coalesce({dims, {node.intsAttr("strides"), denseStrides(dims)}});
-    add(CDL_KIND_COPY, 0, node, {strided(x, walk.dims, walk.strides[0], node.intAttr("offset"))},
-        strided(y, walk.dims, walk.strides[1]));
-    return Status::ok();
+  const auto described = target::instructionsOf(node);
+  if (described.empty())
+    return badArgument("{} '{}' has no instruction: it must be lowered first", graph::opName(node.kind),
+                       node.userName());
+  for (const target::NodeInstr& from : described) {
+    Instr instr;
+    instr.kind = from.kind;
+    instr.fn = from.fn;
+    instr.inout = from.kind == CDL_KIND_SCATTER;
+    for (const target::NodeView& operand : from.operands) instr.inputs.push_back(viewOf(operand));
+    instr.outputs = {viewOf(from.result)};
+    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, attrType(id), values});
+    if (!from.steps.empty()) CDL_TRY(addSteps(node, from.steps, instr));
+    if (from.bias) { // an epilogue: add(acc, v2)
+      View bias = dense(from.bias, instr.outputs[0].dims);
+      bias.strides = {0, 1, 0, 0};
+      instr.inputs.push_back(std::move(bias));
+      Step step;
+      step.kind = CDL_KIND_BINARY;
+      step.fn = CDL_BINARY_ADD;
+      step.elem = from.result.elem;
+      step.in = {{Operand::Source::acc, step.elem, 0}, {Operand::Source::view, step.elem, 2}};
+      instr.expr = {step};
+    }
+    add(std::move(instr), node);
   }
-  case OpKind::Place: return emitPlace(node);
-  case OpKind::Cast:
-    return emitElementwise(node, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC,
-                           {Attr::ofInt(CDL_ATTR_SATURATE, node.intAttr("saturate"))});
-  case OpKind::Round: {
-    CDL_ASSIGN(const uint16_t fn, fnOf(CDL_KIND_CONVERT, node.stringAttr("mode")));
-    return emitElementwise(node, CDL_KIND_CONVERT, fn, {Attr::ofInt(CDL_ATTR_SATURATE, node.intAttr("saturate"))});
-  }
-  case OpKind::Take: {
-    CDL_ASSIGN(const uint16_t fn, fnOf(CDL_KIND_GATHER, node.stringAttr("mode")));
-    add(CDL_KIND_GATHER, fn, node, {dense(x), dense(node.operand(1))}, dense(y));
-    return Status::ok();
-  }
-  case OpKind::Put: {
-    CDL_ASSIGN(const uint16_t fn, fnOf(CDL_KIND_SCATTER, node.stringAttr("fn")));
-    const Shape flat{y->type.count()};
-    add(CDL_KIND_COPY, 0, node, {dense(x, flat)}, dense(y, flat));
-    Instr scatter;
-    scatter.kind = CDL_KIND_SCATTER;
-    scatter.fn = fn;
-    scatter.inout = true;
-    scatter.inputs = {dense(node.operand(1)), dense(node.operand(2))};
-    scatter.outputs = {dense(y)};
-    add(std::move(scatter), node);
-    return Status::ok();
-  }
-  case OpKind::Reduce: {
-    CDL_ASSIGN(const uint16_t fn, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")));
-    add(CDL_KIND_REDUCE, fn, node, {dense(x)}, dense(y));
-    return Status::ok();
-  }
-  case OpKind::BatchMatmul: return emitMatmul(node);
-  case OpKind::Rescale: {
-    std::vector<Attr> attrs{Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, node.intAttr("left_shift"))};
-    if (node.hasAttr("clamp_min")) attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, node.intAttr("clamp_min")));
-    if (node.hasAttr("clamp_max")) attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, node.intAttr("clamp_max")));
-    return emitElementwise(node, CDL_KIND_RESCALE, 0, std::move(attrs));
-  }
-  case OpKind::Table: {
-    const Shape flat{y->type.count()};
-    add(CDL_KIND_TABLE, 0, node, {dense(x, flat), dense(node.operand(1))}, dense(y, flat));
-    return Status::ok();
-  }
-  case OpKind::Expr: return emitExpression(node);
-  case OpKind::Conv: return emitConv(node);
-  case OpKind::MaxPool:
-  case OpKind::AveragePool: return emitPool(node);
-  case OpKind::Softmax: return emitSoftmax(node);
-  default:
-    if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return noInstruction(node);
-    return emitElementwise(node, node.info().instrKind, node.info().instrFn);
-  }
+  return Status::ok();
 }
 
 } // namespace candela::program

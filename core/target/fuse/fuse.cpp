@@ -5,7 +5,8 @@
 
 #include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
-#include "core/target/views.h"
+#include "core/target/lower/lower.h"
+#include "core/target/rows.h"
 
 namespace candela::target {
 
@@ -36,10 +37,7 @@ std::optional<text::ExprStep> stepOf(const Node& node) {
   case CDL_KIND_CONVERT:
     step.to = node.elemAttr("to");
     step.saturate = node.intAttr("saturate") != 0;
-    if (node.kind == OpKind::Round) {
-      const std::string mode = node.stringAttr("mode");
-      step.fn = mode == "rne" ? CDL_CONVERT_RNE : mode == "floor" ? CDL_CONVERT_FLOOR : CDL_CONVERT_TRUNC;
-    }
+    if (node.kind == OpKind::Round) step.fn = fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
     // "not 0" is a comparison, not a rounding.
     return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
   default: return std::nullopt;
@@ -100,46 +98,24 @@ private:
   Expression out_;
 };
 
-/// The question whether the target takes an expression: its operands broadcast to the result.
-InstrDesc describe(const Expression& expression, const Value& result) {
-  InstrDesc desc;
-  desc.kind = CDL_KIND_ELEMENTWISE;
-  std::vector<Shape> shapes;
-  for (const Value* operand : expression.operands) shapes.push_back(operand->type.shape());
-  const Walk walk = elementwiseWalk(shapes, result.type.shape());
-  const auto add = [&](const Value& value) {
-    const auto& strides = walk.strides[desc.operands.size()];
-    desc.operands.push_back({value.type.elem, walk.dims, classify(walk.dims, strides), value.isConstant(), 0});
-  };
-  for (const Value* operand : expression.operands) add(*operand);
-  add(result);
-  for (const text::ExprStep& step : expression.steps) desc.stepKinds |= uint64_t{1} << step.kind;
-  return desc;
-}
-
-bool operandsGiveShape(const Expression& expression, const Value& result) {
-  std::optional<Shape> shape = Shape{};
-  for (const Value* operand : expression.operands)
-    if (shape) shape = graph::broadcastShapes(*shape, operand->type.shape());
-  return shape == result.type.shape();
+Result<Node*> addBefore(Graph& graph, Node* root, const Expression& expression, graph::Provenance provenance) {
+  graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(expression.steps)}};
+  return graph.addNode(OpKind::Expr, expression.operands, std::move(attrs), std::move(provenance), root);
 }
 
 /// The expression of `root` with `inside` swallowed, if the target takes it.
-std::optional<Expression> tryBuild(const Node& root, const std::set<const Node*>& inside, const Target& target) {
+std::optional<Expression> tryBuild(Graph& graph, Node* root, const std::set<const Node*>& inside,
+                                   const Target& target) {
   Builder builder(inside);
-  if (!builder.append(root)) return std::nullopt;
+  if (!builder.append(*root)) return std::nullopt;
   Expression expression = builder.take();
-  const Value& result = *root.result();
-  if (!operandsGiveShape(expression, result)) return std::nullopt;
-  std::vector<Elem> elems;
-  for (const Value* operand : expression.operands) elems.push_back(operand->type.elem);
-  const auto types = text::typeExpr(expression.steps, elems);
-  if (!types || types->steps.back() != result.type.elem) return std::nullopt;
-  const InstrDesc desc = describe(expression, result);
-  if (desc.operands[0].dims.size() > CDL_MAX_RANK) return std::nullopt;
-  const Answer answer = target.query(desc);
-  if (answer.support == Support::none || (answer.support == Support::emulated && !target.isHost())) return std::nullopt;
-  return expression;
+  const auto expr = addBefore(graph, root, expression, {});
+  if (!expr) return std::nullopt;
+  const Support support = ask(**expr, target).support;
+  const bool taken = (*expr)->result()->type == root->result()->type &&
+                     (support == Support::native || (support == Support::emulated && target.isHost()));
+  graph.erase(*expr);
+  return taken ? std::optional(std::move(expression)) : std::nullopt;
 }
 
 /// Producers of operands of what is inside, that nobody else needs and that have the shape of the
@@ -176,7 +152,7 @@ Result<int> fuse(Graph& graph, const Target& target) {
     std::optional<Expression> best;
     while (const Node* candidate = nextCandidate(graph, *root, inside, refused)) {
       inside.insert(candidate);
-      if (auto expression = tryBuild(*root, inside, target)) {
+      if (auto expression = tryBuild(graph, root, inside, target)) {
         best = std::move(expression);
       } else {
         inside.erase(candidate);
@@ -188,9 +164,7 @@ Result<int> fuse(Graph& graph, const Target& target) {
     graph::Provenance provenance;
     for (size_t j = 0; j <= i; ++j)
       if (order[j] == root || inside.count(order[j])) graph::mergeProvenance(provenance, order[j]->provenance);
-    graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(best->steps)}};
-    CDL_ASSIGN(const Node* expr,
-               graph.addNode(OpKind::Expr, std::move(best->operands), std::move(attrs), provenance, root));
+    CDL_ASSIGN(const Node* expr, addBefore(graph, root, *best, std::move(provenance)));
     const std::string name = root->result()->name;
     graph.replaceAllUses(root->result(), expr->result());
     // Users stand behind what they use, so that erasing from the end meets no used result.

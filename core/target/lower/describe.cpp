@@ -1,8 +1,7 @@
-// Node -> the instructions that emit will make of it. core/program/emit walks the same index spaces
-// (core/target/views.h), so that what was answered here is what the target gets.
+#include "core/target/lower/describe.h"
+
 #include "core/graph/window.h"
-#include "core/support/text/expr.h"
-#include "core/target/lower/lower.h"
+#include "core/target/rows.h"
 #include "core/target/views.h"
 
 namespace candela::target {
@@ -14,59 +13,62 @@ using graph::Value;
 namespace {
 
 using Attrs = std::vector<std::pair<uint16_t, std::vector<int64_t>>>;
+using Instrs = std::vector<NodeInstr>;
 
-OperandDesc dense(const Value* value, Shape dims) {
-  return {value->type.elem, std::move(dims), OperandClass::dense, value->isConstant(), 0};
+NodeView view(const Value* value, Shape dims, std::vector<int64_t> strides, int64_t offset = 0) {
+  return {value, value->type.elem, std::move(dims), std::move(strides), offset};
 }
-OperandDesc dense(const Value* value) { return dense(value, value->type.shape()); }
+NodeView dense(const Value* value, const Shape& dims) { return view(value, dims, denseStrides(dims)); }
+NodeView dense(const Value* value) { return dense(value, value->type.shape()); }
+NodeView flat(const Value* value) { return dense(value, {value->type.count()}); }
 
-InstrDesc instr(uint16_t kind, uint16_t fn, std::vector<OperandDesc> operands, Attrs attrs = {}) {
-  InstrDesc desc;
-  desc.kind = kind;
-  desc.fn = fn;
-  desc.operands = std::move(operands);
-  desc.attrs = std::move(attrs);
-  return desc;
+NodeInstr instr(uint16_t kind, uint16_t fn, std::vector<NodeView> operands, NodeView result, Attrs attrs = {}) {
+  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, nullptr};
 }
 
 // Operands broadcast to the result. Nothing when the walk needs more dims than a view has.
-std::optional<InstrDesc> elementwise(const Node& node, uint16_t kind, uint16_t fn, Attrs attrs = {}) {
+Instrs elementwise(const Node& node, uint16_t kind, uint16_t fn, Attrs attrs = {}) {
   std::vector<Shape> shapes;
   for (const Value* operand : node.operands()) {
-    if (!operand) return std::nullopt;
+    if (!operand) return {};
     shapes.push_back(operand->type.shape());
   }
   const Walk walk = elementwiseWalk(shapes, node.result()->type.shape());
-  if (walk.dims.size() > CDL_MAX_RANK) return std::nullopt;
-  InstrDesc desc = instr(kind, fn, {}, std::move(attrs));
-  for (size_t i = 0; i < shapes.size(); ++i)
-    desc.operands.push_back({node.operand(i)->type.elem, walk.dims, classify(walk.dims, walk.strides[i]),
-                             node.operand(i)->isConstant(), 0});
-  desc.operands.push_back(dense(node.result(), walk.dims));
-  return desc;
+  if (walk.dims.size() > CDL_MAX_RANK) return {};
+  std::vector<NodeView> operands;
+  for (size_t i = 0; i < shapes.size(); ++i) operands.push_back(view(node.operand(i), walk.dims, walk.strides[i]));
+  return {instr(kind, fn, std::move(operands), view(node.result(), walk.dims, walk.strides.back()), std::move(attrs))};
 }
 
-// A copy between views that walk together.
-InstrDesc copy(const Value* from, Elem to, const Walk& walk) {
-  return instr(CDL_KIND_COPY, 0,
-               {{from->type.elem, walk.dims, classify(walk.dims, walk.strides[0]), from->isConstant(), 0},
-                {to, walk.dims, classify(walk.dims, walk.strides[1]), false, 0}});
+// `from` stands in `to` from an offset on, both walked over `dims`.
+NodeInstr copy(const Value* from, const Value* to, const Shape& dims, const std::vector<int64_t>& fromStrides,
+               int64_t fromOffset, const std::vector<int64_t>& toStrides, int64_t toOffset) {
+  const Walk walk = coalesce({dims, {fromStrides, toStrides}});
+  return instr(CDL_KIND_COPY, 0, {view(from, walk.dims, walk.strides[0], fromOffset)},
+               view(to, walk.dims, walk.strides[1], toOffset));
 }
 
-InstrDesc fill(const Value* result) { return instr(CDL_KIND_FILL, 0, {dense(result, {result->type.count()})}); }
-
-uint16_t roundFn(const std::string& mode) {
-  return mode == "rne" ? CDL_CONVERT_RNE : mode == "floor" ? CDL_CONVERT_FLOOR : CDL_CONVERT_TRUNC;
-}
-uint16_t reduceFn(const std::string& fn) {
-  return fn == "sum" ? CDL_REDUCE_SUM : fn == "max" ? CDL_REDUCE_MAX : fn == "min" ? CDL_REDUCE_MIN : CDL_REDUCE_PROD;
-}
-uint16_t scatterFn(const std::string& fn) {
-  return fn == "set"   ? CDL_SCATTER_SET
-         : fn == "add" ? CDL_SCATTER_ADD
-         : fn == "min" ? CDL_SCATTER_MIN
-         : fn == "max" ? CDL_SCATTER_MAX
-                       : CDL_SCATTER_MUL;
+Instrs place(const Node& node) {
+  Instrs all;
+  const Value* y = node.result();
+  if (node.intAttr("fill"))
+    all.push_back(instr(CDL_KIND_FILL, 0, {}, flat(y), {{CDL_ATTR_VALUE, {node.intAttr("value")}}}));
+  const std::vector<int64_t> strides = denseStrides(y->type.shape()), offsets = node.intsAttr("offsets");
+  const size_t rank = strides.size();
+  const std::vector<int64_t> steps = node.intsAttr("steps", rank, 1);
+  for (size_t i = 0; i < node.operands().size(); ++i) {
+    const Value* x = node.operand(i);
+    if (x->type.count() == 0) continue;
+    int64_t offset = 0;
+    std::vector<int64_t> stepped(rank);
+    for (size_t d = 0; d < rank; ++d) {
+      offset += offsets[i * rank + d] * strides[d];
+      stepped[d] = strides[d] * steps[d];
+    }
+    const Shape dims = x->type.shape();
+    all.push_back(copy(x, y, dims, denseStrides(dims), 0, stepped, offset));
+  }
+  return all;
 }
 
 std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
@@ -81,115 +83,101 @@ bool crops(const graph::Window& window) {
   return false;
 }
 
-// A bias is an epilogue: add(acc, v2).
-std::optional<InstrDesc> conv2d(const Node& node) {
+Instrs conv2d(const Node& node) {
   const Shape w = node.operand(1)->type.shape();
-  if (w.size() != 4) return std::nullopt;
+  if (w.size() != 4) return {};
   const graph::Window window = graph::windowOf(node, {w[2], w[3]});
-  if (crops(window)) return std::nullopt;
-  InstrDesc desc = instr(CDL_KIND_CONV2D, 0, {dense(node.operand(0)), dense(node.operand(1)), dense(node.result())},
+  if (crops(window)) return {};
+  NodeInstr conv = instr(CDL_KIND_CONV2D, 0, {dense(node.operand(0)), dense(node.operand(1))}, dense(node.result()),
                          {{CDL_ATTR_STRIDES, window.strides},
                           {CDL_ATTR_PADS, joined(window.padsBegin, window.padsEnd)},
                           {CDL_ATTR_DILATIONS, window.dilations},
                           {CDL_ATTR_GROUP, {node.intAttr("group")}}});
-  if (node.operand(2)) desc.stepKinds = uint64_t(1) << CDL_KIND_BINARY;
-  return desc;
+  conv.bias = node.operand(2);
+  return {conv};
 }
 
-std::optional<InstrDesc> pool2d(const Node& node) {
+Instrs pool2d(const Node& node) {
   const graph::Window window = graph::windowOf(node, node.intsAttr("kernel_shape"));
-  if (window.rank() != 2 || (node.results().size() > 1 && node.result(1)) || crops(window)) return std::nullopt;
+  if (window.rank() != 2 || (node.results().size() > 1 && node.result(1)) || crops(window)) return {};
   const bool average = node.kind == OpKind::AveragePool;
-  const bool countPad = average && node.intAttr("count_include_pad") != 0;
+  const int64_t countPad = average ? node.intAttr("count_include_pad") : 0;
   // Ceil mode is a larger pad at the end, which no mean may count.
   std::vector<int64_t> ends = window.padsEnd;
   for (int d = 0; d < 2; ++d) {
     const int64_t reach = (node.result()->type.dim(d + 2) - 1) * window.strides[d] + window.span(d);
     const int64_t needed = reach - window.padsBegin[d] - node.operand(0)->type.dim(d + 2);
-    if (needed > ends[d] && countPad) return std::nullopt;
+    if (needed > ends[d] && countPad) return {};
     ends[d] = std::max(ends[d], needed);
   }
-  return instr(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX,
-               {dense(node.operand(0)), dense(node.result())},
-               {{CDL_ATTR_KERNEL, window.kernel},
-                {CDL_ATTR_STRIDES, window.strides},
-                {CDL_ATTR_PADS, joined(window.padsBegin, ends)},
-                {CDL_ATTR_DILATIONS, window.dilations},
-                {CDL_ATTR_COUNT_INCLUDE_PAD, {countPad}}});
+  Attrs attrs{{CDL_ATTR_KERNEL, window.kernel},
+              {CDL_ATTR_STRIDES, window.strides},
+              {CDL_ATTR_PADS, joined(window.padsBegin, ends)},
+              {CDL_ATTR_DILATIONS, window.dilations}};
+  if (average) attrs.push_back({CDL_ATTR_COUNT_INCLUDE_PAD, {countPad}});
+  return {instr(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX, {dense(node.operand(0))},
+                dense(node.result()), std::move(attrs))};
 }
 
-InstrDesc softmax(const Node& node) {
+Instrs softmax(const Node& node) {
   const Shape shape = node.operand(0)->type.shape();
-  int64_t axis = node.intAttr("axis");
-  if (axis < 0) axis += static_cast<int64_t>(shape.size());
-  Shape form{1, shape[axis], 1};
-  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
-    if (d != axis) form[d < axis ? 0 : 2] *= shape[d];
-  return instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {dense(node.operand(0), form), dense(node.result(), form)});
+  const Shape form = aroundAxis(shape, graph::wrapAxis(node.intAttr("axis"), static_cast<int>(shape.size())));
+  return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {dense(node.operand(0), form)}, dense(node.result(), form))};
 }
 
-std::optional<InstrDesc> expression(const Node& node) {
+Instrs expression(const Node& node) {
   auto steps = text::parseExpr(node.stringAttr("steps"));
-  auto desc = elementwise(node, CDL_KIND_ELEMENTWISE, 0);
-  if (!steps || !desc) return std::nullopt;
-  for (const text::ExprStep& step : *steps) desc->stepKinds |= uint64_t(1) << step.kind;
-  return desc;
+  Instrs all = elementwise(node, CDL_KIND_ELEMENTWISE, 0);
+  if (!steps || all.empty()) return {};
+  all[0].steps = std::move(*steps);
+  return all;
 }
 
-InstrDesc matmul(const Node& node) {
-  // A batch of 1 is repeated by stride 0, which every operand class of MATMUL has.
-  const int64_t batch = node.result()->type.dim(0);
-  InstrDesc desc = instr(CDL_KIND_MATMUL, 0, {});
-  for (size_t i = 0; i < node.operands().size(); ++i) {
-    if (!node.operand(i)) {
-      // A zero point of b alone stands behind a constant 0 for a.
-      if (i == 2 && node.operand(3))
-        desc.operands.push_back({node.operand(0)->type.elem, {1}, OperandClass::dense, true, 0});
-      continue;
-    }
-    Shape dims = node.operand(i)->type.shape();
-    if (i < 2) dims[0] = batch;
-    desc.operands.push_back(dense(node.operand(i), std::move(dims)));
+Instrs matmul(const Node& node) {
+  std::vector<NodeView> operands{dense(node.operand(0)), dense(node.operand(1))};
+  for (NodeView& operand : operands) {
+    // A batch of 1 is repeated by stride 0.
+    if (operand.dims[0] == node.result()->type.dim(0)) continue;
+    operand.dims[0] = node.result()->type.dim(0);
+    operand.strides[0] = 0;
   }
-  desc.operands.push_back(dense(node.result()));
-  return desc;
+  if (node.operand(2)) operands.push_back(dense(node.operand(2)));
+  // A zero point of b alone stands behind a constant 0 for a.
+  if (node.operand(3) && !node.operand(2)) operands.push_back({nullptr, node.operand(0)->type.elem, {1}, {1}, 0});
+  if (node.operand(3)) operands.push_back(dense(node.operand(3)));
+  return {instr(CDL_KIND_MATMUL, 0, std::move(operands), dense(node.result()))};
 }
 
 } // namespace
 
-std::optional<InstrDesc> describe(const Node& node) {
+std::vector<NodeInstr> instructionsOf(const Node& node) {
+  const Value *x = node.operand(0), *y = node.results().empty() ? nullptr : node.result();
   switch (node.kind) {
   case OpKind::Constant:
-  case OpKind::Reshape: return std::nullopt;
+  case OpKind::Reshape: return {};
   case OpKind::Affine: {
     const Shape dims = node.intsAttr("dims");
-    return copy(node.operand(0), node.result()->type.elem,
-                coalesce({dims, {node.intsAttr("strides"), denseStrides(dims)}}));
+    return {copy(x, y, dims, node.intsAttr("strides"), node.intAttr("offset"), denseStrides(dims), 0)};
   }
-  case OpKind::Place: {
-    // The copy of the piece with the loosest strides in the result; describeAll has them all.
-    std::optional<InstrDesc> worst;
-    for (InstrDesc& desc : describeAll(node))
-      if (!worst || desc.operands.back().cls > worst->operands.back().cls) worst = std::move(desc);
-    return worst;
-  }
-  case OpKind::Cast: {
+  case OpKind::Place: return place(node);
+  case OpKind::Cast:
     // Not-0 is no rounding: a float becomes bool by a comparison (lowerElementwise).
-    const Elem from = node.operand(0)->type.elem, to = node.result()->type.elem;
-    if (from == to || (to == Elem::bool_ && isFloat(from))) return std::nullopt;
+    if (x->type.elem == y->type.elem || (y->type.elem == Elem::bool_ && isFloat(x->type.elem))) return {};
     return elementwise(node, CDL_KIND_CONVERT, CDL_CONVERT_TRUNC, {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
-  }
   case OpKind::Round:
-    return elementwise(node, CDL_KIND_CONVERT, roundFn(node.stringAttr("mode")),
+    return elementwise(node, CDL_KIND_CONVERT, fnOf(CDL_KIND_CONVERT, node.stringAttr("mode")),
                        {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
   case OpKind::Take:
-    return instr(CDL_KIND_GATHER, node.stringAttr("mode") == "zero" ? CDL_GATHER_ZERO : CDL_GATHER_CLAMP,
-                 {dense(node.operand(0)), dense(node.operand(1)), dense(node.result())});
-  case OpKind::Put:
-    return instr(CDL_KIND_SCATTER, scatterFn(node.stringAttr("fn")),
-                 {dense(node.operand(1)), dense(node.operand(2)), dense(node.result())});
+    return {instr(CDL_KIND_GATHER, fnOf(CDL_KIND_GATHER, node.stringAttr("mode")), {dense(x), dense(node.operand(1))},
+                  dense(y))};
+  case OpKind::Put: {
+    const std::vector<int64_t> one{1};
+    return {copy(x, y, {y->type.count()}, one, 0, one, 0),
+            instr(CDL_KIND_SCATTER, fnOf(CDL_KIND_SCATTER, node.stringAttr("fn")),
+                  {dense(node.operand(1)), dense(node.operand(2))}, dense(y))};
+  }
   case OpKind::Reduce:
-    return instr(CDL_KIND_REDUCE, reduceFn(node.stringAttr("fn")), {dense(node.operand(0)), dense(node.result())});
+    return {instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), {dense(x)}, dense(y))};
   case OpKind::BatchMatmul: return matmul(node);
   case OpKind::Rescale: {
     Attrs attrs{{CDL_ATTR_A_LEFT_SHIFT, {node.intAttr("left_shift")}}};
@@ -197,44 +185,34 @@ std::optional<InstrDesc> describe(const Node& node) {
     if (node.hasAttr("clamp_max")) attrs.push_back({CDL_ATTR_CLAMP_MAX, {node.intAttr("clamp_max")}});
     return elementwise(node, CDL_KIND_RESCALE, 0, std::move(attrs));
   }
-  case OpKind::Table: {
-    const Shape flat{node.result()->type.count()};
-    return instr(CDL_KIND_TABLE, 0, {dense(node.operand(0), flat), dense(node.operand(1)), dense(node.result(), flat)});
-  }
+  case OpKind::Table: return {instr(CDL_KIND_TABLE, 0, {flat(x), dense(node.operand(1))}, flat(y))};
   case OpKind::Expr: return expression(node);
   case OpKind::Conv: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
   case OpKind::Softmax: return softmax(node);
   default:
-    if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return std::nullopt;
+    if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return {};
     return elementwise(node, node.info().instrKind, node.info().instrFn);
   }
 }
 
-std::vector<InstrDesc> describeAll(const Node& node) {
-  std::vector<InstrDesc> all;
-  if (node.kind == OpKind::Place) {
-    const Value* y = node.result();
-    if (node.intAttr("fill")) all.push_back(fill(y));
-    const std::vector<int64_t> strides = denseStrides(y->type.shape());
-    std::vector<int64_t> steps(strides.size(), 1), stepped(strides.size());
-    if (node.hasAttr("steps")) steps = node.intsAttr("steps");
-    for (size_t d = 0; d < strides.size(); ++d) stepped[d] = strides[d] * steps[d];
-    for (const Value* x : node.operands())
-      if (x->type.count() != 0)
-        all.push_back(copy(x, y->type.elem, coalesce({x->type.shape(), {denseStrides(x->type.shape()), stepped}})));
-    return all;
-  }
-  if (node.kind == OpKind::Put) {
-    const int64_t count = node.result()->type.count();
-    all.push_back(copy(node.operand(0), node.result()->type.elem, {{count}, {{1}, {1}}}));
-  }
-  if (auto desc = describe(node))
-    all.push_back(std::move(*desc));
-  else
-    all.clear();
-  return all;
+InstrDesc describe(const NodeInstr& instr) {
+  InstrDesc desc;
+  desc.kind = instr.kind;
+  desc.fn = instr.fn;
+  desc.attrs = instr.attrs;
+  const auto add = [&](const NodeView& view) {
+    // MATMUL repeats a batch by stride 0 in every operand class.
+    const bool batch = instr.kind == CDL_KIND_MATMUL && desc.operands.size() < 2 && view.strides[0] == 0;
+    const OperandClass cls = classify(std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
+    desc.operands.push_back({view.elem, view.dims, cls, !view.value || view.value->isConstant(), 0});
+  };
+  for (const NodeView& operand : instr.operands) add(operand);
+  add(instr.result);
+  for (const text::ExprStep& step : instr.steps) desc.stepKinds |= uint64_t(1) << step.kind;
+  if (instr.bias) desc.stepKinds |= uint64_t(1) << CDL_KIND_BINARY;
+  return desc;
 }
 
 } // namespace candela::target

@@ -136,7 +136,7 @@ Values lowerExpanded(Lowering& l, const Node& node) {
 Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why) {
   const Elem elem = node.operands().empty() || !node.operand(0) ? Elem::none : node.operand(0)->type.elem;
   const bool expands = node.operands().size() > 1 && node.info().has(graph::kTraitElementwise);
-  if (expands && (why.reason == CDL_REASON_OPERAND_CLASS || !describe(node)))
+  if (expands && (why.reason == CDL_REASON_OPERAND_CLASS || instructionsOf(node).empty()))
     if (Values values = lowerExpanded(l, node); !values.empty()) return values;
   switch (node.kind) {
   case OpKind::Tanh: return Values{throughWide(l, node, tanhOf)};

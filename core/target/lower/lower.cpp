@@ -50,13 +50,13 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
 } // namespace
 
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
-  const std::vector<InstrDesc> instructions = describeAll(node);
+  const std::vector<NodeInstr> instructions = instructionsOf(node);
   if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
-  for (const InstrDesc& desc : instructions) {
-    if (options.toPrimitives && !isRequiredFn(desc.kind, desc.fn))
-      return {Support::none, CDL_REASON_NO_ROW, instrText(desc.kind, desc.fn) + " is optional", -1};
-    Answer answer = target.query(desc);
+  for (const NodeInstr& instr : instructions) {
+    if (options.toPrimitives && !isRequiredFn(instr.kind, instr.fn))
+      return {Support::none, CDL_REASON_NO_ROW, instrText(instr.kind, instr.fn) + " is optional", -1};
+    Answer answer = target.query(describe(instr));
     if (answer.support < worst.support) worst = std::move(answer);
   }
   return worst;

@@ -1,21 +1,11 @@
 #ifndef CANDELA_CORE_TARGET_LOWER_LOWER_H
 #define CANDELA_CORE_TARGET_LOWER_LOWER_H
 
-#include "core/graph/graph.h"
-#include "core/target/target.h"
-
 #include <set>
 
+#include "core/target/lower/describe.h"
+
 namespace candela::target {
-
-/// What a node would be as one instruction of the target: nullopt when the op has none (a composite
-/// without an optional instruction, an alias). Elementwise ops, lowered forms, and composites with
-/// an optional kind (conv -> CONV2D, max_pool/average_pool -> POOL2D, softmax -> SOFTMAX) have one.
-std::optional<InstrDesc> describe(const graph::Node& node);
-
-/// Every instruction that the node becomes: describe's, and the FILL or COPYs that go with it
-/// (place, put). Empty when describe has none.
-std::vector<InstrDesc> describeAll(const graph::Node& node);
 
 /// True for what needs no instruction: constants and reshapes.
 bool isAlias(const graph::Node& node);
@@ -76,6 +66,7 @@ public:
   Value matmul(Value a3, Value b3, Elem to);
   // Constants. Floats are rounded to the type once.
   Value scalar(Elem elem, double value);
+  Value constant(Payload payload, const Shape& shape);
   Value constant(Tensor tensor);
   Value splat(Elem elem, const Shape& shape, double value);
   Value node(graph::OpKind kind, std::vector<Value> operands, graph::Attrs attrs = {});

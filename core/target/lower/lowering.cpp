@@ -1,6 +1,6 @@
 #include "core/support/float_bits.h"
 #include "core/support/text/literal.h"
-#include "core/target/lower/lower.h"
+#include "core/target/lower/shared.h"
 #include "core/target/views.h"
 
 namespace candela::target {
@@ -12,9 +12,7 @@ using Value = Lowering::Value;
 namespace {
 
 uint64_t bitsOf(Elem elem, double value) {
-  if (isFloat(elem)) return fromReal(elem, value);
-  const uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(value));
-  return elemBits(elem) == 64 ? bits : bits & ((uint64_t(1) << elemBits(elem)) - 1);
+  return isFloat(elem) ? fromReal(elem, value) : wholeBits(elem, static_cast<int64_t>(value));
 }
 
 int64_t signExtended(Elem elem, uint64_t bits) {
@@ -33,13 +31,17 @@ std::optional<uint64_t> castBits(Elem from, Elem to, uint64_t bits) {
     if (elemBits(from) > 32) return std::nullopt;
     return fromReal(to, static_cast<double>(whole));
   }
-  return elemBits(to) == 64 ? static_cast<uint64_t>(whole)
-                            : static_cast<uint64_t>(whole) & ((uint64_t(1) << elemBits(to)) - 1);
+  return wholeBits(to, whole);
 }
 
 constexpr uint64_t kSmallConstant = 4096;
 
 } // namespace
+
+uint64_t wholeBits(Elem elem, int64_t value) {
+  const auto bits = static_cast<uint64_t>(value);
+  return elemBits(elem) == 64 ? bits : bits & ((uint64_t(1) << elemBits(elem)) - 1);
+}
 
 Value Lowering::node(OpKind kind, std::vector<Value> operands, graph::Attrs attrs) {
   auto made = graph_.addNode(kind, std::move(operands), std::move(attrs), at_->provenance, at_);
@@ -48,19 +50,22 @@ Value Lowering::node(OpKind kind, std::vector<Value> operands, graph::Attrs attr
   return (*made)->result();
 }
 
-Value Lowering::constant(Tensor tensor) {
-  Value value = graph_.addConstant(std::move(tensor), at_->provenance, at_);
+Value Lowering::constant(Payload payload, const Shape& shape) {
+  const TensorType type(payload.elem(), shape);
+  Value value = graph_.addConstant(std::move(payload), type, at_->provenance, at_);
   made_.insert(value->producer);
   return value;
+}
+
+Value Lowering::constant(Tensor tensor) {
+  const Shape shape = tensor.dims;
+  return constant(Payload::data(std::move(tensor)), shape);
 }
 
 Value Lowering::splat(Elem elem, const Shape& shape, double value) {
   const auto count = elementCount(shape);
   if (!count) throw Failure{badModel("{} elements are too many", shapeText(shape))};
-  Value made = graph_.addConstant(Payload::splat(elem, *count, bitsOf(elem, value)), TensorType(elem, shape),
-                                  at_->provenance, at_);
-  made_.insert(made->producer);
-  return made;
+  return constant(Payload::splat(elem, *count, bitsOf(elem, value)), shape);
 }
 
 Value Lowering::scalar(Elem elem, double value) { return splat(elem, {}, value); }
@@ -76,13 +81,9 @@ Value Lowering::cast(Value x, Elem to) {
   const uint64_t bytes = elemBytes(to, x->type.count());
   if (x->isConstant() && !isStorageOnly(from) && !isStorageOnly(to) && castBits(from, to, 0) &&
       (bytes <= kSmallConstant || bytes <= x->payload().sizeBytes())) {
-    if (x->payload().form() == Payload::Form::splat) {
-      Value made =
-          graph_.addConstant(Payload::splat(to, x->type.count(), *castBits(from, to, x->payload().splatBits())),
-                             TensorType(to, x->type.shape()), at_->provenance, at_);
-      made_.insert(made->producer);
-      return made;
-    }
+    if (x->payload().form() == Payload::Form::splat)
+      return constant(Payload::splat(to, x->type.count(), *castBits(from, to, x->payload().splatBits())),
+                      x->type.shape());
     auto source = x->payload().materialize(x->type.shape());
     auto result = Tensor::zeros(to, x->type.shape());
     if (source && result) {
@@ -98,11 +99,7 @@ Value Lowering::cast(Value x, Elem to) {
 Value Lowering::reshape(Value x, Shape shape) {
   while (x->producer && x->producer->kind == OpKind::Reshape) x = x->producer->operand(0);
   if (x->type.shape() == shape) return x;
-  if (x->isConstant()) {
-    Value made = graph_.addConstant(x->payload(), TensorType(x->type.elem, shape), at_->provenance, at_);
-    made_.insert(made->producer);
-    return made;
-  }
+  if (x->isConstant()) return constant(x->payload(), shape);
   return node(OpKind::Reshape, {x}, {{"shape", std::move(shape)}});
 }
 
@@ -112,12 +109,8 @@ Value Lowering::affine(Value x, int64_t offset, Shape dims, std::vector<int64_t>
   while (x->producer && x->producer->kind == OpKind::Reshape) x = x->producer->operand(0);
   if (offset == 0 && *count == x->type.count() && classify(dims, strides) == OperandClass::dense)
     return reshape(x, dims);
-  if (x->isConstant() && x->payload().form() == Payload::Form::splat) {
-    Value made = graph_.addConstant(Payload::splat(x->type.elem, *count, x->payload().splatBits()),
-                                    TensorType(x->type.elem, dims), at_->provenance, at_);
-    made_.insert(made->producer);
-    return made;
-  }
+  if (x->isConstant() && x->payload().form() == Payload::Form::splat)
+    return constant(Payload::splat(x->type.elem, *count, x->payload().splatBits()), dims);
   if (dims.size() <= CDL_MAX_RANK)
     return node(OpKind::Affine, {x}, {{"offset", offset}, {"dims", std::move(dims)}, {"strides", std::move(strides)}});
   Walk walk = coalesce({dims, {strides, denseStrides(dims)}});
@@ -171,9 +164,7 @@ Value Lowering::reduce3(Value x3, const char* fn) { return node(OpKind::Reduce, 
 
 Value Lowering::reduceAxis(Value x, int axis, const char* fn) {
   Shape shape = x->type.shape();
-  int64_t outer = 1, inner = 1;
-  for (int d = 0; d < static_cast<int>(shape.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : shape[d];
-  Value reduced = reduce3(reshape(x, {outer, shape[axis], inner}), fn);
+  Value reduced = reduce3(reshape(x, aroundAxis(shape, axis)), fn);
   shape[axis] = 1;
   return reshape(reduced, std::move(shape));
 }

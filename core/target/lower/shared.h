@@ -18,6 +18,9 @@ Lowering::Value reduceDims(Lowering& l, Lowering::Value x, const std::vector<boo
 /// size does not overflow.
 Lowering::Value meanDims(Lowering& l, Lowering::Value x, const std::vector<bool>& reduced);
 
+/// The bits of an integer in a type, zero-extended.
+uint64_t wholeBits(Elem elem, int64_t value);
+
 /// The bits of the lowest value of a type: -inf for floats.
 uint64_t lowestBits(Elem elem);
 
@@ -26,9 +29,6 @@ Lowering::Value matmulAnyRank(Lowering& l, Lowering::Value a, Lowering::Value b)
 
 /// A constant i32 tensor.
 Lowering::Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
-
-/// An axis from -rank..rank-1 to 0..rank-1.
-inline int axisOf(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
 } // namespace candela::target
 

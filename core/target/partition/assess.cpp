@@ -28,18 +28,17 @@ Graph alone(const Node& node) {
 
 double costOf(const Node& node) {
   double cost = 0;
-  for (const InstrDesc& desc : describeAll(node)) cost += rooflineCost(desc);
+  for (const NodeInstr& instr : instructionsOf(node)) cost += rooflineCost(describe(instr));
   return cost;
 }
 
 } // namespace
 
-Assessment assess(const Node& node, const Target& target, const PartitionOptions& options) {
+Assessment assess(const Node& node, const Target& target, const LowerOptions& options) {
   if (isAlias(node)) return {Verdict::claimed, 0, CDL_REASON_NONE, ""};
   for (const Value* result : node.results())
     if (!result->type.isExact()) return {Verdict::no, 0, CDL_REASON_DYNAMIC_SHAPE, "its shape depends on data"};
-  const LowerOptions lowerOptions{options.toPrimitives};
-  Answer answer = ask(node, target, lowerOptions);
+  Answer answer = ask(node, target, options);
   Assessment result{Verdict::no, 0, answer.reason, std::move(answer.detail)};
   // The host's rows are emulation by definition: whoever does it natively comes first.
   if (answer.support != Support::none) {
@@ -49,7 +48,7 @@ Assessment assess(const Node& node, const Target& target, const PartitionOptions
     return result;
   }
   Graph graph = alone(node);
-  if (Status status = lower(graph, target, lowerOptions); !status) {
+  if (Status status = lower(graph, target, options); !status) {
     result.detail = status.message();
     // Who reads a verdict knows which node it is about.
     const std::string prefix = fmt::format("{} '{}': ", graph::opName(node.kind), node.userName());
@@ -61,7 +60,7 @@ Assessment assess(const Node& node, const Target& target, const PartitionOptions
   for (const auto& part : graph.nodes()) {
     if (isAlias(*part)) continue;
     moves = true;
-    if (ask(*part, target, lowerOptions).support != Support::native) verdict = Verdict::lowersEmulated;
+    if (ask(*part, target, options).support != Support::native) verdict = Verdict::lowersEmulated;
     result.cost += costOf(*part);
   }
   // What lowers to nothing may still have to be copied out, in a type that the target must know

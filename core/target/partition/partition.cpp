@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "core/graph/text.h"
+
 namespace candela::target {
 
 using graph::Graph;
@@ -14,26 +16,10 @@ namespace {
 
 constexpr size_t kNobody = SIZE_MAX;
 
-std::string attrText(const graph::Attr& attr) {
-  return std::visit(
-      [](const auto& value) -> std::string {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, Elem>)
-          return std::string(elemName(value));
-        else if constexpr (std::is_same_v<T, std::string>)
-          return "'" + value + "'";
-        else if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>>)
-          return fmt::format("[{}]", fmt::join(value, ","));
-        else
-          return fmt::format("{}", value);
-      },
-      attr);
-}
-
 // Everything that an assessment depends on: nodes that agree in it share one.
 std::string signatureOf(const Node& node) {
   std::string text(graph::opName(node.kind));
-  for (const auto& [name, attr] : node.attrs) text += ";" + name + "=" + attrText(attr);
+  for (const auto& [name, attr] : node.attrs) text += ";" + name + "=" + graph::attrText(attr);
   for (const Value* operand : node.operands())
     text += operand ? fmt::format("|{}{}", operand->isConstant() ? "const " : "", operand->type.text()) : "|_";
   for (const Value* result : node.results()) text += ">" + result->type.text();
@@ -160,7 +146,7 @@ void placeAliases(const std::vector<const Node*>& nodes, const std::map<const No
 } // namespace
 
 Result<Partitioning> partition(const Graph& graph, std::span<const Target* const> targets, const Barred& barred,
-                               const PartitionOptions& options) {
+                               const LowerOptions& options) {
   if (targets.empty() || !targets.back()->isHost())
     return badArgument("the last target of {} is not the host", targets.size());
   Partitioning result;

@@ -35,18 +35,14 @@ struct Partitioning {
   std::map<const graph::Node*, std::vector<Assessment>> assessments; ///< per node, per target
 };
 
-struct PartitionOptions {
-  bool toPrimitives = false;
-};
-
-Assessment assess(const graph::Node& node, const Target& target, const PartitionOptions& options = {});
+Assessment assess(const graph::Node& node, const Target& target, const LowerOptions& options = {});
 
 /// Each node goes to the first target that claims it or lowers it natively, else to the first that
 /// emulates it; the last target must be the host. Neighbours on one target merge unless that made a
 /// cycle. Aliases follow their operand, constants their users. Failure: a node that no target
 /// takes, all of them listed.
 Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target* const> targets,
-                               const Barred& barred = {}, const PartitionOptions& options = {});
+                               const Barred& barred = {}, const LowerOptions& options = {});
 
 /// The part as a graph of its own. Inputs and outputs are the values that cross its border, under
 /// their names.

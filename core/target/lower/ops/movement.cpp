@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/target/lower/shared.h"
+#include "core/target/views.h"
 
 namespace candela::target {
 
@@ -32,21 +33,21 @@ Result<Values> lowerSlice(Lowering& l, const Node& node) {
 // Dims before and after the axis are one each, so that no rank is too high.
 Result<Values> lowerConcat(Lowering& l, const Node& node) {
   const Shape dims = node.result()->type.shape();
-  const int axis = axisOf(node.intAttr("axis"), node.result()->type.rank());
-  int64_t outer = 1, inner = 1;
-  for (int d = 0; d < static_cast<int>(dims.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
+  const int axis = graph::wrapAxis(node.intAttr("axis"), node.result()->type.rank());
+  Shape form = aroundAxis(dims, axis);
   std::vector<Value> pieces;
   std::vector<int64_t> offsets;
   int64_t at = 0;
   for (Value operand : node.operands()) {
-    const int64_t extent = operand->type.dim(axis);
-    if (extent == 0) continue;
-    pieces.push_back(l.reshape(operand, {outer, extent, inner}));
+    form[1] = operand->type.dim(axis);
+    if (form[1] == 0) continue;
+    pieces.push_back(l.reshape(operand, form));
     offsets.insert(offsets.end(), {0, at, 0});
-    at += extent;
+    at += form[1];
   }
   if (pieces.size() == 1) return Values{l.reshape(pieces[0], dims)};
-  return Values{l.reshape(l.place(pieces, {outer, at, inner}, offsets, {}, 0, false), dims)};
+  form[1] = at;
+  return Values{l.reshape(l.place(pieces, form, offsets, {}, 0, false), dims)};
 }
 
 namespace {
@@ -87,10 +88,8 @@ Value padByIndex(Lowering& l, Value x, const std::vector<int64_t>& lo, const std
     std::vector<int32_t> index;
     for (int64_t i = -lo[axis]; i < dims[axis] + hi[axis]; ++i)
       index.push_back(static_cast<int32_t>(mirrored(mode, i, dims[axis])));
-    int64_t outer = 1, inner = 1;
-    for (size_t d = 0; d < dims.size(); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
     const int64_t count = static_cast<int64_t>(index.size());
-    Value taken = l.take(l.reshape(x, {outer, dims[axis], inner}), indexConstant(l, index, {count}));
+    Value taken = l.take(l.reshape(x, aroundAxis(dims, axis)), indexConstant(l, index, {count}));
     dims[axis] = count;
     x = l.reshape(taken, dims);
   }
@@ -120,12 +119,10 @@ Result<Values> lowerPad(Lowering& l, const Node& node) {
 Result<Values> lowerGather(Lowering& l, const Node& node) {
   Value x = node.operand(0), index = node.operand(1);
   const Shape dims = x->type.shape();
-  const int axis = axisOf(node.intAttr("axis"), x->type.rank());
+  const int axis = graph::wrapAxis(node.intAttr("axis"), x->type.rank());
   const int64_t extent = dims[axis], count = index->type.count();
   if (extent > std::numeric_limits<int32_t>::max())
     return failure(Code::unsupported, "gather '{}': dim of {} does not fit an i32 index", node.userName(), extent);
-  int64_t outer = 1, inner = 1;
-  for (int d = 0; d < static_cast<int>(dims.size()); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : dims[d];
   if (index->isConstant()) {
     CDL_ASSIGN(const Tensor tensor, index->payload().materialize(index->type.shape()));
     std::vector<int32_t> known;
@@ -140,7 +137,7 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
     Value fromEnd = l.add(index, l.scalar(Elem::i32_, static_cast<double>(extent)));
     index = l.select(l.less(index, l.scalar(Elem::i32_, 0)), fromEnd, index);
   }
-  return Values{l.reshape(l.take(l.reshape(x, {outer, extent, inner}), index), node.result()->type.shape())};
+  return Values{l.reshape(l.take(l.reshape(x, aroundAxis(dims, axis)), index), node.result()->type.shape())};
 }
 
 } // namespace candela::target

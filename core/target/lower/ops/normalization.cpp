@@ -8,7 +8,7 @@ using Value = Lowering::Value;
 
 Result<Values> lowerSoftmax(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem;
-  const int axis = axisOf(node.intAttr("axis"), node.operand(0)->type.rank());
+  const int axis = graph::wrapAxis(node.intAttr("axis"), node.operand(0)->type.rank());
   Value x = l.cast(node.operand(0), l.wide(elem));
   Value e = l.unary(OpKind::Exp, l.sub(x, l.reduceAxis(x, axis, "max")));
   return Values{l.cast(l.div(e, l.reduceAxis(e, axis, "sum")), elem)};

@@ -87,7 +87,7 @@ namespace {
 std::vector<bool> reducedOf(const Node& node) {
   const int rank = node.operand(0)->type.rank();
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
-  for (int64_t axis : node.intsAttr("axes")) reduced[static_cast<size_t>(axisOf(axis, rank))] = true;
+  for (int64_t axis : node.intsAttr("axes")) reduced[static_cast<size_t>(graph::wrapAxis(axis, rank))] = true;
   return reduced;
 }
 

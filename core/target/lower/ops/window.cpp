@@ -14,8 +14,7 @@ using Value = Lowering::Value;
 
 uint64_t lowestBits(Elem elem) {
   if (isFloat(elem)) return fromReal(elem, -std::numeric_limits<double>::infinity());
-  const uint64_t bits = static_cast<uint64_t>(static_cast<int64_t>(integerRange(elem).lowest));
-  return elemBits(elem) == 64 ? bits : bits & ((uint64_t(1) << elemBits(elem)) - 1);
+  return wholeBits(elem, static_cast<int64_t>(integerRange(elem).lowest));
 }
 
 Value unfold(Lowering& l, Value x, const graph::Window& window, const Shape& out, uint64_t bits) {
