@@ -44,18 +44,11 @@ template <typename T> const T& valueOf(const Node& node, std::string_view name) 
   return std::get<T>(*attr);
 }
 
+/// AttrType has the order of the variant; a Bool is an int.
 bool hasType(const Attr& attr, AttrType type) {
-  switch (type) {
-  case AttrType::Int: return std::holds_alternative<int64_t>(attr);
-  case AttrType::Bool: return std::holds_alternative<int64_t>(attr) && (std::get<int64_t>(attr) | 1) == 1;
-  case AttrType::Float: return std::holds_alternative<double>(attr);
-  case AttrType::Ints: return std::holds_alternative<std::vector<int64_t>>(attr);
-  case AttrType::Floats: return std::holds_alternative<std::vector<double>>(attr);
-  case AttrType::String: return std::holds_alternative<std::string>(attr);
-  case AttrType::Elem:
-    return std::holds_alternative<Elem>(attr) && isValidElem(static_cast<unsigned>(std::get<Elem>(attr)));
-  }
-  return false;
+  if (type == AttrType::Bool) return attr == Attr(int64_t{0}) || attr == Attr(int64_t{1});
+  if (const Elem* elem = std::get_if<Elem>(&attr); elem && !isValidElem(static_cast<unsigned>(*elem))) return false;
+  return attr.index() == static_cast<size_t>(type);
 }
 
 std::string_view typeName(AttrType type) {

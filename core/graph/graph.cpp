@@ -27,6 +27,10 @@ void mergeProvenance(Provenance& into, const Provenance& from) {
 
 bool Value::isConstant() const { return producer && producer->kind == OpKind::Constant; }
 
+bool isPlain(const Value* value) {
+  return value && value->type.isExact() && !value->type.quant && value->type.layout.isRowMajor();
+}
+
 const Payload& Value::payload() const {
   CDL_CHECK(isConstant() && producer->payload, "value '{}' is no constant", name);
   return *producer->payload;
@@ -199,6 +203,12 @@ void Graph::rename(Value* value, std::string_view name) {
   byName_.erase(value->name);
   value->name = uniqueName(name);
   byName_[value->name] = value;
+}
+
+std::vector<Node*> Graph::snapshot() const {
+  std::vector<Node*> nodes;
+  for (const auto& node : nodes_) nodes.push_back(node.get());
+  return nodes;
 }
 
 Value* Graph::find(std::string_view name) const {

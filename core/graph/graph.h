@@ -26,6 +26,11 @@ using Provenance = std::vector<std::string>;
 /// Appends what `into` does not hold yet.
 void mergeProvenance(Provenance& into, const Provenance& from);
 
+inline Provenance mergedProvenance(Provenance first, const Provenance& second) {
+  mergeProvenance(first, second);
+  return first;
+}
+
 /// An SSA value: a graph input or a result of a node. Owned by the graph; addresses are stable.
 class Value {
 public:
@@ -38,12 +43,17 @@ public:
   bool isConstant() const;
   /// Only of a constant.
   const Payload& payload() const;
+  Result<Tensor> tensor() const { return payload().materialize(type.shape()); }
 
 private:
   friend class Graph;
   friend class Node;
   std::vector<Node*> users_;
 };
+
+/// A value (not null) of exact dims, row-major and not quantized: what plain arithmetic may be done
+/// on.
+bool isPlain(const Value* value);
 
 /// One op instance. Owned by the graph.
 class Node {
@@ -106,6 +116,8 @@ public:
   std::vector<std::string>& outputNames() { return outputNames_; } ///< the model's own names, same order
   const std::vector<std::string>& outputNames() const { return outputNames_; }
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  /// The nodes of now, so that a pass may insert and erase while it walks.
+  std::vector<Node*> snapshot() const;
   size_t nodeCount() const { return nodes_.size(); }
 
   Value* addInput(std::string name, TensorType type);

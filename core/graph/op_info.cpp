@@ -1,6 +1,6 @@
 #include "core/graph/op_info.h"
 
-#include <map>
+#include <algorithm>
 
 #include "core/support/status.h"
 
@@ -23,9 +23,8 @@ constexpr OpInfo kConstant = {.kind = OpKind::Constant,
 } // namespace
 
 const AttrInfo* OpInfo::attr(std::string_view wanted) const {
-  for (const AttrInfo& info : attrs)
-    if (info.name == wanted) return &info;
-  return nullptr;
+  const auto found = std::ranges::find(attrs, wanted, &AttrInfo::name);
+  return found == attrs.end() ? nullptr : &*found;
 }
 
 std::span<const OpInfo> allOps() { return kOpTable; }
@@ -38,14 +37,9 @@ const OpInfo& opInfo(OpKind kind) {
 }
 
 std::optional<OpKind> parseOp(std::string_view name) {
-  static const std::map<std::string_view, OpKind> byName = [] {
-    std::map<std::string_view, OpKind> out{{kConstant.name, OpKind::Constant}};
-    for (const OpInfo& info : kOpTable) out[info.name] = info.kind;
-    return out;
-  }();
-  const auto found = byName.find(name);
-  if (found == byName.end()) return std::nullopt;
-  return found->second;
+  if (name == kConstant.name) return OpKind::Constant;
+  const auto found = std::ranges::find(kOpTable, name, &OpInfo::name);
+  return found == std::end(kOpTable) ? std::nullopt : std::optional(found->kind);
 }
 
 } // namespace candela::graph

@@ -18,6 +18,7 @@ enum class OpKind : uint16_t {
 #undef CANDELA_OP
 };
 
+/// In the order of Attr's alternatives.
 enum class AttrType : uint8_t { Int, Float, Ints, Floats, String, Elem, Bool };
 enum class Tolerance : uint8_t { Exact, Rounded, Function, Contraction, Composite };
 

@@ -9,10 +9,6 @@ namespace {
 using onnx_io::Dim;
 using onnx_io::ValueInfo;
 
-std::string dimText(const Dim& dim) {
-  return dim.value >= 0 ? std::to_string(dim.value) : dim.name.empty() ? "?" : dim.name;
-}
-
 /// The shape as the user would type it, with a hole for what is open: "<d0>x3x224".
 std::string shapeHint(const std::vector<Dim>& dims) {
   std::vector<std::string> parts;
@@ -153,25 +149,33 @@ std::map<std::string, Shape> bindInputs(const onnx_io::Graph& graph, const Impor
   return Binder(graph, options, complaints).run();
 }
 
+bool isDeclared(const ValueInfo& declared, const graph::TensorType& type) {
+  if (declared.elem != type.elem) return false;
+  if (!declared.hasShape) return true;
+  bool agrees = declared.dims.size() == type.dims.size();
+  for (size_t i = 0; agrees && i < type.dims.size(); ++i) {
+    const Dim& dim = declared.dims[i];
+    agrees = dim.value < 0 || !type.dims[i].exact || dim.value == type.dims[i].bound;
+  }
+  return agrees;
+}
+
+std::string declaredText(const ValueInfo& declared) {
+  std::vector<std::string> dims;
+  for (const Dim& dim : declared.dims)
+    dims.push_back(dim.value >= 0 ? std::to_string(dim.value) : dim.name.empty() ? "?" : dim.name);
+  return fmt::format("{}{}", elemName(declared.elem),
+                     declared.hasShape ? fmt::format("[{}]", fmt::join(dims, ",")) : "");
+}
+
 Status checkDeclared(const ValueInfo& declared, const graph::TensorType& inferred,
                      const std::map<std::string, int64_t>& named) {
   if (declared.elem == Elem::none && !declared.what.empty())
     return failure(Code::unsupported, "output '{}' is {}", declared.name, declared.what);
   if (declared.elem == Elem::none) return Status::ok();
-  bool agrees = declared.elem == inferred.elem;
-  if (declared.hasShape) {
-    agrees = agrees && static_cast<int>(declared.dims.size()) == inferred.rank();
-    for (int i = 0; agrees && i < inferred.rank(); ++i) {
-      const Dim& dim = declared.dims[i];
-      if (dim.value >= 0 && inferred.dims[i].exact) agrees = dim.value == inferred.dim(i);
-    }
-  }
-  if (!agrees) {
-    std::vector<std::string> dims;
-    for (const Dim& dim : declared.dims) dims.push_back(dimText(dim));
-    return badModel("output '{}' is declared {}{} but inference gives {}", declared.name, elemName(declared.elem),
-                    declared.hasShape ? fmt::format("[{}]", fmt::join(dims, ",")) : "", inferred.text());
-  }
+  if (!isDeclared(declared, inferred))
+    return badModel("output '{}' is declared {} but inference gives {}", declared.name, declaredText(declared),
+                    inferred.text());
   for (size_t i = 0; i < declared.dims.size(); ++i)
     if (const auto given = named.find(declared.dims[i].name); declared.dims[i].value < 0 && given != named.end() &&
                                                               inferred.dims[i].exact &&

@@ -66,16 +66,7 @@ bool Builder::isWorthFolding(const graph::Node& node) const {
 }
 
 Result<std::vector<Value*>> Builder::fold(graph::Node* node) {
-  std::vector<Tensor> operands;
-  for (const Value* operand : node->operands()) {
-    if (!operand) {
-      operands.emplace_back();
-      continue;
-    }
-    CDL_ASSIGN(Tensor tensor, operand->payload().materialize(operand->type.shape()));
-    operands.push_back(std::move(tensor));
-  }
-  CDL_ASSIGN(std::vector<Tensor> tensors, reference::evaluate(*node, operands));
+  CDL_ASSIGN(std::vector<Tensor> tensors, reference::evaluate(*node));
   std::vector<Value*> values;
   for (Tensor& tensor : tensors) values.push_back(constant(std::move(tensor)));
   graph_.erase(node);
@@ -121,6 +112,14 @@ Result<Value*> Builder::reshape(Value* value, const Shape& shape) {
   return add(OpKind::Reshape, {value}, {{"shape", shape}});
 }
 
+Result<Value*> Builder::flatten(Value* value, int64_t axis) {
+  const Shape shape = value->type.shape();
+  const std::span<const int64_t> dims(shape);
+  const auto outer = elementCount(dims.first(axis)), inner = elementCount(dims.subspan(axis));
+  if (!outer || !inner) return badModel("{} has no 2-D form", value->type.text());
+  return reshape(value, {*outer, *inner});
+}
+
 Result<Value*> Builder::expand(Value* value, const Shape& shape) {
   const Shape from = value->type.shape();
   const auto to = graph::broadcastShapes(from, shape);
@@ -128,7 +127,7 @@ Result<Value*> Builder::expand(Value* value, const Shape& shape) {
   if (to && !count) return badModel("shape {} is impossibly large", shapeText(*to));
   if (to && *to == from && value->type.isExact()) return value;
   if (to && value->isConstant() && value->type.count() == 1 && elemBits(value->type.elem) >= 8) {
-    CDL_ASSIGN(Tensor one, value->payload().materialize(from));
+    CDL_ASSIGN(const Tensor one, value->tensor());
     uint64_t bits = 0;
     std::memcpy(&bits, one.bytes.data(), one.sizeBytes());
     return constant(Payload::splat(one.elem, *count, bits), *to);
@@ -141,7 +140,7 @@ std::optional<std::vector<int64_t>> Builder::knownInts(const Value* value) {
   if (!value->isConstant() || isFloat(value->type.elem) || isStorageOnly(value->type.elem) ||
       value->type.count() > kMost)
     return std::nullopt;
-  auto tensor = value->payload().materialize(value->type.shape());
+  auto tensor = value->tensor();
   if (!tensor) return std::nullopt;
   return tensor->toInts();
 }

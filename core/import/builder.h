@@ -37,6 +37,8 @@ public:
   Result<Value*> scalar(double value, Elem elem);
   /// The operand itself when it has that shape; constants stay constants whatever their size.
   Result<Value*> reshape(Value* value, const Shape& shape);
+  /// In two dims: those before the axis, and the others.
+  Result<Value*> flatten(Value* value, int64_t axis);
   Result<Value*> expand(Value* value, const Shape& shape);
 
   /// Integer elements of a constant; nullopt when it is none, is not of integers or has more than

@@ -33,25 +33,16 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
   for (const graph::AttrInfo& info : record.attrs) {
     const std::string name(info.name);
     if (!step.has(name)) continue;
-    switch (info.type) {
-    case graph::AttrType::Int: {
-      CDL_ASSIGN(attrs[name], step.intAttr(name, 0));
-      break;
-    }
-    case graph::AttrType::Float: {
-      CDL_ASSIGN(attrs[name], step.floatAttr(name, 0));
-      break;
-    }
-    case graph::AttrType::Ints: {
-      CDL_ASSIGN(const auto ints, step.maybeInts(name));
-      attrs[name] = *ints;
-      break;
-    }
-    case graph::AttrType::String: {
-      CDL_ASSIGN(attrs[name], step.stringAttr(name, ""));
-      break;
-    }
-    default: CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
+    if (info.type == graph::AttrType::Int) {
+      CDL_ASSIGN(attrs[name], step.attr<int64_t>(name, 0));
+    } else if (info.type == graph::AttrType::Float) {
+      CDL_ASSIGN(attrs[name], step.attr<float>(name, 0));
+    } else if (info.type == graph::AttrType::Ints) {
+      CDL_ASSIGN(attrs[name], step.attr<std::vector<int64_t>>(name, {}));
+    } else {
+      CDL_CHECK(info.type == graph::AttrType::String, "record {} has an attribute '{}' that needs an adapter",
+                record.name, name);
+      CDL_ASSIGN(attrs[name], step.attr<std::string>(name, ""));
     }
   }
   return step.set(step.build.add(record.kind, step.inputs(), std::move(attrs)));

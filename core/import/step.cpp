@@ -1,6 +1,7 @@
 #include "core/import/step.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace candela::import {
 namespace {
@@ -13,52 +14,17 @@ const char* typeText(const onnx_io::Attribute& attribute) {
 
 } // namespace
 
-template <typename T> Result<std::optional<T>> Step::get(const std::string& name, const char* type) {
-  const auto found = node.attributes.find(name);
-  if (found == node.attributes.end()) return std::optional<T>();
-  used_.insert(name);
-  if (const T* value = std::get_if<T>(&found->second)) return std::optional<T>(*value);
-  if (const auto* unsupported = std::get_if<onnx_io::UnsupportedAttribute>(&found->second))
+Status Step::wrongType(const std::string& name, const onnx_io::Attribute& wanted) const {
+  const onnx_io::Attribute& given = node.attributes.at(name);
+  if (const auto* unsupported = std::get_if<onnx_io::UnsupportedAttribute>(&given))
     return failure(Code::unsupported, "attribute '{}' is {}", name, unsupported->what);
-  return badModel("attribute '{}' is {}, expected {}", name, typeText(found->second), type);
-}
-
-Result<std::optional<int64_t>> Step::maybeInt(const std::string& name) { return get<int64_t>(name, "an int"); }
-Result<std::optional<std::string>> Step::maybeString(const std::string& name) {
-  return get<std::string>(name, "a string");
-}
-Result<std::optional<std::vector<int64_t>>> Step::maybeInts(const std::string& name) {
-  return get<std::vector<int64_t>>(name, "a list of ints");
-}
-Result<std::optional<std::vector<float>>> Step::maybeFloats(const std::string& name) {
-  return get<std::vector<float>>(name, "a list of floats");
-}
-Result<std::optional<Tensor>> Step::maybeTensor(const std::string& name) { return get<Tensor>(name, "a tensor"); }
-
-Result<std::optional<double>> Step::maybeFloat(const std::string& name) {
-  CDL_ASSIGN(const std::optional<float> value, get<float>(name, "a float"));
-  return value ? std::optional<double>(*value) : std::nullopt;
-}
-
-Result<int64_t> Step::intAttr(const std::string& name, int64_t fallback) {
-  CDL_ASSIGN(const auto value, maybeInt(name));
-  return value.value_or(fallback);
+  return badModel("attribute '{}' is {}, expected {}", name, typeText(given), typeText(wanted));
 }
 
 Result<bool> Step::flagAttr(const std::string& name, bool fallback) {
-  CDL_ASSIGN(const int64_t value, intAttr(name, fallback));
+  CDL_ASSIGN(const int64_t value, attr<int64_t>(name, fallback));
   if (value != 0 && value != 1) return badModel("attribute '{}' is {}, expected 0 or 1", name, value);
   return value == 1;
-}
-
-Result<double> Step::floatAttr(const std::string& name, double fallback) {
-  CDL_ASSIGN(const auto value, maybeFloat(name));
-  return value.value_or(fallback);
-}
-
-Result<std::string> Step::stringAttr(const std::string& name, const std::string& fallback) {
-  CDL_ASSIGN(const auto value, maybeString(name));
-  return value.value_or(fallback);
 }
 
 const std::string* Step::unusedAttribute() const {
@@ -79,13 +45,24 @@ Result<std::optional<std::vector<int64_t>>> Step::knownInts(size_t index, const 
 }
 
 Result<std::optional<std::vector<int64_t>>> Step::intsAttrOrInput(const std::string& name, size_t index, int since) {
-  return opset < since ? maybeInts(name) : knownInts(index, name.c_str());
+  return opset < since ? maybe<std::vector<int64_t>>(name) : knownInts(index, name.c_str());
 }
 
 Result<std::vector<int64_t>> Step::neededInts(const std::string& name, size_t index, int since) {
   CDL_ASSIGN(auto ints, intsAttrOrInput(name, index, since));
   if (!ints) return badModel("{} '{}' is missing", opset < since ? "attribute" : "input", name);
   return *std::move(ints);
+}
+
+Status needExact(const Step& step) {
+  if (step.input(0)->type.isExact()) return Status::ok();
+  return failure(Code::unsupported, "its input has a shape that depends on data");
+}
+
+std::vector<int64_t> allAxes(const Step& step) {
+  std::vector<int64_t> axes(step.input(0)->type.dims.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
 }
 
 Result<int64_t> resolveAxis(int64_t axis, int64_t rank) {

@@ -29,26 +29,34 @@ public:
   void set(size_t output, Value* value) {
     if (output < outputs_.size()) outputs_[output] = value;
   }
+  /// The first output.
   Status set(Result<Value*> value) {
-    if (!value) return value.status();
-    set(0, *value);
-    return Status::ok();
+    if (value) set(0, *value);
+    return value.status();
+  }
+  /// The first outputs.
+  Status set(const Result<std::vector<Value*>>& values) {
+    for (size_t i = 0; values && i < values->size(); ++i) set(i, (*values)[i]);
+    return values.status();
   }
   const std::vector<Value*>& outputs() const { return outputs_; }
 
   // Attributes. Whatever an adapter does not ask for is a complaint (unusedAttribute).
   bool has(const std::string& name) const { return node.attributes.count(name) > 0; }
-  Result<std::optional<int64_t>> maybeInt(const std::string& name);
-  Result<std::optional<double>> maybeFloat(const std::string& name);
-  Result<std::optional<std::string>> maybeString(const std::string& name);
-  Result<std::optional<std::vector<int64_t>>> maybeInts(const std::string& name);
-  Result<std::optional<std::vector<float>>> maybeFloats(const std::string& name);
-  Result<std::optional<Tensor>> maybeTensor(const std::string& name);
-  Result<int64_t> intAttr(const std::string& name, int64_t fallback);
+  /// T: a type of onnx_io::Attribute. Nullopt when absent.
+  template <typename T> Result<std::optional<T>> maybe(const std::string& name) {
+    const auto found = node.attributes.find(name);
+    if (found == node.attributes.end()) return std::optional<T>();
+    used_.insert(name);
+    if (const T* value = std::get_if<T>(&found->second)) return std::optional<T>(*value);
+    return wrongType(name, onnx_io::Attribute(T()));
+  }
+  template <typename T> Result<T> attr(const std::string& name, T fallback) {
+    CDL_ASSIGN(const std::optional<T> value, maybe<T>(name));
+    return value.value_or(std::move(fallback));
+  }
   /// 0 or 1.
   Result<bool> flagAttr(const std::string& name, bool fallback);
-  Result<double> floatAttr(const std::string& name, double fallback);
-  Result<std::string> stringAttr(const std::string& name, const std::string& fallback);
   /// An attribute that was given and that nobody asked for; null when there is none.
   const std::string* unusedAttribute() const;
 
@@ -61,11 +69,15 @@ public:
   Result<std::vector<int64_t>> neededInts(const std::string& name, size_t input, int since);
 
 private:
-  template <typename T> Result<std::optional<T>> get(const std::string& name, const char* type);
+  Status wrongType(const std::string& name, const onnx_io::Attribute& wanted) const;
   std::vector<Value*> inputs_, outputs_;
   std::set<std::string, std::less<>> used_;
 };
 
+/// Failure `unsupported` when the first input's shape depends on data.
+Status needExact(const Step& step);
+/// Every axis of the first input, in order.
+std::vector<int64_t> allAxes(const Step& step);
 /// The dim that `axis` in -rank..rank-1 means.
 Result<int64_t> resolveAxis(int64_t axis, int64_t rank);
 /// Each once, in the order given.

@@ -43,6 +43,7 @@ private:
   void addInputs();
   void addInitializers();
   void addFrozen();
+  void addConstant(const std::string& name, const Tensor& tensor, const char* role);
   void addOutputs();
   bool checkOpset(const Opsets& opsets, const std::string& who);
   void addNodes(const std::vector<onnx_io::Node>& nodes, const Opsets& opsets, Scope& scope, const std::string& prefix,
@@ -75,36 +76,30 @@ void Walk::define(Scope& scope, const std::string& name, Slot slot, const std::s
   if (!scope.emplace(name, slot).second) complaints_.add(badModel("{}: value '{}' is defined twice", who, name));
 }
 
+void Walk::addConstant(const std::string& name, const Tensor& tensor, const char* role) {
+  Value* value = graph_.addConstant(tensor);
+  graph_.rename(value, name);
+  define(scope_, name, {value}, fmt::format("{} '{}'", role, name));
+}
+
 void Walk::addInitializers() {
   for (const onnx_io::Initializer& initializer : model_.graph.initializers) {
     if (options_.frozen.count(initializer.name)) continue;
-    Value* value = graph_.addConstant(initializer.tensor);
-    graph_.rename(value, graph_.uniqueName(initializer.name));
-    define(scope_, initializer.name, {value}, fmt::format("initializer '{}'", initializer.name));
+    addConstant(initializer.name, initializer.tensor, "initializer");
   }
 }
 
 void Walk::addFrozen() {
   for (const auto& [name, tensor] : options_.frozen) {
-    const onnx_io::ValueInfo* input = nullptr;
-    for (const onnx_io::ValueInfo& candidate : model_.graph.inputs)
-      if (candidate.name == name) input = &candidate;
-    if (!input) {
+    const auto input = std::ranges::find(model_.graph.inputs, name, &onnx_io::ValueInfo::name);
+    if (input == model_.graph.inputs.end()) {
       complaints_.add(badArgument("frozen input '{}': no such input in the model", name));
       continue;
     }
-    bool fits = input->elem == tensor.elem && (!input->hasShape || input->dims.size() == tensor.dims.size());
-    for (size_t i = 0; fits && input->hasShape && i < tensor.dims.size(); ++i)
-      fits = input->dims[i].value < 0 || input->dims[i].value == tensor.dims[i];
-    if (!fits) {
-      std::vector<std::string> dims;
-      for (const onnx_io::Dim& dim : input->dims) dims.push_back(dim.value < 0 ? "?" : std::to_string(dim.value));
-      complaints_.add(badArgument("frozen input '{}' is {} but the model declares {}[{}]", name, tensor.typeText(),
-                                  elemName(input->elem), fmt::join(dims, ",")));
-    }
-    Value* value = graph_.addConstant(tensor);
-    graph_.rename(value, graph_.uniqueName(name));
-    define(scope_, name, {value}, fmt::format("input '{}'", name));
+    if (!isDeclared(*input, {tensor.elem, tensor.dims}))
+      complaints_.add(badArgument("frozen input '{}' is {} but the model declares {}", name, tensor.typeText(),
+                                  declaredText(*input)));
+    addConstant(name, tensor, "input");
   }
 }
 
@@ -162,8 +157,7 @@ Status Walk::addOperator(const onnx_io::Node& node, const std::string& name, con
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i] = {step.outputs()[i]};
     // The model's names for values are the ones that the user knows.
-    if (step.wants(i) && builder_.isFresh(outputs[i].value))
-      graph_.rename(outputs[i].value, graph_.uniqueName(node.outputs[i]));
+    if (step.wants(i) && builder_.isFresh(outputs[i].value)) graph_.rename(outputs[i].value, node.outputs[i]);
   }
   return Status::ok();
 }

@@ -24,17 +24,13 @@ const Node* producerOf(const Value* value, OpKind kind) {
 }
 
 // ---- What a node is, when it is only another value
-// -------------------------------------------------------------------
 
 bool isIdentityMovement(const Node& node) {
   const TensorType& x = node.operand(0)->type;
   switch (node.kind) {
   case OpKind::Reshape:
   case OpKind::Expand: return node.result()->type == x;
-  case OpKind::Transpose: {
-    const auto perm = node.intsAttr("perm");
-    return std::ranges::is_sorted(perm);
-  }
+  case OpKind::Transpose: return std::ranges::is_sorted(node.intsAttr("perm"));
   case OpKind::Slice:
     return allEqual(node.intsAttr("starts"), 0) && allEqual(node.intsAttr("steps"), 1) && node.result()->type == x;
   case OpKind::Pad: return allEqual(node.intsAttr("lo"), 0) && allEqual(node.intsAttr("hi"), 0);
@@ -87,7 +83,6 @@ Value* sameAs(const Node& node) {
 }
 
 // ---- Two nodes that are one
-// ------------------------------------------------------------------------------------------
 
 /// Bits of an exact significand: what an integer type needs and what a float type has.
 int significandBits(Elem elem) {
@@ -115,18 +110,15 @@ bool holdsAll(Elem to, Elem from) {
 /// One bound of a clip. known: constant, one element and not NaN, or absent.
 struct Bound {
   Value* value = nullptr;
-  bool known = true;
+  bool known = !value;
   double real = 0;
   __int128 whole = 0;
 };
 
 Bound boundOf(Value* value) {
-  Bound bound;
-  if (!value) return bound;
-  bound.value = value;
-  bound.known = false;
-  if (!isPlainConstant(value) || value->type.count() != 1) return bound;
-  const auto tensor = value->payload().materialize(value->type.shape());
+  Bound bound{value};
+  if (bound.known || !isPlainConstant(value) || value->type.count() != 1) return bound;
+  const auto tensor = value->tensor();
   const auto array = tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
   if (!array) return bound;
   if (isFloat(array->elem))
@@ -152,10 +144,8 @@ Result<bool> mergeClips(Graph& graph, Node* node) {
   if (!low.known || !high.known || !innerLow.known || !innerHigh.known) return false;
   const Bound newLow = tighterLow(innerLow, low), newHigh = tighterHigh(innerHigh, high);
   if (newLow.value && newHigh.value && !less(newLow, newHigh)) return false;
-  graph::Provenance both = inner->provenance;
-  graph::mergeProvenance(both, node->provenance);
-  CDL_ASSIGN(const Node* merged,
-             graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {}, both, node));
+  CDL_ASSIGN(const Node* merged, graph.addNode(OpKind::Clip, {inner->operand(0), newLow.value, newHigh.value}, {},
+                                               graph::mergedProvenance(inner->provenance, node->provenance), node));
   replaceWithNew(graph, node, merged->result());
   return true;
 }
@@ -163,9 +153,7 @@ Result<bool> mergeClips(Graph& graph, Node* node) {
 /// Looks through a producer that the node makes superfluous; both keep their names in the node's
 /// provenance.
 bool lookThrough(Node* node, const Node* inner) {
-  graph::Provenance both = inner->provenance;
-  graph::mergeProvenance(both, node->provenance);
-  node->provenance = std::move(both);
+  node->provenance = graph::mergedProvenance(inner->provenance, node->provenance);
   node->setOperand(0, inner->operand(0));
   return true;
 }
@@ -204,7 +192,6 @@ Result<bool> transposeToReshape(Graph& graph, Node* node) {
 }
 
 // ---- One form for operands
-// -------------------------------------------------------------------------------------------
 
 bool constantToTheRight(Node* node) {
   if (!node->info().has(graph::kTraitCommutative) || node->operands().size() != 2) return false;
@@ -271,7 +258,7 @@ Result<bool> rewrite(Graph& graph, Node* node, bool& gone) {
 
 Result<int> canonicalize(Graph& graph) {
   int count = 0;
-  for (Node* node : snapshot(graph)) {
+  for (Node* node : graph.snapshot()) {
     if (node->kind == OpKind::Constant) continue;
     for (bool gone = false, again = true; again && !gone;) {
       CDL_ASSIGN(again, rewrite(graph, node, gone));

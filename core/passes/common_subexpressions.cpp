@@ -55,7 +55,7 @@ bool canMerge(const graph::Graph& graph, const Node& node, const Node& first) {
 Result<int> commonSubexpressions(graph::Graph& graph) {
   std::map<Key, std::vector<Node*>> seen;
   int count = 0;
-  for (Node* node : snapshot(graph)) {
+  for (Node* node : graph.snapshot()) {
     std::vector<Node*>& candidates = seen[keyOf(*node)];
     Node* first = nullptr;
     for (Node* candidate : candidates)

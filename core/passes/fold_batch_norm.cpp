@@ -15,7 +15,7 @@ namespace {
 using Doubles = std::vector<double>;
 
 Result<Doubles> doublesOf(const Value* value) {
-  CDL_ASSIGN(const Tensor tensor, value->payload().materialize(value->type.shape()));
+  CDL_ASSIGN(const Tensor tensor, value->tensor());
   CDL_ASSIGN(reference::Array array, reference::fromTensor(tensor));
   return std::move(array.real);
 }
@@ -61,45 +61,27 @@ struct Folded {
   Tensor weight, bias;
 };
 
-Result<std::optional<Folded>> foldConv(const Node& conv, const Scaling& by) {
-  const Value *w = conv.operand(1), *b = conv.operand(2);
+/// Of a conv or a gemm. Nullopt where weights or bias are no constants, or where gemm's c is more
+/// than one row: it would stay a full c.
+Result<std::optional<Folded>> foldWeights(const Node& node, const Scaling& by) {
+  const Value *w = node.operand(1), *b = node.operand(2);
+  const bool gemm = node.kind == OpKind::Gemm;
   std::optional<Folded> none;
   if (!isPlainConstant(w) || (b && !isPlainConstant(b))) return none;
+  if (gemm && b && b->type.rank() == 2 && b->type.dim(0) != 1) return none;
   CDL_ASSIGN(Doubles weight, doublesOf(w));
   const size_t channels = by.scale.size(), perChannel = channels ? weight.size() / channels : 0;
+  const bool channelsLast = gemm && !node.intAttr("transB");
+  for (size_t i = 0; i < weight.size(); ++i) weight[i] *= by.scale[channelsLast ? i % channels : i / perChannel];
   Doubles bias = by.shift;
   if (b) {
     CDL_ASSIGN(const Doubles old, doublesOf(b));
-    for (size_t o = 0; o < channels; ++o) bias[o] += old[o] * by.scale[o];
+    const double beta = gemm ? node.floatAttr("beta") : 1;
+    for (size_t c = 0; c < channels; ++c) bias[c] += beta * old[old.size() == 1 ? 0 : c] * by.scale[c];
   }
-  for (size_t i = 0; i < weight.size(); ++i) weight[i] *= by.scale[i / perChannel];
-  const Elem elem = w->type.elem;
   Folded out;
-  CDL_ASSIGN(out.weight, tensorOf(elem, w->type.shape(), std::move(weight)));
-  CDL_ASSIGN(out.bias, tensorOf(elem, {static_cast<int64_t>(channels)}, std::move(bias)));
-  return std::optional(std::move(out));
-}
-
-/// Only where c is one row or absent: a full c would stay a full c.
-Result<std::optional<Folded>> foldGemm(const Node& gemm, const Scaling& by) {
-  const Value *b = gemm.operand(1), *c = gemm.operand(2);
-  std::optional<Folded> none;
-  if (!isPlainConstant(b) || (c && !isPlainConstant(c))) return none;
-  if (c && c->type.rank() == 2 && c->type.dim(0) != 1) return none;
-  CDL_ASSIGN(Doubles weight, doublesOf(b));
-  const size_t channels = by.scale.size(), k = channels ? weight.size() / channels : 0;
-  const bool transposed = gemm.intAttr("transB") != 0;
-  for (size_t i = 0; i < weight.size(); ++i) weight[i] *= by.scale[transposed ? i / k : i % channels];
-  Doubles bias = by.shift;
-  if (c) {
-    CDL_ASSIGN(const Doubles old, doublesOf(c));
-    for (size_t n = 0; n < channels; ++n)
-      bias[n] += gemm.floatAttr("beta") * old[old.size() == 1 ? 0 : n] * by.scale[n];
-  }
-  const Elem elem = b->type.elem;
-  Folded out;
-  CDL_ASSIGN(out.weight, tensorOf(elem, b->type.shape(), std::move(weight)));
-  CDL_ASSIGN(out.bias, tensorOf(elem, {static_cast<int64_t>(channels)}, std::move(bias)));
+  CDL_ASSIGN(out.weight, tensorOf(w->type.elem, w->type.shape(), std::move(weight)));
+  CDL_ASSIGN(out.bias, tensorOf(w->type.elem, {static_cast<int64_t>(channels)}, std::move(bias)));
   return std::optional(std::move(out));
 }
 
@@ -109,13 +91,11 @@ Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
   if (!producer || (producer->kind != OpKind::Conv && producer->kind != OpKind::Gemm)) return false;
   const Value* between = producer->result();
   if (between->users().size() != 1 || graph.isOutput(between)) return false;
-  CDL_ASSIGN(const auto folded, producer->kind == OpKind::Conv ? foldConv(*producer, by) : foldGemm(*producer, by));
+  CDL_ASSIGN(const auto folded, foldWeights(*producer, by));
   if (!folded) return false;
 
-  graph::Provenance weights = producer->operand(1)->producer->provenance;
-  graph::mergeProvenance(weights, by.provenance);
-  graph::Provenance both = producer->provenance;
-  graph::mergeProvenance(both, node->provenance);
+  const auto weights = graph::mergedProvenance(producer->operand(1)->producer->provenance, by.provenance);
+  const auto both = graph::mergedProvenance(producer->provenance, node->provenance);
   graph::Attrs attrs = producer->attrs;
   attrs.erase("beta");
   std::vector<Value*> operands{producer->operand(0), graph.addConstant(folded->weight, weights, node),
@@ -146,7 +126,7 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
 
 Result<int> foldBatchNorm(Graph& graph) {
   int count = 0;
-  for (Node* node : snapshot(graph)) {
+  for (Node* node : graph.snapshot()) {
     if (node->kind != OpKind::BatchNorm) continue;
     CDL_ASSIGN(const auto scaling, scalingOf(*node));
     if (!scaling) continue;

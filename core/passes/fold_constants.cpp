@@ -30,20 +30,14 @@ bool hasOnlyConstants(const Node& node) {
 Result<uint64_t> evaluateOnScalars(const Node& node) {
   Graph scalars;
   std::vector<Value*> operands;
-  std::vector<Tensor> tensors;
   for (const Value* operand : node.operands()) {
-    if (!operand) {
-      operands.push_back(nullptr);
-      tensors.emplace_back();
-      continue;
-    }
-    const uint64_t bits = *splatBits(operand);
-    CDL_ASSIGN(Tensor tensor, Payload::splat(operand->type.elem, 1, bits).materialize({}));
-    operands.push_back(scalars.addConstant(tensor));
-    tensors.push_back(std::move(tensor));
+    operands.push_back(nullptr);
+    if (!operand) continue;
+    const Elem elem = operand->type.elem;
+    operands.back() = scalars.addConstant(Payload::splat(elem, 1, *splatBits(operand)), {elem, {}});
   }
   CDL_ASSIGN(const Node* scalar, scalars.addNode(node.kind, std::move(operands), node.attrs));
-  CDL_ASSIGN(const std::vector<Tensor> results, reference::evaluate(*scalar, tensors));
+  CDL_ASSIGN(const std::vector<Tensor> results, reference::evaluate(*scalar));
   uint64_t bits = 0;
   std::copy_n(results[0].bytes.data(), results[0].sizeBytes(), reinterpret_cast<std::byte*>(&bits));
   return bits;
@@ -86,14 +80,8 @@ bool isWorthEvaluating(const Node& node) {
 std::vector<Payload> fold(const Node& node) {
   if (auto splat = foldSplats(node)) return {std::move(*splat)};
   if (!isWorthEvaluating(node)) return {};
-  std::vector<Tensor> operands;
-  for (const Value* operand : node.operands()) {
-    auto tensor = operand ? operand->payload().materialize(operand->type.shape()) : Tensor{};
-    if (!tensor) return {};
-    operands.push_back(std::move(*tensor));
-  }
   // What the oracle cannot do now fails, or is done, when the model runs.
-  auto results = reference::evaluate(node, operands);
+  const auto results = reference::evaluate(node);
   if (!results) return {};
   std::vector<Payload> payloads;
   for (const Tensor& tensor : *results) payloads.push_back(compactPayload(tensor));
@@ -104,7 +92,7 @@ std::vector<Payload> fold(const Node& node) {
 
 Result<int> foldConstants(Graph& graph) {
   int count = 0;
-  for (Node* node : snapshot(graph)) {
+  for (Node* node : graph.snapshot()) {
     if (node->kind == graph::OpKind::Constant || !hasOnlyConstants(*node)) continue;
     if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); })) continue;
     const std::vector<Payload> payloads = fold(*node);

@@ -9,17 +9,6 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-std::vector<Node*> snapshot(const Graph& graph) {
-  std::vector<Node*> nodes;
-  nodes.reserve(graph.nodeCount());
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-  return nodes;
-}
-
-bool isPlain(const Value* value) {
-  return value && value->type.isExact() && !value->type.quant && value->type.layout.isRowMajor();
-}
-
 bool isPlainConstant(const Value* value) { return isPlain(value) && value->isConstant(); }
 
 namespace {

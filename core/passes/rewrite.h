@@ -12,13 +12,7 @@ namespace candela::passes {
 #include "core/passes/passes.inc"
 #undef PASS
 
-/// The nodes of now, so that a pass may insert and erase while it walks. A pass erases only the
-/// node it stands on.
-std::vector<graph::Node*> snapshot(const graph::Graph& graph);
-
-/// A constant or any value of exact dims, row-major and not quantized: what plain arithmetic may be
-/// done on.
-bool isPlain(const graph::Value* value);
+using graph::isPlain;
 bool isPlainConstant(const graph::Value* value);
 
 /// The bits that every element of a constant has, zero-extended; nullopt when they differ, or there

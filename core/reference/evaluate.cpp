@@ -59,6 +59,15 @@ Result<std::vector<Array>> evaluate(const Node& node, std::span<const Array* con
   return out;
 }
 
+Result<std::vector<Tensor>> evaluate(const Node& node) {
+  std::vector<Tensor> operands;
+  for (const Value* operand : node.operands()) {
+    operands.emplace_back();
+    if (operand) { CDL_ASSIGN(operands.back(), operand->tensor()); }
+  }
+  return evaluate(node, operands);
+}
+
 Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> operands) {
   if (node.kind == OpKind::Constant) {
     CDL_ASSIGN(Tensor tensor, node.payload->materialize(node.result()->type.shape()));

@@ -35,8 +35,10 @@ Status checkSize(std::span<const int64_t> dims);
 
 /// One node on these operands (null: absent). Results have the types that inference gave.
 Result<std::vector<Array>> evaluate(const graph::Node& node, std::span<const Array* const> operands);
-/// The same on host tensors; what constant folding uses. An absent operand is a Tensor without a type.
+/// The same on host tensors. An absent operand is a Tensor without a type.
 Result<std::vector<Tensor>> evaluate(const graph::Node& node, std::span<const Tensor> operands);
+/// A node whose operands are constants or absent: what constant folding uses.
+Result<std::vector<Tensor>> evaluate(const graph::Node& node);
 
 /// A whole graph. `visit` sees every value as it is computed (for dumps and bisection); null is allowed.
 using Visitor = std::function<void(const graph::Value&, const Tensor&)>;

@@ -27,7 +27,7 @@ Status importClip(Step& step) {
       }
       continue;
     }
-    CDL_ASSIGN(const auto limit, step.maybeFloat(names[i]));
+    CDL_ASSIGN(const auto limit, step.maybe<float>(names[i]));
     if (limit) { CDL_ASSIGN(limits[i], step.build.scalar(*limit, step.input(0)->type.elem)); }
   }
   return step.set(step.build.add(OpKind::Clip, {step.input(0), limits[0], limits[1]}));
@@ -75,15 +75,12 @@ Status castTo(Step& step, Elem to) {
   const Elem from = step.input(0)->type.elem;
   for (Elem elem : {from, to})
     if (isStorageOnly(elem)) return failure(Code::unsupported, "cast from {} to {}", elemName(from), elemName(to));
-  if (from == to) {
-    step.set(0, step.input(0));
-    return Status::ok();
-  }
+  if (from == to) return step.set(step.input(0));
   return step.set(step.build.add(OpKind::Cast, {step.input(0)}, {{"to", to}}));
 }
 
 Status importCast(Step& step) {
-  CDL_ASSIGN(const auto to, step.maybeInt("to"));
+  CDL_ASSIGN(const auto to, step.maybe<int64_t>("to"));
   CDL_TRY(step.flagAttr("saturate", true).status()); // only says something about 8-bit floats
   if (!to) return badModel("attribute 'to' is missing");
   const auto elem = *to >= 0 && *to <= INT32_MAX ? elemFromOnnx(static_cast<int>(*to)) : std::nullopt;

@@ -6,15 +6,7 @@
 namespace candela::import {
 namespace {
 
-Status needExact(const Step& step) {
-  if (step.input(0)->type.isExact()) return Status::ok();
-  return failure(Code::unsupported, "its input has a shape that depends on data");
-}
-
-Status importIdentity(Step& step) {
-  step.set(0, step.input(0));
-  return Status::ok();
-}
+Status importIdentity(Step& step) { return step.set(step.input(0)); }
 
 Status importReshape(Step& step) {
   CDL_TRY(needExact(step));
@@ -53,15 +45,11 @@ Status importReshape(Step& step) {
 
 Status importFlatten(Step& step) {
   CDL_TRY(needExact(step));
-  const Shape from = step.input(0)->type.shape();
-  const auto rank = static_cast<int64_t>(from.size());
-  CDL_ASSIGN(int64_t axis, step.intAttr("axis", 1));
+  const int64_t rank = step.input(0)->type.rank();
+  CDL_ASSIGN(int64_t axis, step.attr<int64_t>("axis", 1));
   if (axis < -rank || axis > rank) return badModel("axis {} is out of range for rank {}", axis, rank);
   if (axis < 0) axis += rank;
-  const std::span<const int64_t> dims(from);
-  const auto outer = elementCount(dims.first(axis)), inner = elementCount(dims.subspan(axis));
-  if (!outer || !inner) return badModel("{} has no 2-D form", step.input(0)->type.text());
-  return step.set(step.build.reshape(step.input(0), {*outer, *inner}));
+  return step.set(step.build.flatten(step.input(0), axis));
 }
 
 Status importSqueeze(Step& step) {
@@ -97,11 +85,10 @@ Status importUnsqueeze(Step& step) {
 }
 
 Status importTranspose(Step& step) {
-  const int rank = step.input(0)->type.rank();
-  std::vector<int64_t> reversed(rank);
-  std::iota(reversed.rbegin(), reversed.rend(), 0);
-  CDL_ASSIGN(const auto perm, step.maybeInts("perm"));
-  return step.set(step.build.add(OpKind::Transpose, {step.input(0)}, {{"perm", perm.value_or(reversed)}}));
+  std::vector<int64_t> reversed = allAxes(step);
+  std::ranges::reverse(reversed);
+  CDL_ASSIGN(const auto perm, step.attr("perm", std::move(reversed)));
+  return step.set(step.build.add(OpKind::Transpose, {step.input(0)}, {{"perm", perm}}));
 }
 
 Status importExpand(Step& step) {
@@ -154,20 +141,16 @@ Status importSlice(Step& step) {
     strides[axes[i]] = range.step;
     everything = everything && range.count == from[axes[i]] && range.step == 1;
   }
-  if (everything) {
-    step.set(0, step.input(0));
-    return Status::ok();
-  }
+  if (everything) { return step.set(step.input(0)); }
   return step.set(
       step.build.add(OpKind::Slice, {step.input(0)}, {{"starts", first}, {"counts", counts}, {"steps", strides}}));
 }
 
 Status importPad(Step& step) {
   CDL_ASSIGN(const auto pads, step.neededInts("pads", 1, 11));
-  CDL_ASSIGN(const std::string mode, step.stringAttr("mode", "constant"));
+  CDL_ASSIGN(const std::string mode, step.attr<std::string>("mode", "constant"));
   const int64_t rank = step.input(0)->type.rank();
-  std::vector<int64_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
+  std::vector<int64_t> axes = allAxes(step);
   if (step.opset >= 18) {
     CDL_ASSIGN(const auto given, step.knownInts(3, "axes"));
     CDL_ASSIGN(axes, resolveAxes(given.value_or(axes), rank));
@@ -180,7 +163,7 @@ Status importPad(Step& step) {
 
   Value* value = step.opset >= 11 ? step.input(2) : nullptr;
   if (step.opset < 11) {
-    CDL_ASSIGN(const double number, step.floatAttr("value", 0));
+    CDL_ASSIGN(const double number, step.attr<float>("value", 0));
     if (number != 0 && mode == "constant") { CDL_ASSIGN(value, step.build.scalar(number, step.input(0)->type.elem)); }
   }
   if (value && value->type.shape() == Shape{1}) { CDL_ASSIGN(value, step.build.reshape(value, {})); }

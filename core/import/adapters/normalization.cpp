@@ -11,8 +11,8 @@ Status importBatchNormalization(Step& step) {
     CDL_ASSIGN(const bool spatial, step.flagAttr("spatial", true));
     if (!spatial) return failure(Code::unsupported, "spatial = 0 (statistics per element) is not supported");
   }
-  CDL_ASSIGN(const double epsilon, step.floatAttr("epsilon", 1e-5f));
-  CDL_ASSIGN(const double momentum, step.floatAttr("momentum", 0.9f));
+  CDL_ASSIGN(const double epsilon, step.attr<float>("epsilon", 1e-5f));
+  CDL_ASSIGN(const double momentum, step.attr<float>("momentum", 0.9f));
   bool training = false;
   if (step.opset >= 14) {
     CDL_ASSIGN(training, step.flagAttr("training_mode", false));
@@ -24,12 +24,9 @@ Status importBatchNormalization(Step& step) {
   for (size_t i = 3; i < step.node.outputs.size(); ++i)
     if (step.wants(i)) return failure(Code::unsupported, "output {} (saved statistics) is not supported", i);
   const int results = !training ? 1 : step.wants(2) ? 3 : step.wants(1) ? 2 : 1;
-  CDL_ASSIGN(const auto values,
-             step.build.addAll(OpKind::BatchNorm, step.inputs(),
-                               {{"epsilon", epsilon}, {"momentum", momentum}, {"training_mode", int64_t(training)}},
-                               results));
-  for (int i = 0; i < results; ++i) step.set(i, values[i]);
-  return Status::ok();
+  return step.set(
+      step.build.addAll(OpKind::BatchNorm, step.inputs(),
+                        {{"epsilon", epsilon}, {"momentum", momentum}, {"training_mode", int64_t(training)}}, results));
 }
 
 /// Along one axis since opset 13; before that over everything from the axis on, which is one axis
@@ -38,16 +35,12 @@ template <typename Make> Status importAlongAxis(Step& step, Make make) {
   Value* x = step.input(0);
   const int64_t rank = x->type.rank();
   const bool flattens = step.opset < 13;
-  CDL_ASSIGN(int64_t axis, step.intAttr("axis", flattens ? 1 : -1));
+  CDL_ASSIGN(int64_t axis, step.attr<int64_t>("axis", flattens ? 1 : -1));
   CDL_ASSIGN(axis, resolveAxis(axis, rank));
   if (!flattens || axis == rank - 1) return step.set(make(x, axis));
-  const Shape shape = x->type.shape();
-  const std::span<const int64_t> dims(shape);
-  const auto outer = elementCount(dims.first(axis)), inner = elementCount(dims.subspan(axis));
-  if (!outer || !inner) return badModel("{} has no 2-D form", x->type.text());
-  CDL_ASSIGN(x, step.build.reshape(x, {*outer, *inner}));
-  CDL_ASSIGN(Value * y, make(x, 1));
-  return step.set(step.build.reshape(y, shape));
+  CDL_ASSIGN(Value * matrix, step.build.flatten(x, axis));
+  CDL_ASSIGN(Value * y, make(matrix, 1));
+  return step.set(step.build.reshape(y, x->type.shape()));
 }
 
 Status importSoftmax(Step& step) {
@@ -83,12 +76,12 @@ bool isZero(const Value* value) {
 /// Inference form: y is x and the mask is all ones.
 Status importDropout(Step& step) {
   if (step.opset >= 12) {
-    CDL_TRY(step.maybeInt("seed").status());
+    CDL_TRY(step.maybe<int64_t>("seed").status());
     // An absent ratio is 0.5.
     if (!isZero(step.input(2)) && !(step.input(1) && isZero(step.input(1))))
       return failure(Code::unsupported, "training mode with a ratio that is not known to be 0 needs random numbers");
   } else {
-    CDL_TRY(step.maybeFloat("ratio").status());
+    CDL_TRY(step.maybe<float>("ratio").status());
     if (step.input(1)) return badModel("has {} inputs, expected 1 before opset 12", step.inputs().size());
   }
   step.set(0, step.input(0));

@@ -1,5 +1,3 @@
-#include <numeric>
-
 #include "core/import/step.h"
 
 namespace candela::import {
@@ -17,13 +15,11 @@ template <OpKind kind, int axesSince> Status importReduce(Step& step) {
   } else if (step.input(1)) {
     return badModel("input 'axes' needs opset {}, the model has {}", axesSince, step.opset);
   }
-  std::vector<int64_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
+  std::vector<int64_t> axes = allAxes(step);
   if (given && !given->empty()) {
     CDL_ASSIGN(axes, resolveAxes(*given, rank));
   } else if (noop) {
-    step.set(0, step.input(0));
-    return Status::ok();
+    return step.set(step.input(0));
   }
   return step.set(step.build.add(kind, {step.input(0)}, {{"axes", axes}, {"keepdims", int64_t(keep)}}));
 }

@@ -11,11 +11,6 @@ Value* intsConstant(Step& step, const std::vector<int64_t>& values) {
   return step.build.constant(Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(values.size())}, values));
 }
 
-Status needExact(const Step& step) {
-  if (step.input(0)->type.isExact()) return Status::ok();
-  return failure(Code::unsupported, "its input has a shape that depends on data");
-}
-
 Status importShape(Step& step) {
   CDL_TRY(needExact(step));
   const Shape shape = step.input(0)->type.shape();
@@ -23,7 +18,7 @@ Status importShape(Step& step) {
   int64_t bounds[2] = {0, rank};
   const char* const names[2] = {"start", "end"};
   for (int i = 0; i < 2 && step.opset >= 15; ++i) {
-    CDL_ASSIGN(int64_t bound, step.intAttr(names[i], bounds[i]));
+    CDL_ASSIGN(int64_t bound, step.attr<int64_t>(names[i], bounds[i]));
     if (bound < 0) bound += rank;
     bounds[i] = std::clamp<int64_t>(bound, 0, rank);
   }
@@ -40,15 +35,15 @@ Status importSize(Step& step) {
 
 Status importConstant(Step& step) {
   std::vector<Tensor> values;
-  CDL_ASSIGN(const auto tensor, step.maybeTensor("value"));
+  CDL_ASSIGN(const auto tensor, step.maybe<Tensor>("value"));
   if (tensor) values.push_back(*tensor);
-  CDL_ASSIGN(const auto real, step.maybeFloat("value_float"));
+  CDL_ASSIGN(const auto real, step.maybe<float>("value_float"));
   if (real) values.push_back(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(*real)}));
-  CDL_ASSIGN(const auto whole, step.maybeInt("value_int"));
+  CDL_ASSIGN(const auto whole, step.maybe<int64_t>("value_int"));
   if (whole) values.push_back(Tensor::scalarI64(*whole));
-  CDL_ASSIGN(const auto reals, step.maybeFloats("value_floats"));
+  CDL_ASSIGN(const auto reals, step.maybe<std::vector<float>>("value_floats"));
   if (reals) values.push_back(Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(reals->size())}, *reals));
-  CDL_ASSIGN(const auto wholes, step.maybeInts("value_ints"));
+  CDL_ASSIGN(const auto wholes, step.maybe<std::vector<int64_t>>("value_ints"));
   if (wholes) values.push_back(Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(wholes->size())}, *wholes));
   for (const char* name : {"value_string", "value_strings", "sparse_value"})
     if (step.has(name)) return failure(Code::unsupported, "attribute '{}' gives no tensor of numbers", name);
@@ -59,7 +54,7 @@ Status importConstant(Step& step) {
 
 Status importConstantOfShape(Step& step) {
   CDL_ASSIGN(const Shape shape, step.neededInts("shape", 0, 9));
-  CDL_ASSIGN(const auto value, step.maybeTensor("value"));
+  CDL_ASSIGN(const auto value, step.maybe<Tensor>("value"));
   const auto count = elementCount(shape);
   if (!count) return badModel("impossible shape [{}]", fmt::join(shape, ","));
   Elem elem = Elem::f32_;

@@ -15,8 +15,7 @@ struct Window {
 };
 
 Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
-  CDL_ASSIGN(const auto given, step.maybeInts(name));
-  const std::vector<int64_t> values = given.value_or(std::vector<int64_t>(count, fallback));
+  CDL_ASSIGN(const auto values, step.attr(name, std::vector<int64_t>(count, fallback)));
   if (values.size() != count) return badModel("attribute '{}' has {} values, expected {}", name, values.size(), count);
   constexpr int64_t kMost = (int64_t(1) << 31) - 1;
   for (int64_t value : values)
@@ -45,14 +44,14 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
   if (type.rank() != static_cast<int>(count) + 2)
     return badModel("input {} has rank {}, but a kernel of {} dims needs {}", type.text(), type.rank(), count,
                     count + 2);
-  if (!type.isExact()) return failure(Code::unsupported, "its input has a shape that depends on data");
+  CDL_TRY(needExact(step));
   Window window;
   window.kernel = kernel;
   CDL_ASSIGN(window.strides, perDim(step, "strides", count, 1, 1));
   window.dilations.assign(count, 1);
   if (dilated) { CDL_ASSIGN(window.dilations, perDim(step, "dilations", count, 1, 1)); }
   CDL_ASSIGN(window.pads, perDim(step, "pads", 2 * count, 0, 0));
-  CDL_ASSIGN(const std::string mode, step.stringAttr("auto_pad", "NOTSET"));
+  CDL_ASSIGN(const std::string mode, step.attr<std::string>("auto_pad", "NOTSET"));
   if (mode == "NOTSET") return window;
   window.fixed = true;
   std::fill(window.pads.begin(), window.pads.end(), 0);
@@ -68,53 +67,34 @@ Status importConv(Step& step) {
   if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
   const Shape shape = weight.shape();
   const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
-  CDL_ASSIGN(const auto declared, step.maybeInts("kernel_shape"));
+  CDL_ASSIGN(const auto declared, step.maybe<std::vector<int64_t>>("kernel_shape"));
   if (declared && *declared != kernel)
     return badModel("kernel_shape [{}] but weight {}", fmt::join(*declared, ","), weight.text());
   CDL_ASSIGN(const Window window, readWindow(step, kernel, true));
-  CDL_ASSIGN(const int64_t group, step.intAttr("group", 1));
+  CDL_ASSIGN(const int64_t group, step.attr<int64_t>("group", 1));
   Attrs attrs = window.attrs();
   attrs["group"] = group;
   return step.set(step.build.add(OpKind::Conv, {step.input(0), step.input(1), step.input(2)}, std::move(attrs)));
 }
 
-Result<std::vector<int64_t>> poolKernel(Step& step) {
-  CDL_ASSIGN(const auto kernel, step.maybeInts("kernel_shape"));
-  if (!kernel) return badModel("attribute 'kernel_shape' is missing");
-  return perDim(step, "kernel_shape", kernel->size(), 1, 1);
-}
-
-/// With auto_pad the number of windows is exact, and rounding up would change nothing.
-Result<int64_t> ceilMode(Step& step, const Window& window) {
-  if (step.opset < 10) return 0;
-  CDL_ASSIGN(const bool ceil, step.flagAttr("ceil_mode", false));
-  return ceil && !window.fixed;
-}
-
-Status importMaxPool(Step& step) {
-  CDL_ASSIGN(const auto kernel, poolKernel(step));
-  CDL_ASSIGN(const Window window, readWindow(step, kernel, step.opset >= 10));
+/// What both pools say, and one flag of their own. dilatedSince: the opset that brought dilations.
+Status importPool(Step& step, OpKind kind, int dilatedSince, const char* flag) {
+  CDL_ASSIGN(const auto given, step.maybe<std::vector<int64_t>>("kernel_shape"));
+  if (!given) return badModel("attribute 'kernel_shape' is missing");
+  CDL_ASSIGN(const auto kernel, perDim(step, "kernel_shape", given->size(), 1, 1));
+  CDL_ASSIGN(const Window window, readWindow(step, kernel, step.opset >= dilatedSince));
   Attrs attrs = window.attrs();
   attrs["kernel_shape"] = kernel;
-  CDL_ASSIGN(attrs["ceil_mode"], ceilMode(step, window));
-  CDL_ASSIGN(const bool columnMajor, step.flagAttr("storage_order", false));
-  attrs["storage_order"] = int64_t(columnMajor);
-  const int results = step.wants(1) ? 2 : 1;
-  CDL_ASSIGN(const auto values, step.build.addAll(OpKind::MaxPool, {step.input(0)}, std::move(attrs), results));
-  for (int i = 0; i < results; ++i) step.set(i, values[i]);
-  return Status::ok();
+  bool ceil = false;
+  if (step.opset >= 10) { CDL_ASSIGN(ceil, step.flagAttr("ceil_mode", false)); }
+  // With auto_pad the number of windows is exact, and rounding up would change nothing.
+  attrs["ceil_mode"] = int64_t(ceil && !window.fixed);
+  CDL_ASSIGN(const bool flagged, step.flagAttr(flag, false));
+  attrs[flag] = int64_t(flagged);
+  return step.set(step.build.addAll(kind, {step.input(0)}, std::move(attrs), step.wants(1) ? 2 : 1));
 }
-
-Status importAveragePool(Step& step) {
-  CDL_ASSIGN(const auto kernel, poolKernel(step));
-  CDL_ASSIGN(const Window window, readWindow(step, kernel, step.opset >= 19));
-  Attrs attrs = window.attrs();
-  attrs["kernel_shape"] = kernel;
-  CDL_ASSIGN(attrs["ceil_mode"], ceilMode(step, window));
-  CDL_ASSIGN(const bool counted, step.flagAttr("count_include_pad", false));
-  attrs["count_include_pad"] = int64_t(counted);
-  return step.set(step.build.add(OpKind::AveragePool, {step.input(0)}, std::move(attrs)));
-}
+Status importMaxPool(Step& step) { return importPool(step, OpKind::MaxPool, 10, "storage_order"); }
+Status importAveragePool(Step& step) { return importPool(step, OpKind::AveragePool, 19, "count_include_pad"); }
 
 Status importGlobalMaxPool(Step& step) {
   const graph::TensorType& type = step.input(0)->type;

@@ -81,26 +81,30 @@ private:
   Result<Attribute> attribute(AttributeProto& proto);
   template <typename Field> Status opsets(const Field& field, std::map<std::string, int64_t>& opsets);
   template <typename Field> Status names(const Field& field, std::vector<std::string>& out, const char* what);
-  Status name(const std::string& text, const char* what);
+  /// Takes a name that is printable.
+  Status name(std::string text, const char* what, std::string& out);
+  template <typename Field> Status nodes(Field& field, std::vector<Node>& out);
 
   ExternalData external_;
 };
 
-Status Reader::name(const std::string& text, const char* what) {
-  if (isPrintable(text)) return Status::ok();
-  return badModel("{} is not printable UTF-8 text", what);
+Status Reader::name(std::string text, const char* what, std::string& out) {
+  if (!isPrintable(text)) return badModel("{} is not printable UTF-8 text", what);
+  out = std::move(text);
+  return Status::ok();
 }
 
 template <typename Field> Status Reader::names(const Field& field, std::vector<std::string>& out, const char* what) {
-  out.assign(field.begin(), field.end());
-  for (size_t i = 0; i < out.size(); ++i) CDL_TRY(name(out[i], what).context(fmt::format("{} {}", what, i)));
+  for (const std::string& text : field)
+    CDL_TRY(name(text, what, out.emplace_back()).context(fmt::format("{} {}", what, out.size() - 1)));
   return Status::ok();
 }
 
 template <typename Field> Status Reader::opsets(const Field& field, std::map<std::string, int64_t>& opsets) {
   for (const auto& opset : field) {
-    CDL_TRY(name(opset.domain(), "an opset's domain"));
-    const auto [known, added] = opsets.emplace(domainOf(opset.domain()), opset.version());
+    std::string domain;
+    CDL_TRY(name(domainOf(opset.domain()), "an opset's domain", domain));
+    const auto [known, added] = opsets.emplace(domain, opset.version());
     if (!added && known->second != opset.version())
       return badModel("domain '{}' is imported as version {} and as version {}", opset.domain(), known->second,
                       opset.version());
@@ -109,8 +113,7 @@ template <typename Field> Status Reader::opsets(const Field& field, std::map<std
 }
 
 Status Reader::valueInfo(const onnx::ValueInfoProto& proto, ValueInfo& info) {
-  CDL_TRY(name(proto.name(), "a value's name"));
-  info.name = proto.name();
+  CDL_TRY(name(proto.name(), "a value's name", info.name));
   const TypeProto& type = proto.type();
   switch (type.value_case()) {
   case TypeProto::kTensorType: break;
@@ -130,8 +133,9 @@ Status Reader::valueInfo(const onnx::ValueInfoProto& proto, ValueInfo& info) {
     info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
   info.hasShape = tensor.has_shape();
   for (const auto& dim : tensor.shape().dim()) {
-    CDL_TRY(name(dim.dim_param(), "a dim's name").context(fmt::format("value '{}'", info.name)));
-    info.dims.push_back({dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1, dim.dim_param()});
+    Dim& out = info.dims.emplace_back();
+    CDL_TRY(name(dim.dim_param(), "a dim's name", out.name).context(fmt::format("value '{}'", info.name)));
+    if (dim.has_dim_value() && dim.dim_value() >= 0) out.value = dim.dim_value();
   }
   return Status::ok();
 }
@@ -156,36 +160,25 @@ Result<Attribute> Reader::attribute(AttributeProto& proto) {
     CDL_TRY(graph(*proto.mutable_g(), *body));
     return Attribute(std::move(body));
   }
-  case AttributeProto::TENSORS: return Attribute(UnsupportedAttribute{"a list of tensors"});
-  case AttributeProto::GRAPHS: return Attribute(UnsupportedAttribute{"a list of graphs"});
-  case AttributeProto::SPARSE_TENSOR: return Attribute(UnsupportedAttribute{"a sparse tensor"});
-  case AttributeProto::SPARSE_TENSORS: return Attribute(UnsupportedAttribute{"a list of sparse tensors"});
-  case AttributeProto::TYPE_PROTO: return Attribute(UnsupportedAttribute{"a type"});
-  case AttributeProto::TYPE_PROTOS: return Attribute(UnsupportedAttribute{"a list of types"});
-  case AttributeProto::UNDEFINED: return Attribute(UnsupportedAttribute{"of no declared type"});
+  default: break;
   }
-  return Attribute(UnsupportedAttribute{fmt::format("of type {}", static_cast<int>(proto.type()))});
+  return Attribute(UnsupportedAttribute{"of type " + onnx::AttributeProto_AttributeType_Name(proto.type())});
 }
 
 Status Reader::node(onnx::NodeProto& proto, Node& node) {
-  CDL_TRY(name(proto.name(), "the name"));
-  CDL_TRY(name(proto.op_type(), "the operator's name"));
-  CDL_TRY(name(proto.domain(), "the domain"));
-  node.name = proto.name();
-  node.opType = proto.op_type();
-  node.domain = domainOf(proto.domain());
-  node.overload = unknownString(proto.unknown_fields(), kNodeOverload);
-  CDL_TRY(name(node.overload, "the overload"));
+  CDL_TRY(name(proto.name(), "the name", node.name));
+  CDL_TRY(name(proto.op_type(), "the operator's name", node.opType));
+  CDL_TRY(name(domainOf(proto.domain()), "the domain", node.domain));
+  CDL_TRY(name(unknownString(proto.unknown_fields(), kNodeOverload), "the overload", node.overload));
   CDL_TRY(names(proto.input(), node.inputs, "input"));
   CDL_TRY(names(proto.output(), node.outputs, "output"));
   for (AttributeProto& attributeProto : *proto.mutable_attribute()) {
-    const std::string key = attributeProto.name();
-    CDL_TRY(name(key, "an attribute's name"));
+    std::string key;
+    CDL_TRY(name(attributeProto.name(), "an attribute's name", key));
     if (node.attributes.count(key) || node.attributeRefs.count(key))
       return badModel("attribute '{}' is given twice", key);
     if (!attributeProto.ref_attr_name().empty()) {
-      CDL_TRY(name(attributeProto.ref_attr_name(), "a referenced attribute's name"));
-      node.attributeRefs[key] = attributeProto.ref_attr_name();
+      CDL_TRY(name(attributeProto.ref_attr_name(), "a referenced attribute's name", node.attributeRefs[key]));
       continue;
     }
     auto value = attribute(attributeProto);
@@ -202,13 +195,19 @@ std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
   return fmt::format("node '{}' ({})", named ? proto.name() : fmt::format("{}_{}", op, index), op);
 }
 
+template <typename Field> Status Reader::nodes(Field& field, std::vector<Node>& out) {
+  for (onnx::NodeProto& proto : field)
+    CDL_TRY(node(proto, out.emplace_back()).context(nodeContext(proto, out.size() - 1)));
+  return Status::ok();
+}
+
 Status Reader::graph(onnx::GraphProto& proto, Graph& graph) {
   graph.name = isPrintable(proto.name()) ? proto.name() : "";
   if (proto.sparse_initializer_size() > 0)
     return failure(Code::unsupported, "{} sparse initializers are not supported", proto.sparse_initializer_size());
   for (onnx::TensorProto& tensorProto : *proto.mutable_initializer()) {
-    const std::string key = tensorProto.name();
-    CDL_TRY(name(key, "an initializer's name"));
+    std::string key;
+    CDL_TRY(name(tensorProto.name(), "an initializer's name", key));
     auto tensor = takeTensor(tensorProto, external_);
     if (!tensor) return tensor.status().context(fmt::format("initializer '{}'", key));
     graph.initializers.push_back({key, std::move(tensor).value()});
@@ -220,19 +219,14 @@ Status Reader::graph(onnx::GraphProto& proto, Graph& graph) {
   CDL_TRY(infos(proto.input(), graph.inputs));
   CDL_TRY(infos(proto.output(), graph.outputs));
   CDL_TRY(infos(proto.value_info(), graph.values));
-  for (int i = 0; i < proto.node_size(); ++i)
-    CDL_TRY(node(*proto.mutable_node(i), graph.nodes.emplace_back()).context(nodeContext(proto.node(i), i)));
-  return Status::ok();
+  return nodes(*proto.mutable_node(), graph.nodes);
 }
 
 Status Reader::function(onnx::FunctionProto& proto, Function& function) {
-  CDL_TRY(name(proto.name(), "a function's name"));
-  CDL_TRY(name(proto.domain(), "a function's domain"));
-  function.name = proto.name();
-  function.domain = domainOf(proto.domain());
   const auto& fields = proto.unknown_fields();
-  function.overload = unknownString(fields, kFunctionOverload);
-  CDL_TRY(name(function.overload, "a function's overload"));
+  CDL_TRY(name(proto.name(), "a function's name", function.name));
+  CDL_TRY(name(domainOf(proto.domain()), "a function's domain", function.domain));
+  CDL_TRY(name(unknownString(fields, kFunctionOverload), "a function's overload", function.overload));
   CDL_TRY(names(proto.input(), function.inputs, "input"));
   CDL_TRY(names(proto.output(), function.outputs, "output"));
   CDL_TRY(names(proto.attribute(), function.attributes, "attribute"));
@@ -242,15 +236,14 @@ Status Reader::function(onnx::FunctionProto& proto, Function& function) {
     if (fields.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
         !attributeProto.ParsePartialFromString(fields.field(i).length_delimited()))
       return badModel("malformed default of an attribute");
-    CDL_TRY(name(attributeProto.name(), "an attribute's name"));
+    std::string key;
+    CDL_TRY(name(attributeProto.name(), "an attribute's name", key));
     auto value = attribute(attributeProto);
-    if (!value) return value.status().context(fmt::format("attribute '{}'", attributeProto.name()));
-    function.attributeDefaults.emplace(attributeProto.name(), std::move(value).value());
+    if (!value) return value.status().context(fmt::format("attribute '{}'", key));
+    function.attributeDefaults.emplace(key, std::move(value).value());
   }
   CDL_TRY(opsets(proto.opset_import(), function.opsets));
-  for (int i = 0; i < proto.node_size(); ++i)
-    CDL_TRY(node(*proto.mutable_node(i), function.nodes.emplace_back()).context(nodeContext(proto.node(i), i)));
-  return Status::ok();
+  return nodes(*proto.mutable_node(), function.nodes);
 }
 
 Status Reader::model(onnx::ModelProto& proto, Model& model) {

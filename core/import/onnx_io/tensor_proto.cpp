@@ -31,8 +31,10 @@ Result<Tensor> aligned(Tensor tensor) {
   return tensor;
 }
 
-/// A bool that is neither 0 nor 1 would mean different things to different readers.
-Result<Tensor> checked(Tensor tensor) {
+/// Bytes as they stand in a file. A bool that is neither 0 nor 1 would mean different things to
+/// different readers.
+Result<Tensor> fromBytes(Tensor tensor) {
+  CDL_ASSIGN(tensor, aligned(std::move(tensor)));
   if (tensor.elem != Elem::bool_) return tensor;
   for (int64_t i = 0, count = tensor.count(); i < count; ++i)
     if (tensor.as<uint8_t>()[i] > 1) return badModel("element {} of a bool tensor is {}", i, tensor.as<uint8_t>()[i]);
@@ -104,16 +106,14 @@ Result<Tensor> takeTensor(TensorProto& proto, ExternalData& external) {
 
   if (proto.data_location() == TensorProto::EXTERNAL) {
     CDL_ASSIGN(tensor.bytes, externalBytes(proto, external, size));
-    CDL_ASSIGN(tensor, aligned(std::move(tensor)));
-    return checked(std::move(tensor));
+    return fromBytes(std::move(tensor));
   }
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() != size)
       return badModel("raw data has {} bytes but {} needs {}", proto.raw_data().size(), tensor.typeText(), size);
     std::shared_ptr<std::string> raw(proto.release_raw_data());
     tensor.bytes = Bytes::wrap(raw->data(), size, raw);
-    CDL_ASSIGN(tensor, aligned(std::move(tensor)));
-    return checked(std::move(tensor));
+    return fromBytes(std::move(tensor));
   }
   switch (tensor.elem) {
   case Elem::f32_: return copyField<float>(std::move(tensor), "float_data", proto.float_data());

@@ -7,7 +7,6 @@
 namespace candela::program {
 
 using graph::OpKind;
-using target::InstrDesc;
 
 const graph::Value* Emitter::baseOf(const Value* value) {
   while (value->producer && value->producer->kind == OpKind::Reshape) value = value->producer->operand(0);
@@ -108,32 +107,6 @@ Status Emitter::finishOutputs() {
   return Status::ok();
 }
 
-// What was answered while lowering must be what the target gets.
-Status Emitter::checkRows() const {
-  for (size_t i = 0; i < program_.instrs.size(); ++i) {
-    const Instr& instr = program_.instrs[i];
-    InstrDesc desc;
-    desc.kind = instr.kind;
-    desc.fn = instr.fn;
-    const auto addOperand = [&](const View& view, size_t index) {
-      // MATMUL repeats a batch by stride 0 in every operand class.
-      const size_t skip = instr.kind == CDL_KIND_MATMUL && index < 2 && view.strides[0] == 0 ? 1 : 0;
-      const target::OperandClass cls =
-          target::classify(std::span(view.dims).subspan(skip), std::span(view.strides).subspan(skip));
-      desc.operands.push_back({view.elem, view.dims, cls, program_.buffers[view.buffer].role == Role::constant, 0});
-    };
-    for (size_t k = 0; k < instr.operandCount(); ++k) addOperand(instr.inputs[k], k);
-    for (const View& view : instr.outputs) addOperand(view, SIZE_MAX);
-    for (const Attr& attr : instr.attrs) desc.attrs.emplace_back(attr.id, attr.values);
-    for (const Step& step : instr.expr) desc.stepKinds |= uint64_t(1) << step.kind;
-    const target::Answer answer = target_.query(desc);
-    if (answer.support == target::Support::none)
-      return failure(Code::internal, "{} was emitted but '{}' does not take it: {}",
-                     program_.instrName(static_cast<uint32_t>(i)), target_.name(), answer.detail);
-  }
-  return Status::ok();
-}
-
 Result<Program> Emitter::run() {
   program_.name = graph_.name;
   for (const auto& node : graph_.nodes())
@@ -151,7 +124,6 @@ Result<Program> Emitter::run() {
   }
   CDL_TRY(finishOutputs());
   if (Status status = verify(program_); !status) return Status(Code::internal, "emit: " + status.message());
-  CDL_TRY(checkRows());
   return std::move(program_);
 }
 

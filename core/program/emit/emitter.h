@@ -22,7 +22,6 @@ private:
   void declareSpaces();
   void declareBuffers();
   Status finishOutputs();
-  Status checkRows() const;
 
   Status emitNode(const Node& node);
   static Status addSteps(const Node& node, const text::ExprSteps& steps, Instr& instr);

@@ -50,6 +50,10 @@ Status Emitter::emitNode(const Node& node) {
     return badArgument("{} '{}' has no instruction: it must be lowered first", graph::opName(node.kind),
                        node.userName());
   for (const target::NodeInstr& from : described) {
+    const target::Answer answer = target_.query(target::describe(from));
+    if (answer.support == target::Support::none)
+      return failure(Code::internal, "{} '{}' is emitted but '{}' does not take it: {}", graph::opName(node.kind),
+                     node.userName(), target_.name(), answer.detail);
     Instr instr;
     instr.kind = from.kind;
     instr.fn = from.fn;

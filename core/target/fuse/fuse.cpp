@@ -19,13 +19,9 @@ namespace {
 
 constexpr size_t kMaxOperands = 16;
 
-bool isPlain(const Value* value) {
-  return value && value->type.isExact() && !value->type.quant && value->type.layout.isRowMajor();
-}
-
 /// The function that a node is as a step, without operands; nullopt when no step does the same.
 std::optional<text::ExprStep> stepOf(const Node& node) {
-  if (node.results().size() != 1 || !std::ranges::all_of(node.operands(), isPlain)) return std::nullopt;
+  if (node.results().size() != 1 || !std::ranges::all_of(node.operands(), graph::isPlain)) return std::nullopt;
   text::ExprStep step;
   step.kind = node.info().instrKind;
   step.fn = node.info().instrFn;
@@ -140,9 +136,7 @@ Node* nextCandidate(const Graph& graph, const Node& root, const std::set<const N
 
 Result<int> fuse(Graph& graph, const Target& target) {
   if (!target.hasKind(CDL_KIND_ELEMENTWISE)) return 0;
-  std::vector<Node*> order;
-  for (const auto& node : graph.nodes()) order.push_back(node.get());
-
+  const std::vector<Node*> order = graph.snapshot();
   int count = 0;
   std::set<const Node*> gone; // only their addresses
   for (size_t i = order.size(); i-- > 0;) {

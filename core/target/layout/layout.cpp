@@ -33,14 +33,12 @@ void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64
   }
 }
 
-Result<Tensor> tensorOf(const Value& constant) { return constant.payload().materialize(constant.type.shape()); }
-
 Result<Payload> packAffine(const Node& node) {
   const Value& x = *node.operand(0);
   const graph::TensorType& type = node.result()->type;
   if (x.payload().form() == Payload::Form::splat)
     return Payload::splat(type.elem, type.count(), x.payload().splatBits());
-  CDL_ASSIGN(const Tensor from, tensorOf(x));
+  CDL_ASSIGN(const Tensor from, x.tensor());
   CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.shape()));
   const size_t size = elemBits(type.elem) / 8;
   std::byte* out = to.bytes.mutableData();
@@ -58,10 +56,10 @@ Result<Payload> packPlace(const Node& node) {
   const size_t size = elemBits(type.elem) / 8, rank = type.dims.size();
   const auto dense = denseStrides(type.shape());
   const auto offsets = node.intsAttr("offsets");
-  const auto steps = node.hasAttr("steps") ? node.intsAttr("steps") : std::vector<int64_t>(rank, 1);
+  const auto steps = node.intsAttr("steps", rank, 1);
   std::byte* out = to.bytes.mutableData();
   for (size_t i = 0; i < node.operands().size(); ++i) {
-    CDL_ASSIGN(const Tensor from, tensorOf(*node.operand(i)));
+    CDL_ASSIGN(const Tensor from, node.operand(i)->tensor());
     int64_t start = 0;
     std::vector<int64_t> strides(rank);
     for (size_t d = 0; d < rank; ++d) {
@@ -103,10 +101,8 @@ Result<Payload> pack(const Node& node) {
 } // namespace
 
 Result<int> chooseLayouts(Graph& graph, const Target&) {
-  std::vector<Node*> order;
-  for (const auto& node : graph.nodes()) order.push_back(node.get());
   int count = 0;
-  for (Node* node : order) {
+  for (Node* node : graph.snapshot()) {
     if (!isPackable(graph, *node)) continue;
     CDL_ASSIGN(Payload payload, pack(*node));
     graph::Provenance provenance;

@@ -177,7 +177,7 @@ TEST_F(OnnxIo, ReadsAModel) {
   EXPECT_EQ(std::get<std::string>(read.attributes.at("s")), "text");
   EXPECT_EQ(std::get<std::vector<int64_t>>(read.attributes.at("is")).size(), 2u);
   EXPECT_EQ(std::get<Tensor>(read.attributes.at("t")).toInts(), std::vector<int64_t>{9});
-  EXPECT_EQ(std::get<onnx_io::UnsupportedAttribute>(read.attributes.at("ts")).what, "a list of tensors");
+  EXPECT_EQ(std::get<onnx_io::UnsupportedAttribute>(read.attributes.at("ts")).what, "of type TENSORS");
   EXPECT_EQ(std::get<std::shared_ptr<onnx_io::Graph>>(read.attributes.at("g"))->nodes.at(0).opType, "Inner");
 }
 
