@@ -16,6 +16,7 @@ void claimOptional(cdl::Capabilities& c) {
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
   c.native(Kind::Conv2d, 0, {F32, F32, F32});
+  for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32});
   for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Pool2d, CDL_POOL2D_MAX, {elem, elem});
   for (uint16_t fn : {CDL_SOFTMAX_SOFTMAX, CDL_SOFTMAX_LOG_SOFTMAX}) c.native(Kind::Softmax, fn, {F32, F32});

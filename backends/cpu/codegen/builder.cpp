@@ -297,6 +297,9 @@ Value Builder::toInteger(Value a, Ty ty, bool isSigned) {
               ty, a.lanes);
 }
 
+Value Builder::truncated(Value a, Ty ty) {
+  return made(impl_.ir.CreateFPToSI(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes);
+}
 Value Builder::bitcast(Value a, Ty ty) { return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes); }
 Value Builder::reinterpret(Value a, Ty ty, int lanes) {
   return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, lanes)), ty, lanes);

@@ -103,6 +103,8 @@ public:
   Value cast(Value a, Ty ty, bool isSigned); // integer to integer, float to float, integer to float
   /// Toward zero, NaN gives 0, out of range the nearest limit.
   Value toInteger(Value a, Ty ty, bool isSigned);
+  /// Toward zero; a must be within the limits of the signed integer.
+  Value truncated(Value a, Ty ty);
   Value bitcast(Value a, Ty ty);
   /// The same bits as lanes of another size.
   Value reinterpret(Value a, Ty ty, int lanes);

@@ -209,27 +209,49 @@ Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, 
   return values.back();
 }
 
-Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
+namespace {
+
+Typed rescaleTwo(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
   const auto wide = [&](size_t i) { return b.cast(in[i].value, Ty::I64, isSignedElem(in[i].elem)); };
-  Value sum = b.shl(b.mul(wide(0), wide(1)), b.i64(form.aLeftShift));
-  if (in.size() > 4) sum = b.add(sum, b.shl(b.mul(wide(4), wide(5)), b.i64(form.bLeftShift)));
-  // To nearest, ties to even: half less one, and one more when the floor is odd, before the shift. A sum whose rounding
-  // would leave 64 bits is one of at least 2^62: no exact operand comes near it.
+  const Value sum = b.add(b.shl(b.mul(wide(0), wide(1)), b.i64(form.aLeftShift)),
+                          b.shl(b.mul(wide(4), wide(5)), b.i64(form.bLeftShift)));
+  // To nearest, ties to even, by the bits below the shift. The sum is below 2^63, so nothing wraps.
   const Value zero = b.i64(0), one = b.i64(1), shift = b.max(wide(2), zero);
   const Value far = b.compare(Cmp::GT, shift, b.i64(63)), safe = b.min(shift, b.i64(63));
   const Value floor = b.shr(sum, safe, true);
   const Value rest = b.sub(sum, b.shl(floor, safe));
-  const Value half = b.shl(one, b.max(b.sub(safe, one), zero));
-  // rest and half are below 2^63; without a shift rest is 0 and half is 1: nothing is added.
+  const Value half = b.shl(one, b.max(b.sub(safe, one), zero)); // without a shift: 1, which no rest reaches
   const Value isOdd = b.compare(Cmp::NE, b.bitAnd(floor, one), zero);
   const Value up = b.bitOr(b.compare(Cmp::UGT, rest, half), b.bitAnd(b.compare(Cmp::EQ, rest, half), isOdd));
-  Value value = b.add(floor, b.cast(up, Ty::I64, false));
-  value = b.select(far, zero, value);
+  Value value = b.select(far, zero, b.add(floor, b.cast(up, Ty::I64, false)));
   // Clamped before the zero point is added too, so that the addition cannot wrap; the limits are of at most 32 bits.
   const Value limit = b.i64(int64_t(1) << 40);
   value = b.add(b.min(b.max(value, b.neg(limit)), limit), wide(3));
   value = b.min(b.max(value, b.i64(form.clampMin)), b.i64(form.clampMax));
   return {b.cast(value, tyOf(elem), true), elem};
+}
+
+} // namespace
+
+Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
+  if (in.size() > 4) return rescaleTwo(b, form, elem, in);
+  // In f64: a (below 2^53) and M * 2^(ka - s) are exact, and a fused multiply-add onto 1.5 * 2^52 rounds their product
+  // once, to the nearest integer, ties to even. Results beyond 2^51 round elsewhere, and clamp to the same limit.
+  const auto real = [&](size_t i) { return b.cast(in[i].value, Ty::F64, isSignedElem(in[i].elem)); };
+  const Value shift = b.cast(b.max(in[2].value, b.i32(0)), Ty::I64, true);
+  const Value exponent = b.sub(b.i64(1023 + form.aLeftShift), b.min(shift, b.i64(1023)));
+  const Value scale = b.mul(real(1), b.bitcast(b.shl(exponent, b.i64(52)), Ty::F64));
+  return {roundedF64(b, form, elem, real(0), scale, real(3)), elem};
+}
+
+Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Value scale, Value zero) {
+  const Value magic = b.real(Ty::F64, 0x1.8p52);
+  Value value = b.add(b.sub(b.fma(a, scale, magic), magic), zero);
+  value = b.min(b.max(value, b.real(Ty::F64, static_cast<double>(form.clampMin))),
+                b.real(Ty::F64, static_cast<double>(form.clampMax)));
+  // Within the limits of i32 or u32: the plain conversion is exact.
+  const Value whole = b.truncated(value, form.clampMax > INT32_MAX ? Ty::I64 : Ty::I32);
+  return b.cast(whole, tyOf(elem), true);
 }
 
 } // namespace cpu

@@ -29,6 +29,9 @@ struct RescaleForm {
 /// clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp): in = a, Ma, s, zp and, with six of them, b, Mb.
 Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in);
 
+/// clamp(rne(a * scale) + zero) of f64 values, exact for |a| < 2^53 and a scale of 24 significant bits.
+Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Value scale, Value zero);
+
 // Functions of f32 vectors; errors in units in the last place over all of f32, measured by the tests.
 Value expF32(Builder& b, Value x);     // 1
 Value logF32(Builder& b, Value x);     // 1

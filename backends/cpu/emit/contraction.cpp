@@ -70,8 +70,8 @@ public:
 
   /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
   /// tile's first result.
-  void tile(Value a, Value weights, Value bias, const Values& views, Value y, int rows, int columns, int panels,
-            int lastLanes) {
+  void tile(Value a, Value weights, Value bias, Value scale, Value zero, const Values& views, Value y, int rows,
+            int columns, int panels, int lastLanes) {
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
@@ -95,6 +95,24 @@ public:
               for (size_t i = 0; i < c.views.size(); ++i)
                 if (c.views[i]) in[i] = {load(*c.views[i], views[i], offset(*c.views[i]), live), c.views[i]->elem};
               result = computeExpr(b, lowering_.image, *c.epilogue, in, &result);
+            }
+            if (c.requantize) {
+              const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
+                const int64_t there = offset(p) + part * (lanes_ / 2) * p.lane;
+                return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there)
+                              : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
+              };
+              Values parts;
+              for (int part = 0; part < 2; ++part) {
+                std::vector<int> which;
+                for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
+                const Value wide = b.cast(b.shuffle(result.value, result.value, which), Ty::F64, true);
+                parts.push_back(roundedF64(b, c.requantize->form, c.y.elem, wide, half(c.requantize->scale, scale, part),
+                                           half(c.requantize->zero, zero, part)));
+              }
+              std::vector<int> all;
+              for (int k = 0; k < lanes_; ++k) all.push_back(k);
+              result = {b.shuffle(parts[0], parts[1], all), c.y.elem};
             }
             const Value at = b.at(y, offset(c.y));
             if (live == lanes_)
@@ -200,6 +218,13 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       }
   }
 
+  if (c.requantize) {
+    const Requantize& r = *c.requantize;
+    key << "requantize" << r.form.clampMin << r.form.clampMax;
+    addKey(key, r.scale), addKey(key, r.zero);
+    args.push_back(r.scale.at), args.push_back(r.zero.at);
+  }
+
   lowering.call(key.text(), units, args, [&](Builder& b) {
     TileWriter writer(b, lowering, c);
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
@@ -230,14 +255,16 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       Values views(c.views.size());
       for (size_t i = 0; i < c.views.size(); ++i)
         if (c.epilogue && c.views[i]) views[i] = placed(arg++, *c.views[i]);
+      const Value scale = c.requantize ? placed(arg++, c.requantize->scale) : y;
+      const Value zero = c.requantize ? placed(arg++, c.requantize->zero) : y;
 
       const auto columns = [&](int rows, int panels, int lastLanes) {
         const auto at = [&](Value column, int width) {
           Values there(views.size());
           for (size_t i = 0; i < views.size(); ++i)
             if (views[i].raw) there[i] = moved(views[i], column, c.views[i]->column);
-          writer.tile(moved(a, column, c.a.column), weights, c.bias ? moved(bias, column, c.bias->column) : bias, there,
-                      moved(y, column, c.y.column), rows, width, panels, lastLanes);
+          writer.tile(moved(a, column, c.a.column), weights, c.bias ? moved(bias, column, c.bias->column) : bias, scale,
+                      zero, there, moved(y, column, c.y.column), rows, width, panels, lastLanes);
         };
         const Value from = b.mul(part, b.i64(kTilesPerUnit));
         const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
@@ -272,6 +299,22 @@ const char* payloadOf(const Lowering& lowering, const Operand& operand) {
   if (operand.at.perLoop[0] || operand.at.perLoop[1]) return nullptr;
   const auto* payload = static_cast<const char*>(lowering.constants[buffer->constant]);
   return payload ? payload + operand.at.offset : nullptr;
+}
+
+bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& value) {
+  const cdl_buffer_t* buffer = cdl_get_buffer(lowering.image, operand.at.buffer);
+  if (buffer->role != CDL_ROLE_CONSTANT) return false;
+  const cdl_constant_t* constant = cdl_get_constant(lowering.image, buffer->constant);
+  const char* payload = payloadOf(lowering, operand);
+  uint8_t bits;
+  if (payload)
+    bits = static_cast<uint8_t>(*payload);
+  else if (constant->form == 1)
+    bits = static_cast<uint8_t>(constant->bits);
+  else
+    return false;
+  value = operand.elem == CDL_U8 ? static_cast<int64_t>(bits) : static_cast<int64_t>(static_cast<int8_t>(bits));
+  return true;
 }
 
 Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std::vector<Piece>& pieces) {

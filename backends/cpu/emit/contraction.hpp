@@ -25,6 +25,12 @@ struct Axis {
   int64_t count = 1, a = 0, b = 0;
 };
 
+/// clamp(rne(value * scale) + zero) at the end of an integer sum; scale and zero are f64.
+struct Requantize {
+  RescaleForm form;
+  Plane scale, zero;
+};
+
 /// y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b, then the epilogue.
 struct Contraction {
   int64_t batch = 1, groups = 1, panels = 1, rows = 1, columns = 1;
@@ -39,6 +45,7 @@ struct Contraction {
   bool accumulates = false;    // onto what y holds
   const cdl_expr_t* epilogue = nullptr;
   std::vector<std::optional<Plane>> views; // that the epilogue reads, by index of the instruction's inputs
+  std::optional<Requantize> requantize;    // then
   Plane y;                                 // its elem: of the result; lane: its size
   uint8_t accElem = CDL_F32;
 };
@@ -54,6 +61,15 @@ struct Piece {
 /// `from` rearranged into `elements` elements, zero where no piece goes: once at compile time when it is a constant, else
 /// by a kernel of each execution.
 Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std::vector<Piece>& pieces);
+
+/// The attributes of a convolution.
+struct Conv2d {
+  int64_t stride[2], dilation[2], begin[2], end[2], group;
+};
+bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g, std::string& why);
+
+/// The value of a one-element operand of 8 bits, when it is a constant.
+bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& value);
 
 /// The payload of a constant at compile time, at the view's first element; null for anything else.
 const char* payloadOf(const Lowering& lowering, const Operand& operand);

@@ -1,6 +1,7 @@
-// CONV2D: direct convolution. x[N,C,H,W] gets its border in memory, weights are packed by panels of output channels, and
-// a result that is not in panels itself is rearranged once, in the pass that applies the epilogue.
+// CONV2D: direct convolution. x gets its border in memory, weights lie in panels of output channels, and a result that
+// is not in panels itself is rearranged once, in the pass that applies the epilogue.
 #include "contraction.hpp"
+#include "image.hpp"
 #include "instructions.hpp"
 #include "map.hpp"
 #include "window.hpp"
@@ -11,30 +12,72 @@ namespace cpu {
 
 namespace {
 
-struct Geometry {
-  int64_t stride[2], dilation[2], begin[2], end[2], group;
+/// Weights in panels: where they lie and how far apart their parts are, in elements.
+struct Weights {
+  Arg at;
+  int64_t outs = 0, ins = 0, kh = 0, kw = 0; // per group
+  int64_t group = 0, panel = 0, tapRow = 0, tapColumn = 0, channel = 0;
+  int64_t channelBlock = 0; // 16 input channels; 16 * channel where they are neighbours
 };
 
-/// Depthwise: one channel in, one out.
-bool emitDepthwise(Lowering& lowering, const std::vector<Operand>& in, const Operand& y, const Geometry& g,
-                   const cdl_expr_t* epilogue) {
-  const Operand x = bordered(lowering, in[0], g.begin, g.end, 0);
+/// w[O, I, KH, KW], or in a layout {o/16, i/16, kh, kw, i%16, o%16} or {o/16, kh, kw, i, o%16}, of which outs are known.
+std::optional<Weights> weightsOf(Lowering& lowering, const Operand& w, int64_t outs, int64_t groups) {
+  Weights r;
+  r.outs = outs;
+  const int64_t panels = (outs + kPanel - 1) / kPanel;
+  if (w.rank == 6 && w.dims[4] == kPanel && w.dims[5] == kPanel && w.strides[5] == 1) {
+    r.at = w.at, r.ins = w.dims[1] * kPanel, r.kh = w.dims[2], r.kw = w.dims[3];
+    r.panel = w.strides[0], r.channelBlock = w.strides[1], r.tapRow = w.strides[2], r.tapColumn = w.strides[3];
+    r.channel = w.strides[4], r.group = panels * r.panel;
+    return r;
+  }
+  if (w.rank == 5 && w.dims[4] == kPanel && w.strides[4] == 1) {
+    r.at = w.at, r.ins = w.dims[3], r.kh = w.dims[1], r.kw = w.dims[2];
+    r.panel = w.strides[0], r.tapRow = w.strides[1], r.tapColumn = w.strides[2], r.channel = w.strides[3];
+    r.channelBlock = kPanel * r.channel, r.group = panels * r.panel;
+    return r;
+  }
+  if (w.rank != 4) return std::nullopt;
+  r.ins = w.dims[1], r.kh = w.dims[2], r.kw = w.dims[3];
+  const int64_t whole = outs / kPanel, rest = outs % kPanel, block = std::min<int64_t>(r.ins, kPanel);
+  if (r.ins % block) { // channels stay together
+    r.channel = kPanel, r.channelBlock = kPanel * kPanel, r.tapColumn = r.ins * kPanel, r.tapRow = r.kw * r.tapColumn;
+    r.panel = r.kh * r.tapRow;
+  } else {
+    r.channel = kPanel, r.tapColumn = block * kPanel, r.tapRow = r.kw * r.tapColumn, r.channelBlock = r.kh * r.tapRow;
+    r.panel = r.ins / block * r.channelBlock;
+  }
+  r.group = panels * r.panel;
+  const int64_t inner = r.ins % block ? r.ins : block;
+  std::vector<Piece> pieces;
+  const auto piece = [&](int64_t count, int64_t lanes, int64_t src, int64_t dst) {
+    if (count == 0 || lanes == 0) return;
+    pieces.push_back({{groups, count, r.ins / inner, r.kh, r.kw, inner, lanes},
+                      {outs * w.strides[0], kPanel * w.strides[0], inner * w.strides[1], w.strides[2], w.strides[3],
+                       w.strides[1], w.strides[0]},
+                      {r.group, r.panel, r.channelBlock, r.tapRow, r.tapColumn, r.channel, 1},
+                      src,
+                      dst});
+  };
+  piece(whole, kPanel, 0, 0);
+  piece(rest ? 1 : 0, rest, whole * kPanel * w.strides[0], whole * r.panel);
+  r.at = packed(lowering, w, groups * r.group, pieces);
+  return r;
+}
+
+bool emitDepthwise(Lowering& lowering, const std::vector<std::optional<Image>>& views, const Operand& weights,
+                   const Image& input, const Image& y, const Conv2d& g, const cdl_expr_t* epilogue) {
   Window w;
   w.fn = Window::Fn::PRODUCT;
-  for (int d = 0; d < 2; ++d) w.kernel[d] = in[1].dims[d + 2], w.stride[d] = g.stride[d], w.dilation[d] = g.dilation[d];
-  w.batch = y.dims[0], w.channels = y.dims[1], w.rows = y.dims[2], w.columns = y.dims[3];
-  w.xRow = x.bytes(x.strides[2]), w.xColumn = x.bytes(x.strides[3]);
-  const auto plane = [](const Operand& o, int64_t rowStep, int64_t columnStep) {
-    return Plane{o.elem, o.at, o.bytes(o.strides[0]), 0, o.bytes(o.strides[1]), o.bytes(o.strides[2] * rowStep),
-                 o.bytes(o.strides[3] * columnStep), 0};
-  };
-  w.x = plane(x, g.stride[0], g.stride[1]);
-  w.y = plane(y, 1, 1);
-  w.weights.elem = CDL_F32, w.weights.at = in[1].at, w.weights.panel = in[1].bytes(in[1].strides[0]);
-  w.weightTap = in[1].bytes(1);
+  const bool isPacked = weights.rank == 5; // {o/16, kh, kw, i, o%16}
+  for (int d = 0; d < 2; ++d) {
+    w.kernel[d] = weights.dims[isPacked ? d + 1 : d + 2];
+    w.stride[d] = g.stride[d], w.dilation[d] = g.dilation[d];
+  }
+  placeImages(w, bordered(lowering, input, g.begin, g.end, 0), y, views);
+  w.weights.elem = CDL_F32, w.weights.at = weights.at, w.weights.panel = weights.bytes(weights.strides[0]);
+  w.weightTap = weights.bytes(isPacked ? weights.strides[2] : weights.strides[3]);
   w.epilogue = epilogue;
-  w.views.resize(in.size());
-  for (size_t i = 2; i < in.size(); ++i) w.views[i] = plane(in[i], 1, 1);
   emitWindow(lowering, w);
   return true;
 }
@@ -42,19 +85,10 @@ bool emitDepthwise(Lowering& lowering, const std::vector<Operand>& in, const Ope
 } // namespace
 
 bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
-  std::vector<Operand> in = operandsOf(lowering, instr);
-  const Operand y = in.back();
-  in.pop_back();
-  const size_t operands = cdl_operand_count(lowering.image, &instr);
+  const std::vector<Operand> in = operandsOf(lowering, instr);
+  const size_t operands = cdl_operand_count(lowering.image, &instr), results = in.size() - 1;
   const cdl_expr_t* epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
-  if (in[0].elem != CDL_F32 || in[1].elem != CDL_F32 || y.elem != CDL_F32 || operands != 2)
-    return why = "its element types", false;
-  if (in[0].layout || in[1].layout || y.layout) return why = "its layout", false;
-  if (attrOf(lowering, instr, CDL_ATTR_TRANSPOSED, 0)) return why = "a transposed convolution", false;
-  if (attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0)) return why = "accumulation", false;
-  if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
-  if (y.elements() == 0) return true;
-  Geometry g;
+  Conv2d g;
   for (uint32_t d = 0; d < 2; ++d) {
     g.stride[d] = attrOf(lowering, instr, CDL_ATTR_STRIDES, 1, d);
     g.dilation[d] = attrOf(lowering, instr, CDL_ATTR_DILATIONS, 1, d);
@@ -62,66 +96,87 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     g.end[d] = attrOf(lowering, instr, CDL_ATTR_PADS, 0, d + 2);
   }
   g.group = attrOf(lowering, instr, CDL_ATTR_GROUP, 1);
-  const Operand& w = in[1];
-  const int64_t outs = y.dims[1] / g.group, ins = w.dims[1], kh = w.dims[2], kw = w.dims[3];
-  if (ins == 1 && outs == 1 && w.isDense()) return emitDepthwise(lowering, in, y, g, epilogue);
+  if (attrOf(lowering, instr, CDL_ATTR_TRANSPOSED, 0)) return why = "a transposed convolution", false;
+  if (attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0)) return why = "accumulation", false;
+  if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
+  if (in[results].elements() == 0) return true;
+  if (in[0].elem == CDL_I8 || in[0].elem == CDL_U8) return emitConvInt8(lowering, instr, g, why);
+  if (in[0].elem != CDL_F32 || in[1].elem != CDL_F32 || in[results].elem != CDL_F32 || operands != 2)
+    return why = "its element types", false;
+  const std::optional<Image> input = imageOf(in[0]), output = imageOf(in[results]);
+  if (!input || !output) return why = "its layouts", false;
+  const Image& y = *output;
+  std::vector<std::optional<Image>> views(results); // what the epilogue reads
+  for (size_t i = operands; i < results; ++i) {
+    views[i] = imageOf(in[i]);
+    if (!views[i] || views[i]->isBlocked != y.isBlocked) return why = "the layout of what its epilogue reads", false;
+  }
+  const int64_t outs = y.c / g.group, ins = input->c / g.group;
+  const bool isPlainWeight = in[1].rank == 4 && in[1].isDense(), isPackedWeight = in[1].rank == 5 && in[1].isDense();
+  if (ins == 1 && outs == 1 && input->isBlocked == y.isBlocked && (y.isBlocked ? isPackedWeight : isPlainWeight))
+    return emitDepthwise(lowering, views, in[1], *input, y, g, epilogue);
+  if ((input->isBlocked && ins % kPanel) || (y.isBlocked && outs % kPanel)) return why = "groups within a block", false;
 
-  const Operand x = bordered(lowering, in[0], g.begin, g.end, 0);
-  const int64_t panels = (outs + kPanel - 1) / kPanel, whole = outs / kPanel, rest = outs % kPanel;
-  // Weights: [group][panel][kh][kw][channel][16].
-  const int64_t panelSize = kh * kw * ins * kPanel;
-  std::vector<Piece> pieces;
-  if (whole)
-    pieces.push_back({{g.group, whole, kh, kw, ins, kPanel},
-                      {outs * w.strides[0], kPanel * w.strides[0], w.strides[2], w.strides[3], w.strides[1], w.strides[0]},
-                      {panels * panelSize, panelSize, kw * ins * kPanel, ins * kPanel, kPanel, 1}});
-  if (rest)
-    pieces.push_back({{g.group, kh, kw, ins, rest},
-                      {outs * w.strides[0], w.strides[2], w.strides[3], w.strides[1], w.strides[0]},
-                      {panels * panelSize, kw * ins * kPanel, ins * kPanel, kPanel, 1},
-                      whole * kPanel * w.strides[0],
-                      whole * panelSize});
+  const Image x = bordered(lowering, *input, g.begin, g.end, 0);
+  const std::optional<Weights> w = weightsOf(lowering, in[1], outs, g.group);
+  if (!w || w->ins != ins) return why = "the layout of its weights", false;
 
   Contraction c;
-  c.batch = y.dims[0], c.groups = g.group, c.panels = panels, c.rows = y.dims[2], c.columns = y.dims[3];
-  c.a = {x.elem, x.at, x.bytes(x.strides[0]), x.bytes(ins * x.strides[1]), 0, x.bytes(g.stride[0] * x.strides[2]),
-         x.bytes(g.stride[1] * x.strides[3]), 0};
-  c.b = packed(lowering, w, g.group * panels * panelSize, pieces);
-  c.bGroup = panels * panelSize * 4, c.bPanel = panelSize * 4;
-  c.axes = {{kh, x.bytes(g.dilation[0] * x.strides[2]), kw * ins * kPanel * 4},
-            {kw, x.bytes(g.dilation[1] * x.strides[3]), ins * kPanel * 4},
-            {ins, x.bytes(x.strides[1]), kPanel * 4}};
+  c.batch = y.n, c.groups = g.group, c.panels = (outs + kPanel - 1) / kPanel, c.rows = y.h, c.columns = y.w;
+  c.a = x.plane(ins, g.stride[0], g.stride[1]);
+  c.a.panel = c.a.lane = 0; // all panels read the same
+  c.b = w->at, c.bGroup = w->group * 4, c.bPanel = w->panel * 4;
+  const Axis down{w->kh, x.view.bytes(g.dilation[0] * x.row), w->tapRow * 4};
+  const Axis across{w->kw, x.view.bytes(g.dilation[1] * x.column), w->tapColumn * 4};
+  if (ins % kPanel == 0) // a block of input channels at a time stays near
+    c.axes = {{ins / kPanel, x.view.bytes(x.block), w->channelBlock * 4}, down, across,
+              {kPanel, x.view.bytes(x.lane), w->channel * 4}};
+  else
+    c.axes = {down, across, {ins, x.view.bytes(x.lane), w->channel * 4}};
+  const bool isFlat = w->kh == 1 && w->kw == 1 && c.a.row == c.columns * c.a.column;
+  const auto canBeFlat = [&](const Image& image) { return image.row == image.w * image.column || image.row + image.column == 0; };
+  bool flattens = isFlat && canBeFlat(y);
+  for (const auto& view : views) flattens = flattens && (!view || canBeFlat(*view));
+  if (y.isBlocked) {
+    c.y = y.plane(outs);
+    c.epilogue = epilogue;
+    for (const auto& view : views) c.views.push_back(view ? std::optional(view->plane(outs)) : std::nullopt);
+    if (flattens) c.columns *= c.rows, c.rows = 1;
+    emitContraction(lowering, c);
+    return true;
+  }
+
   // Results in panels: [batch][group][panel][row][column][16].
-  const int64_t area = c.rows * c.columns, panelResults = area * kPanel;
-  const bool isFlat = kh == 1 && kw == 1 && c.a.row == c.columns * c.a.column;
-  if (isFlat) c.columns = area, c.rows = 1;
-  const int64_t batchResults = g.group * panels * panelResults;
-  const Arg results = lowering.scratch(static_cast<uint64_t>(y.dims[0] * batchResults) * 4);
-  c.y = {CDL_F32, results, batchResults * 4, panels * panelResults * 4, panelResults * 4, c.columns * kPanel * 4,
-         kPanel * 4, 4};
+  const int64_t area = y.h * y.w * kPanel, groupArea = c.panels * area, batchArea = g.group * groupArea;
+  const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea) * 4);
+  if (isFlat) c.columns *= c.rows, c.rows = 1;
+  c.y = {CDL_F32, sums, batchArea * 4, groupArea * 4, area * 4, c.columns * kPanel * 4, kPanel * 4, 4};
   emitContraction(lowering, c);
 
   // Out of the panels, through the epilogue.
   const auto finish = [&](int64_t first, int64_t count, int64_t lanes) {
-    if (count == 0) return;
-    const std::vector<int64_t> dims = {y.dims[0], g.group, count, lanes, y.dims[2], y.dims[3]};
-    const auto of = [&](const Operand& o) {
-      return restrided(o, dims, {o.strides[0], outs * o.strides[1], kPanel * o.strides[1], o.strides[1], o.strides[2], o.strides[3]},
-                       first * kPanel * o.strides[1]);
+    if (count == 0 || lanes == 0) return;
+    const std::vector<int64_t> dims = {y.n, g.group, count, lanes, y.h, y.w};
+    const auto of = [&](const Image& image) {
+      return restrided(image.view, dims,
+                       {image.batch, outs * image.lane, image.block, image.lane, image.row, image.column},
+                       first * image.block);
     };
-    const Operand sums = view(CDL_F32, dims, {batchResults, panels * panelResults, panelResults, 1, y.dims[3] * kPanel, kPanel}, results);
-    const Operand acc = restrided(sums, dims, {batchResults, panels * panelResults, panelResults, 1, y.dims[3] * kPanel, kPanel}, first * panelResults);
+    const Operand acc = restrided(view(CDL_F32, {}, {}, sums), dims,
+                                  {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area);
     if (!epilogue) return copy(lowering, acc, of(y));
-    std::vector<Operand> views = {acc};
-    for (size_t i = operands; i < in.size(); ++i) views.push_back(of(in[i]));
-    map(lowering, "conv " + exprKey(lowering, *epilogue), views, of(y), [&](Builder& b, const std::vector<Typed>& loaded) {
-      std::vector<Typed> byIndex(in.size());
-      for (size_t i = operands; i < in.size(); ++i) byIndex[i] = loaded[i - operands + 1];
+    std::vector<Operand> read = {acc};
+    for (const auto& view : views)
+      if (view) read.push_back(of(*view));
+    map(lowering, "conv " + exprKey(lowering, *epilogue), read, of(y), [&](Builder& b, const std::vector<Typed>& loaded) {
+      std::vector<Typed> byIndex(views.size());
+      for (size_t i = 0, next = 1; i < views.size(); ++i)
+        if (views[i]) byIndex[i] = loaded[next++];
       return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
     });
   };
-  finish(0, whole, kPanel);
-  finish(whole, rest ? 1 : 0, rest);
+  finish(0, outs / kPanel, kPanel);
+  finish(outs / kPanel, outs % kPanel ? 1 : 0, outs % kPanel);
   return true;
 }
 

@@ -14,23 +14,6 @@ constexpr int64_t kFewRows = 4; // of a: b is read too seldom to be packed in ea
 
 int64_t panelsOf(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
-/// The value of a one-element integer operand, when it is a constant.
-bool knownInteger(const Lowering& lowering, const Operand& o, int64_t& value) {
-  const cdl_buffer_t* buffer = cdl_get_buffer(lowering.image, o.at.buffer);
-  if (buffer->role != CDL_ROLE_CONSTANT) return false;
-  const cdl_constant_t* constant = cdl_get_constant(lowering.image, buffer->constant);
-  const char* payload = payloadOf(lowering, o);
-  uint8_t bits;
-  if (payload)
-    bits = static_cast<uint8_t>(*payload);
-  else if (constant->form == 1)
-    bits = static_cast<uint8_t>(constant->bits);
-  else
-    return false;
-  value = o.elem == CDL_U8 ? static_cast<int64_t>(bits) : static_cast<int64_t>(static_cast<int8_t>(bits));
-  return true;
-}
-
 /// The epilogue's views as planes of y[B,M,N]. False for one that does not lie along the columns.
 bool planesOf(const std::vector<Operand>& in, size_t first, Contraction& c) {
   c.views.resize(in.size());

@@ -17,24 +17,20 @@ void addKey(Key& key, const Plane& p) {
 
 } // namespace
 
-Operand bordered(Lowering& lowering, const Operand& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
-  if (!begin[0] && !begin[1] && !end[0] && !end[1]) return x;
-  const int64_t h = x.dims[2] + begin[0] + end[0], w = x.dims[3] + begin[1] + end[1];
-  const std::vector<int64_t> dims = {x.dims[0], x.dims[1], h, w}, strides = {x.dims[1] * h * w, h * w, w, 1};
-  const int64_t count = x.dims[0] * x.dims[1] * h * w;
-  const Operand whole = view(x.elem, dims, strides, lowering.scratch(static_cast<uint64_t>(x.bytes(count))));
-  // The border alone: rows above and below, then columns left and right of the content.
-  const auto edge = [&](int64_t rows, int64_t columns, int64_t row, int64_t column) {
-    if (rows > 0 && columns > 0)
-      fill(lowering, restrided(whole, {dims[0], dims[1], rows, columns}, strides, row * w + column), value);
+void placeImages(Window& w, const Image& x, const Image& y, const std::vector<std::optional<Image>>& views) {
+  const bool isBlocked = y.isBlocked;
+  w.lanes = isBlocked ? kPanel : 1;
+  w.batch = y.n, w.channels = isBlocked ? y.c / kPanel : y.c, w.rows = y.h, w.columns = y.w;
+  w.xRow = x.view.bytes(x.row), w.xColumn = x.view.bytes(x.column);
+  const auto placed = [&](const Image& image, int64_t rowStep, int64_t columnStep) {
+    Plane plane = image.plane(kPanel, rowStep, columnStep);
+    if (!isBlocked) plane.panel = image.view.bytes(image.lane);
+    return plane;
   };
-  edge(begin[0], w, 0, 0);
-  edge(end[0], w, begin[0] + x.dims[2], 0);
-  edge(x.dims[2], begin[1], begin[0], 0);
-  edge(x.dims[2], end[1], begin[0], begin[1] + x.dims[3]);
-  copy(lowering, x,
-       restrided(whole, {dims[0], dims[1], x.dims[2], x.dims[3]}, strides, begin[0] * w + begin[1]));
-  return whole;
+  w.x = placed(x, w.stride[0], w.stride[1]);
+  w.y = placed(y, 1, 1);
+  for (const std::optional<Image>& view : views)
+    w.views.push_back(view ? std::optional(placed(*view, 1, 1)) : std::nullopt);
 }
 
 void emitWindow(Lowering& lowering, const Window& w) {
@@ -168,13 +164,18 @@ void emitWindow(Lowering& lowering, const Window& w) {
 }
 
 bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
-  std::vector<Operand> in = operandsOf(lowering, instr);
-  const Operand y = in.back();
-  in.pop_back();
-  if (in[0].elem != CDL_F32 && instr.fn == CDL_POOL2D_AVERAGE) return why = "an average of integers", false;
+  const std::vector<Operand> in = operandsOf(lowering, instr);
+  std::vector<std::optional<Image>> images;
+  for (const Operand& o : in) {
+    images.push_back(imageOf(o));
+    if (!images.back() || images.back()->isBlocked != images[0]->isBlocked) return why = "its layouts", false;
+  }
+  const uint8_t elem = in[0].elem;
+  const Image y = *images.back();
+  images.pop_back();
   Ty ty;
-  if (!typeOf(in[0].elem, ty)) return why = "its element type", false;
-  if (in[0].layout || y.layout) return why = "its layout", false;
+  if (elem != CDL_F32 && instr.fn == CDL_POOL2D_AVERAGE) return why = "an average of integers", false;
+  if (!typeOf(elem, ty)) return why = "its element type", false;
   Window w;
   w.fn = instr.fn == CDL_POOL2D_MAX ? Window::Fn::MAX : Window::Fn::AVERAGE;
   int64_t begin[2], end[2];
@@ -191,50 +192,38 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   }
   uint64_t lowest = 0; // what padding counts as
   if (w.fn == Window::Fn::MAX) {
-    const int bits = static_cast<int>(cdl_elem_bits(in[0].elem));
-    if (in[0].elem == CDL_F32) {
-      const float inf = -INFINITY;
+    const float inf = -INFINITY;
+    const double wideInf = -INFINITY;
+    if (elem == CDL_F32)
       std::memcpy(&lowest, &inf, 4);
-    } else if (in[0].elem == CDL_F64) {
-      const double inf = -INFINITY;
-      std::memcpy(&lowest, &inf, 8);
-    } else if (isSignedElem(in[0].elem)) {
-      lowest = uint64_t(1) << (bits - 1);
-    }
+    else if (elem == CDL_F64)
+      std::memcpy(&lowest, &wideInf, 8);
+    else if (isSignedElem(elem))
+      lowest = uint64_t(1) << (cdl_elem_bits(elem) - 1);
   }
-  const int64_t rows = y.dims[2], columns = y.dims[3], h = in[0].dims[2], width = in[0].dims[3];
+  const Image& input = *images[0];
   if (w.fn == Window::Fn::AVERAGE) {
     const bool all = attrOf(lowering, instr, CDL_ATTR_COUNT_INCLUDE_PAD, 0) != 0;
-    std::vector<float> counts;
-    // How many taps of a window lie within [from, to).
-    const auto taps = [](int64_t at, int64_t kernel, int64_t dilation, int64_t from, int64_t to) {
-      int64_t n = 0;
-      for (int64_t k = 0; k < kernel; ++k) n += at + k * dilation >= from && at + k * dilation < to;
-      return n;
+    // How many taps of a window that begins at `at` lie within 0 .. size - 1.
+    const auto taps = [&](int64_t at, int d, int64_t size) {
+      int64_t count = 0;
+      for (int64_t k = 0; k < w.kernel[d]; ++k)
+        count += all || (at + k * w.dilation[d] >= 0 && at + k * w.dilation[d] < size);
+      return std::max<int64_t>(count, 1);
     };
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c) {
-        const int64_t top = r * w.stride[0] - begin[0], left = c * w.stride[1] - begin[1];
-        const int64_t n = all ? w.kernel[0] * w.kernel[1]
-                              : taps(top, w.kernel[0], w.dilation[0], 0, h) * taps(left, w.kernel[1], w.dilation[1], 0, width);
-        counts.push_back(static_cast<float>(std::max<int64_t>(n, 1)));
-      }
+    std::vector<float> counts;
+    for (int64_t r = 0; r < y.h; ++r)
+      for (int64_t c = 0; c < y.w; ++c)
+        counts.push_back(static_cast<float>(taps(r * w.stride[0] - begin[0], 0, input.h) *
+                                            taps(c * w.stride[1] - begin[1], 1, input.w)));
     Plane divisor;
     divisor.elem = CDL_F32, divisor.at = lowering.own(counts.data(), counts.size() * 4);
-    divisor.row = columns * 4, divisor.column = 4;
+    divisor.row = y.w * 4, divisor.column = 4;
     w.divisor = divisor;
   }
-  const Operand x = bordered(lowering, in[0], begin, end, lowest);
-  w.batch = y.dims[0], w.channels = y.dims[1], w.rows = rows, w.columns = columns;
-  w.xRow = x.bytes(x.strides[2]), w.xColumn = x.bytes(x.strides[3]);
-  const auto plane = [](const Operand& o, int64_t rowStep, int64_t columnStep) {
-    return Plane{o.elem, o.at, o.bytes(o.strides[0]), 0, o.bytes(o.strides[1]), o.bytes(o.strides[2] * rowStep),
-                 o.bytes(o.strides[3] * columnStep), 0};
-  };
-  w.x = plane(x, w.stride[0], w.stride[1]);
-  w.y = plane(y, 1, 1);
-  w.views.resize(in.size());
-  for (size_t i = 1; i < in.size(); ++i) w.views[i] = plane(in[i], 1, 1);
+  const Image x = bordered(lowering, input, begin, end, lowest);
+  images[0].reset(); // not the epilogue's
+  placeImages(w, x, y, images);
   emitWindow(lowering, w);
   return true;
 }

@@ -2,7 +2,7 @@
 // layout, or neighbouring results of a row-major one.
 #pragma once
 
-#include "contraction.hpp"
+#include "image.hpp"
 
 namespace cpu {
 
@@ -22,7 +22,7 @@ struct Window {
 
 void emitWindow(Lowering& lowering, const Window& window);
 
-/// x[N,C,H,W] with a border of `value` (bits of an element), row-major in scratch; x itself where there is no border.
-Operand bordered(Lowering& lowering, const Operand& x, const int64_t begin[2], const int64_t end[2], uint64_t value);
+/// x, y and what the epilogue reads as images, all of one layout; fills in the window's grid and planes.
+void placeImages(Window& window, const Image& x, const Image& y, const std::vector<std::optional<Image>>& views);
 
 } // namespace cpu
