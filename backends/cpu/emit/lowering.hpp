@@ -2,7 +2,7 @@
 // is called; equal kernels are compiled once.
 #pragma once
 
-#include "../codegen/builder.hpp"
+#include "../codegen/codegen.hpp"
 #include "../runtime/executable.hpp"
 
 #include <map>
