@@ -3,6 +3,7 @@
 #include "contraction.hpp"
 #include "instructions.hpp"
 #include "map.hpp"
+#include "requantize.hpp"
 
 #include <algorithm>
 
@@ -99,7 +100,9 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (a.elem != CDL_F32) {
     const bool known = (a.elem == CDL_I8 || a.elem == CDL_U8) && w.elem == CDL_I8 && y.elem == CDL_I32;
     if (!known && !(a.elem == CDL_I16 && w.elem == CDL_I8 && y.elem == CDL_I64)) return why = "its element types", false;
-    if (epilogue) return why = "an epilogue on integers", false;
+    const auto bias32 = epilogue ? constantBias(lowering, *epilogue, operandsOf(lowering, instr), 2, n)
+                                 : std::vector<int32_t>(static_cast<size_t>(n), 0);
+    if (!bias32) return why = "an epilogue on integers other than a constant bias", false;
     if (k == 0) return fill(lowering, y, 0), true;
     int64_t aZero = 0, bZero = 0;
     const bool zerosKnown = (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
@@ -107,6 +110,7 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     const char* payload = payloadOf(lowering, w);
     if (!known || !payload || !zerosKnown || bZero != 0 || k % 4 != 0 || a.strides[2] != 1 || y.strides[2] != 1 ||
         w.strides[0] != 0 || accumulates) {
+      if (epilogue) return why = "an epilogue on integers that are no constants", false;
       in.resize(operands);
       emitPlain(lowering, in, y, accumulates);
       return true;
@@ -114,7 +118,8 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     // b by four rows, interleaved; what a's zero point and sign add to each column is a constant.
     const int64_t panels = panelsOf(n);
     std::vector<char> packedB(static_cast<size_t>(panels * k * kPanel), 0);
-    std::vector<int32_t> bias(static_cast<size_t>(panels * kPanel), 0);
+    std::vector<int32_t> bias = *bias32;
+    bias.resize(static_cast<size_t>(panels * kPanel), 0);
     const int64_t moved = aZero + (a.elem == CDL_I8 ? 128 : 0);
     for (int64_t row = 0; row < k; ++row)
       for (int64_t column = 0; column < n; ++column) {
@@ -134,7 +139,15 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     Plane add;
     add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
     c.bias = add;
-    c.y = {y.elem, y.at, y.bytes(y.strides[0]), 0, kPanel * 4, 0, y.bytes(y.strides[1]), 4};
+    const std::optional<Follower> follower = followerOf(lowering, lowering.instr(), y, 2);
+    const bool fuses = follower && canWriteEarly(lowering, instr, follower->y);
+    if (fuses) {
+      c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, 1, panels),
+                                panelsOf(lowering, follower->zeros, 1, panels)};
+      lowering.done(lowering.instr() + 1);
+    }
+    const Operand to = fuses ? view(follower->y.elem, {batch, m, n}, {m * n, n, 1}, follower->y.at) : y;
+    c.y = {to.elem, to.at, to.bytes(to.strides[0]), 0, to.bytes(kPanel), 0, to.bytes(to.strides[1]), to.bytes(1)};
     emitContraction(lowering, c);
     return true;
   }
