@@ -1,0 +1,27 @@
+// The CPU as a device: machine code for whole Programs, made by LLVM, run on a fixed set of threads.
+#pragma once
+
+#include "isa.hpp"
+#include "runtime/executable.hpp"
+#include "runtime/threads.hpp"
+
+#include <candela/backend.hpp>
+
+namespace cpu {
+
+class Cpu final : public cdl::ProgramBackend {
+public:
+  Cpu();
+  cdl::Status open(uint32_t index) override;
+  cdl::Status compile(const cdl_image_t* image, const void* const* constants,
+                      std::unique_ptr<cdl::Executable>& executable) override;
+
+private:
+  const Isa* isa_ = nullptr;
+  std::unique_ptr<Threads> threads_;
+};
+
+/// What is claimed beyond the required rows of the profiles.
+void claimOptional(cdl::Capabilities& capabilities);
+
+} // namespace cpu

@@ -1,0 +1,53 @@
+#include "backend.hpp"
+
+namespace cpu {
+
+using cdl::Kind;
+
+void claimOptional(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32, F64 = CDL_F64, BOOL = CDL_BOOL, I32 = CDL_I32, I64 = CDL_I64;
+  for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary,
+                    Kind::Rescale, Kind::Elementwise})
+    c.operandClass(kind, CDL_CLASS_AFFINE);
+
+  // Steps of expressions; RESCALE and TABLE stay instructions.
+  const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary};
+  for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Elementwise}) c.epilogue(kind, steps);
+  c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
+
+  c.native(Kind::Conv2d, 0, {F32, F32, F32});
+  for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});
+  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32});
+  for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Pool2d, CDL_POOL2D_MAX, {elem, elem});
+  for (uint16_t fn : {CDL_SOFTMAX_SOFTMAX, CDL_SOFTMAX_LOG_SOFTMAX}) c.native(Kind::Softmax, fn, {F32, F32});
+  for (uint16_t fn : {CDL_NORM_LAYER, CDL_NORM_RMS}) {
+    c.native(Kind::Norm, fn, {F32, F32});
+    c.native(Kind::Norm, fn, {F32, F32, F32});
+    c.native(Kind::Norm, fn, {F32, F32, F32, F32});
+  }
+  for (uint16_t fn : {CDL_ARG_REDUCE_MAX, CDL_ARG_REDUCE_MIN})
+    for (uint8_t elem : {F32, I32, uint8_t(CDL_I8), uint8_t(CDL_U8)})
+      for (uint8_t index : {I32, I64}) c.native(Kind::ArgReduce, fn, {elem, index});
+  for (uint16_t fn : {CDL_UNARY_CEIL, CDL_UNARY_TRUNC, CDL_UNARY_ROUND_EVEN, CDL_UNARY_RSQRT, CDL_UNARY_TANH,
+                      CDL_UNARY_ERF, CDL_UNARY_SIGMOID})
+    c.native(Kind::Unary, fn, {F32, F32});
+
+  // Types of no claimed profile that kernels move and compute all the same.
+  for (uint8_t elem : {F64, I64, uint8_t(CDL_U16), uint8_t(CDL_U32), uint8_t(CDL_U64)}) {
+    c.native(Kind::Copy, 0, {elem, elem}, CDL_CLASS_AFFINE);
+    c.native(Kind::Fill, 0, {elem}, CDL_CLASS_AFFINE);
+    c.native(Kind::Select, 0, {BOOL, elem, elem, elem}, CDL_CLASS_AFFINE);
+    for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT}) c.native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_AFFINE);
+    for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_DIV, CDL_BINARY_MIN, CDL_BINARY_MAX})
+      c.native(Kind::Binary, fn, {elem, elem, elem}, CDL_CLASS_AFFINE);
+    for (uint16_t fn : {CDL_GATHER_CLAMP, CDL_GATHER_ZERO}) c.native(Kind::Gather, fn, {elem, I32, elem});
+    if (elem == CDL_U64) continue;
+    for (uint8_t other : {F32, I32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) {
+      c.native(Kind::Convert, CDL_CONVERT_TRUNC, {elem, other}, CDL_CLASS_AFFINE);
+      c.native(Kind::Convert, CDL_CONVERT_TRUNC, {other, elem}, CDL_CLASS_AFFINE);
+    }
+  }
+  c.native(Kind::Binary, CDL_BINARY_REM, {I32, I32, I32}, CDL_CLASS_AFFINE);
+}
+
+} // namespace cpu

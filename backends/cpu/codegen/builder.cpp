@@ -1,0 +1,396 @@
+// The one file that writes LLVM IR, and with codegen.cpp one of two that include LLVM.
+#include "impl.hpp"
+
+#include "../isa.hpp"
+
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+namespace cpu {
+
+using llvm::Intrinsic::ID;
+
+int sizeOf(Ty ty) {
+  switch (ty) {
+  case Ty::I1:
+  case Ty::I8: return 1;
+  case Ty::I16: return 2;
+  case Ty::I32:
+  case Ty::F32: return 4;
+  case Ty::I64:
+  case Ty::F64:
+  case Ty::Ptr: return 8;
+  }
+  return 0;
+}
+
+llvm::Type* Builder::Impl::type(Ty ty, int lanes) {
+  llvm::Type* scalar = nullptr;
+  switch (ty) {
+  case Ty::I1: scalar = ir.getInt1Ty(); break;
+  case Ty::I8: scalar = ir.getInt8Ty(); break;
+  case Ty::I16: scalar = ir.getInt16Ty(); break;
+  case Ty::I32: scalar = ir.getInt32Ty(); break;
+  case Ty::I64: scalar = ir.getInt64Ty(); break;
+  case Ty::F32: scalar = ir.getFloatTy(); break;
+  case Ty::F64: scalar = ir.getDoubleTy(); break;
+  case Ty::Ptr: scalar = ir.getPtrTy(); break;
+  }
+  return lanes == 1 ? scalar : llvm::FixedVectorType::get(scalar, lanes);
+}
+
+namespace {
+
+llvm::Value* raw(Value v) { return static_cast<llvm::Value*>(v.raw); }
+Value made(llvm::Value* value, Ty ty, int lanes) { return {value, ty, lanes}; }
+
+/// Makes both as wide as the wider one.
+void meet(Builder& b, Value& x, Value& y) {
+  if (x.lanes < y.lanes) x = b.splat(x, y.lanes);
+  if (y.lanes < x.lanes) y = b.splat(y, x.lanes);
+}
+
+} // namespace
+
+const Isa& Builder::isa() const { return impl_.isa; }
+Value Builder::begin() { return made(impl_.function->getArg(1), Ty::I64, 1); }
+Value Builder::end() { return made(impl_.function->getArg(2), Ty::I64, 1); }
+
+Value Builder::arg(int index) {
+  // In the entry block, once: every loop sees the same pointer.
+  const auto known = impl_.args.find(index);
+  if (known != impl_.args.end()) return known->second;
+  llvm::IRBuilder<>::InsertPointGuard guard(impl_.ir);
+  llvm::BasicBlock& entry = impl_.function->getEntryBlock();
+  impl_.ir.SetInsertPoint(&entry, entry.begin());
+  llvm::Value* slot =
+      impl_.ir.CreateConstInBoundsGEP1_64(impl_.ir.getPtrTy(), impl_.function->getArg(0), static_cast<uint64_t>(index));
+  return impl_.args[index] = made(impl_.ir.CreateLoad(impl_.ir.getPtrTy(), slot), Ty::Ptr, 1);
+}
+
+Value Builder::integer(Ty ty, int64_t value) {
+  return made(llvm::ConstantInt::get(impl_.type(ty, 1), static_cast<uint64_t>(value), true), ty, 1);
+}
+Value Builder::real(Ty ty, double value) { return made(llvm::ConstantFP::get(impl_.type(ty, 1), value), ty, 1); }
+Value Builder::bits(Ty ty, uint64_t bits) {
+  if (!isFloat(ty)) return integer(ty, static_cast<int64_t>(bits));
+  return bitcast(integer(ty == Ty::F32 ? Ty::I32 : Ty::I64, static_cast<int64_t>(bits)), ty);
+}
+Value Builder::zero(Ty ty, int lanes) { return made(llvm::Constant::getNullValue(impl_.type(ty, lanes)), ty, lanes); }
+
+Value Builder::iota(Ty ty, int lanes) {
+  std::vector<llvm::Constant*> all;
+  for (int k = 0; k < lanes; ++k)
+    all.push_back(llvm::ConstantInt::get(impl_.type(ty, 1), static_cast<uint64_t>(k)));
+  return lanes == 1 ? made(all[0], ty, 1) : made(llvm::ConstantVector::get(all), ty, lanes);
+}
+
+Value Builder::splat(Value scalar, int lanes) {
+  if (lanes == scalar.lanes) return scalar;
+  return made(impl_.ir.CreateVectorSplat(static_cast<unsigned>(lanes), raw(scalar)), scalar.ty, lanes);
+}
+
+// ---- Memory
+
+Value Builder::at(Value pointer, Value bytes) {
+  return made(impl_.ir.CreateInBoundsGEP(impl_.ir.getInt8Ty(), raw(pointer), raw(bytes)), Ty::Ptr, 1);
+}
+Value Builder::at(Value pointer, int64_t bytes) { return bytes ? at(pointer, i64(bytes)) : pointer; }
+
+Value Builder::load(Ty ty, int lanes, Value pointer, int64_t bytes, int align) {
+  const llvm::Align alignment(static_cast<uint64_t>(align ? align : sizeOf(ty)));
+  return made(impl_.ir.CreateAlignedLoad(impl_.type(ty, lanes), raw(at(pointer, bytes)), alignment), ty, lanes);
+}
+void Builder::store(Value value, Value pointer, int64_t bytes, int align) {
+  impl_.ir.CreateAlignedStore(raw(value), raw(at(pointer, bytes)),
+                              llvm::Align(static_cast<uint64_t>(align ? align : sizeOf(value.ty))));
+}
+
+Value Builder::loadFirst(Ty ty, int lanes, Value pointer, Value count) {
+  if (lanes == 1) return load(ty, 1, pointer);
+  const Value mask = compare(Cmp::LT, iota(Ty::I64, lanes), count);
+  return made(impl_.ir.CreateMaskedLoad(impl_.type(ty, lanes), raw(pointer), llvm::Align(sizeOf(ty)), raw(mask),
+                                        raw(zero(ty, lanes))),
+              ty, lanes);
+}
+void Builder::storeFirst(Value value, Value pointer, Value count) {
+  if (value.lanes == 1) return store(value, pointer);
+  const Value mask = compare(Cmp::LT, iota(Ty::I64, value.lanes), count);
+  impl_.ir.CreateMaskedStore(raw(value), raw(pointer), llvm::Align(sizeOf(value.ty)), raw(mask));
+}
+
+Value Builder::loadStrided(Ty ty, int lanes, Value pointer, int64_t stride) {
+  if (stride == 0 || lanes == 1) return splat(load(ty, 1, pointer), lanes);
+  if (stride == sizeOf(ty)) return load(ty, lanes, pointer);
+  Value all = zero(ty, lanes);
+  for (int k = 0; k < lanes; ++k)
+    all.raw = impl_.ir.CreateInsertElement(raw(all), raw(load(ty, 1, pointer, k * stride)), static_cast<uint64_t>(k));
+  return all;
+}
+void Builder::storeStrided(Value value, Value pointer, int64_t stride) {
+  if (value.lanes == 1 || stride == sizeOf(value.ty)) return store(value, pointer);
+  for (int k = 0; k < value.lanes; ++k) store(extract(value, k), pointer, k * stride);
+}
+
+void Builder::prefetch(Value pointer, int64_t bytes) {
+  impl_.ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {impl_.ir.getPtrTy()},
+                           {raw(at(pointer, bytes)), impl_.ir.getInt32(0), impl_.ir.getInt32(2), impl_.ir.getInt32(1)});
+}
+
+Value Builder::launder(Value pointer) {
+  llvm::Type* type = impl_.ir.getPtrTy();
+  auto* same = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);
+  return made(impl_.ir.CreateCall(same, {raw(pointer)}), Ty::Ptr, 1);
+}
+
+// ---- Arithmetic
+
+#define CPU_BINARY(name, ifFloat, ifInteger)                                                                           \
+  Value Builder::name(Value a, Value b) {                                                                              \
+    meet(*this, a, b);                                                                                                 \
+    return made(isFloat(a.ty) ? impl_.ir.ifFloat(raw(a), raw(b)) : impl_.ir.ifInteger(raw(a), raw(b)), a.ty, a.lanes); \
+  }
+CPU_BINARY(add, CreateFAdd, CreateAdd)
+CPU_BINARY(sub, CreateFSub, CreateSub)
+CPU_BINARY(mul, CreateFMul, CreateMul)
+CPU_BINARY(bitAnd, CreateAnd, CreateAnd)
+CPU_BINARY(bitOr, CreateOr, CreateOr)
+CPU_BINARY(bitXor, CreateXor, CreateXor)
+CPU_BINARY(shl, CreateShl, CreateShl)
+#undef CPU_BINARY
+
+Value Builder::div(Value a, Value b, bool isSigned) {
+  meet(*this, a, b);
+  llvm::Value* value = isFloat(a.ty) ? impl_.ir.CreateFDiv(raw(a), raw(b))
+                       : isSigned    ? impl_.ir.CreateSDiv(raw(a), raw(b))
+                                     : impl_.ir.CreateUDiv(raw(a), raw(b));
+  return made(value, a.ty, a.lanes);
+}
+Value Builder::rem(Value a, Value b, bool isSigned) {
+  meet(*this, a, b);
+  return made(isSigned ? impl_.ir.CreateSRem(raw(a), raw(b)) : impl_.ir.CreateURem(raw(a), raw(b)), a.ty, a.lanes);
+}
+Value Builder::shr(Value a, Value by, bool isSigned) {
+  meet(*this, a, by);
+  return made(isSigned ? impl_.ir.CreateAShr(raw(a), raw(by)) : impl_.ir.CreateLShr(raw(a), raw(by)), a.ty, a.lanes);
+}
+Value Builder::neg(Value a) {
+  return made(isFloat(a.ty) ? impl_.ir.CreateFNeg(raw(a)) : impl_.ir.CreateNeg(raw(a)), a.ty, a.lanes);
+}
+Value Builder::abs(Value a) {
+  if (!isFloat(a.ty)) return select(compare(Cmp::LT, a, zero(a.ty, a.lanes)), neg(a), a);
+  return made(impl_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, raw(a)), a.ty, a.lanes);
+}
+Value Builder::fma(Value a, Value b, Value c) {
+  meet(*this, a, b), meet(*this, a, c), meet(*this, b, c);
+  return made(
+      impl_.ir.CreateIntrinsic(llvm::Intrinsic::fma, {impl_.type(a.ty, a.lanes)}, {raw(a), raw(b), raw(c)}), a.ty,
+      a.lanes);
+}
+Value Builder::sqrt(Value a) {
+  return made(impl_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, raw(a)), a.ty, a.lanes);
+}
+Value Builder::round(Value a, Round how) {
+  const ID id = how == Round::FLOOR   ? llvm::Intrinsic::floor
+                : how == Round::CEIL  ? llvm::Intrinsic::ceil
+                : how == Round::TRUNC ? llvm::Intrinsic::trunc
+                                      : llvm::Intrinsic::roundeven;
+  return made(impl_.ir.CreateUnaryIntrinsic(id, raw(a)), a.ty, a.lanes);
+}
+Value Builder::bitNot(Value a) { return made(impl_.ir.CreateNot(raw(a)), a.ty, a.lanes); }
+
+namespace {
+
+/// NaN when it cannot be told otherwise: a number constant is worth one instruction less.
+bool maybeNan(Value v) {
+  auto* constant = llvm::dyn_cast<llvm::Constant>(raw(v));
+  if (constant && v.lanes > 1) constant = constant->getSplatValue();
+  const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  return !number || number->isNaN();
+}
+
+Value extreme(Builder& b, Value x, Value y, Cmp keepsX) {
+  meet(b, x, y);
+  if (!maybeNan(y)) std::swap(x, y);
+  // x > y ? x : y is y where either is NaN: right as soon as x is a number.
+  const Value better = b.select(b.compare(keepsX, x, y), x, y);
+  return isFloat(x.ty) && maybeNan(x) ? b.select(b.compare(Cmp::UNORDERED, x, x), x, better) : better;
+}
+
+} // namespace
+
+Value Builder::min(Value a, Value b, bool isSigned) {
+  return extreme(*this, a, b, isSigned || isFloat(a.ty) ? Cmp::LT : Cmp::ULT);
+}
+Value Builder::max(Value a, Value b, bool isSigned) {
+  return extreme(*this, a, b, isSigned || isFloat(a.ty) ? Cmp::GT : Cmp::UGT);
+}
+
+Value Builder::compare(Cmp how, Value a, Value b) {
+  using P = llvm::CmpInst::Predicate;
+  meet(*this, a, b);
+  const bool real = isFloat(a.ty);
+  P predicate = P::BAD_ICMP_PREDICATE;
+  switch (how) {
+  case Cmp::EQ: predicate = real ? P::FCMP_OEQ : P::ICMP_EQ; break;
+  case Cmp::NE: predicate = real ? P::FCMP_UNE : P::ICMP_NE; break;
+  case Cmp::LT: predicate = real ? P::FCMP_OLT : P::ICMP_SLT; break;
+  case Cmp::LE: predicate = real ? P::FCMP_OLE : P::ICMP_SLE; break;
+  case Cmp::GT: predicate = real ? P::FCMP_OGT : P::ICMP_SGT; break;
+  case Cmp::GE: predicate = real ? P::FCMP_OGE : P::ICMP_SGE; break;
+  case Cmp::ULT: predicate = P::ICMP_ULT; break;
+  case Cmp::UGT: predicate = P::ICMP_UGT; break;
+  case Cmp::UNORDERED: predicate = P::FCMP_UNO; break;
+  }
+  return made(impl_.ir.CreateCmp(predicate, raw(a), raw(b)), Ty::I1, a.lanes);
+}
+
+Value Builder::select(Value condition, Value a, Value b) {
+  meet(*this, a, b), meet(*this, condition, a), meet(*this, a, b), meet(*this, b, condition), meet(*this, a, b);
+  return made(impl_.ir.CreateSelect(raw(condition), raw(a), raw(b)), a.ty, a.lanes);
+}
+
+Value Builder::dot4(Value acc, Value a, Value b) {
+  meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
+  if (isa().hasDot4 && acc.lanes == 16) {
+    return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {raw(acc), raw(a), raw(b)}),
+                Ty::I32, acc.lanes);
+  }
+  // The even and the odd bytes as i16 (u8 * s8 needs 17 bits only in a sum of two, which pmaddwd makes in 32): exact,
+  // unlike vpmaddubsw, which saturates.
+  const int words = acc.lanes * 2;
+  const Value a16 = reinterpret(a, Ty::I16, words), b16 = reinterpret(b, Ty::I16, words), eight = integer(Ty::I16, 8);
+  const Value aEven = bitAnd(a16, integer(Ty::I16, 255)), aOdd = shr(a16, eight, false);
+  const Value bEven = shr(shl(b16, eight), eight, true), bOdd = shr(b16, eight, true);
+  const auto pairs = [&](Value x, Value y) {
+    if (acc.lanes == 16)
+      return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_pmaddw_d_512, {}, {raw(x), raw(y)}), Ty::I32, 16);
+    if (acc.lanes == 8)
+      return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx2_pmadd_wd, {}, {raw(x), raw(y)}), Ty::I32, 8);
+    std::vector<int> even, odd;
+    for (int k = 0; k < acc.lanes; ++k) even.push_back(2 * k), odd.push_back(2 * k + 1);
+    const auto half = [&](Value v, const std::vector<int>& which) { return cast(shuffle(v, v, which), Ty::I32, true); };
+    return add(mul(half(x, even), half(y, even)), mul(half(x, odd), half(y, odd)));
+  };
+  return add(acc, add(pairs(aEven, bEven), pairs(aOdd, bOdd)));
+}
+
+// ---- Conversions
+
+Value Builder::cast(Value a, Ty ty, bool isSigned) {
+  if (a.ty == ty) return a;
+  llvm::Type* to = impl_.type(ty, a.lanes);
+  llvm::Value* value = nullptr;
+  if (isFloat(a.ty))
+    value = impl_.ir.CreateFPCast(raw(a), to);
+  else if (isFloat(ty))
+    value = isSigned ? impl_.ir.CreateSIToFP(raw(a), to) : impl_.ir.CreateUIToFP(raw(a), to);
+  else
+    value = impl_.ir.CreateIntCast(raw(a), to, isSigned);
+  return made(value, ty, a.lanes);
+}
+
+Value Builder::toInteger(Value a, Ty ty, bool isSigned) {
+  llvm::Type* to = impl_.type(ty, a.lanes);
+  return made(impl_.ir.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+                                       {to, raw(a)->getType()}, {raw(a)}),
+              ty, a.lanes);
+}
+
+Value Builder::truncated(Value a, Ty ty) {
+  return made(impl_.ir.CreateFPToSI(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes);
+}
+Value Builder::bitcast(Value a, Ty ty) { return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes); }
+Value Builder::reinterpret(Value a, Ty ty, int lanes) {
+  return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, lanes)), ty, lanes);
+}
+
+// ---- Lanes
+
+Value Builder::extract(Value vector, int lane) {
+  if (vector.lanes == 1) return vector;
+  return made(impl_.ir.CreateExtractElement(raw(vector), static_cast<uint64_t>(lane)), vector.ty, 1);
+}
+Value Builder::shuffle(Value a, Value b, const std::vector<int>& index) {
+  return made(impl_.ir.CreateShuffleVector(raw(a), raw(b), index), a.ty, static_cast<int>(index.size()));
+}
+Value Builder::reduce(Value vector, const std::function<Value(Value, Value)>& fn) {
+  while (vector.lanes > 1) {
+    std::vector<int> low, high;
+    for (int k = 0; k < vector.lanes / 2; ++k) low.push_back(k), high.push_back(vector.lanes / 2 + k);
+    if (low.size() == 1)
+      vector = fn(extract(vector, 0), extract(vector, 1));
+    else
+      vector = fn(shuffle(vector, vector, low), shuffle(vector, vector, high));
+  }
+  return vector;
+}
+
+// ---- Control
+
+Values Builder::loop(Value from, Value to, int64_t step, Values carried,
+                     const std::function<Values(Value, const Values&)>& body) {
+  llvm::IRBuilder<>& ir = impl_.ir;
+  llvm::BasicBlock* before = ir.GetInsertBlock();
+  llvm::BasicBlock* inside = llvm::BasicBlock::Create(impl_.context, "loop", impl_.function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(impl_.context, "done", impl_.function);
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(raw(from));
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(raw(to));
+  const bool runs = first && last && first->getSExtValue() < last->getSExtValue();
+  if (runs)
+    ir.CreateBr(inside);
+  else
+    ir.CreateCondBr(ir.CreateICmpSLT(raw(from), raw(to)), inside, after);
+
+  ir.SetInsertPoint(inside);
+  llvm::PHINode* index = ir.CreatePHI(ir.getInt64Ty(), 2);
+  index->addIncoming(raw(from), before);
+  std::vector<llvm::PHINode*> phis;
+  Values inner;
+  for (const Value& v : carried) {
+    phis.push_back(ir.CreatePHI(raw(v)->getType(), 2));
+    phis.back()->addIncoming(raw(v), before);
+    inner.push_back(made(phis.back(), v.ty, v.lanes));
+  }
+  const Values out = body(made(index, Ty::I64, 1), inner);
+  llvm::BasicBlock* latch = ir.GetInsertBlock();
+  llvm::Value* next = ir.CreateNSWAdd(index, ir.getInt64(static_cast<uint64_t>(step)));
+  index->addIncoming(next, latch);
+  for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(raw(out[i]), latch);
+  ir.CreateCondBr(ir.CreateICmpSLT(next, raw(to)), inside, after);
+
+  ir.SetInsertPoint(after);
+  if (runs) return out;
+  Values result;
+  for (size_t i = 0; i < carried.size(); ++i) {
+    llvm::PHINode* phi = ir.CreatePHI(raw(out[i])->getType(), 2);
+    phi->addIncoming(raw(carried[i]), before);
+    phi->addIncoming(raw(out[i]), latch);
+    result.push_back(made(phi, out[i].ty, out[i].lanes));
+  }
+  return result;
+}
+
+Values Builder::loop(int64_t count, Values carried, const std::function<Values(Value, const Values&)>& body) {
+  if (count == 1) return body(i64(0), carried);
+  return loop(i64(0), i64(count), 1, std::move(carried), body);
+}
+
+void Builder::loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body) {
+  loop(from, to, step, {}, [&](Value i, const Values&) {
+    body(i);
+    return Values{};
+  });
+}
+
+void Builder::when(Value condition, const std::function<void()>& body) {
+  llvm::BasicBlock* inside = llvm::BasicBlock::Create(impl_.context, "when", impl_.function);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(impl_.context, "after", impl_.function);
+  impl_.ir.CreateCondBr(raw(condition), inside, after);
+  impl_.ir.SetInsertPoint(inside);
+  body();
+  impl_.ir.CreateBr(after);
+  impl_.ir.SetInsertPoint(after);
+}
+
+} // namespace cpu

@@ -1,0 +1,133 @@
+// What the emitters write kernels with: a small typed layer over LLVM's IR that shows no type of LLVM, so that an emitter
+// compiles in a second and reads as the loop nest that it makes. Nothing here knows an instruction of the Program.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace cpu {
+
+struct Isa;
+
+enum class Ty : uint8_t { I1, I8, I16, I32, I64, F32, F64, Ptr };
+
+/// Bytes of one element in memory.
+int sizeOf(Ty ty);
+inline bool isFloat(Ty ty) { return ty == Ty::F32 || ty == Ty::F64; }
+
+/// A scalar (lanes = 1) or a vector of the kernel being written. Integers have no sign: the operations do.
+struct Value {
+  void* raw = nullptr;
+  Ty ty = Ty::I64;
+  int lanes = 1;
+};
+
+enum class Cmp : uint8_t { EQ, NE, LT, LE, GT, GE, ULT, UGT, UNORDERED };
+enum class Round : uint8_t { FLOOR, CEIL, TRUNC, EVEN };
+
+using Values = std::vector<Value>;
+
+/// Writes one kernel: void kernel(void* const* args, int64_t begin, int64_t end). `args` are addresses, begin .. end the
+/// units of work to do. Operands of one operation must have the same element type; a scalar meets a vector by splat.
+/// Float operations are single IEEE operations: nothing is reassociated and nothing is contracted but by fma.
+class Builder {
+public:
+  struct Impl;
+  explicit Builder(Impl& impl) : impl_(impl) {}
+
+  const Isa& isa() const;
+  Value begin();
+  Value end();
+  /// Address `index` of the kernel's arguments.
+  Value arg(int index);
+
+  // Constants.
+  Value i64(int64_t value) { return integer(Ty::I64, value); }
+  Value i32(int32_t value) { return integer(Ty::I32, value); }
+  Value integer(Ty ty, int64_t value);
+  Value real(Ty ty, double value);
+  Value f32(float value) { return real(Ty::F32, value); }
+  /// The value whose bits these are, in the low bytes.
+  Value bits(Ty ty, uint64_t bits);
+  Value zero(Ty ty, int lanes = 1);
+  /// The vector first, first + 1, ...
+  Value iota(Ty ty, int lanes);
+  Value splat(Value scalar, int lanes);
+
+  // Memory. Offsets are bytes; elements are aligned to their size unless `align` says more.
+  Value at(Value pointer, Value bytes);
+  Value at(Value pointer, int64_t bytes);
+  Value load(Ty ty, int lanes, Value pointer, int64_t bytes = 0, int align = 0);
+  void store(Value value, Value pointer, int64_t bytes = 0, int align = 0);
+  /// The first `count` lanes (a scalar i64); the others are zero and their memory is not touched.
+  Value loadFirst(Ty ty, int lanes, Value pointer, Value count);
+  void storeFirst(Value value, Value pointer, Value count);
+  /// Lane k comes from pointer + k * stride bytes.
+  Value loadStrided(Ty ty, int lanes, Value pointer, int64_t stride);
+  void storeStrided(Value value, Value pointer, int64_t stride);
+  void prefetch(Value pointer, int64_t bytes);
+  /// The same pointer, of which the optimizer knows nothing: keeps address arithmetic of a tile where it was written.
+  Value launder(Value pointer);
+
+  // Arithmetic, by element type. Integers wrap.
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  /// Integers: b must not be 0, nor -1 where a is the lowest.
+  Value div(Value a, Value b, bool isSigned = true);
+  Value rem(Value a, Value b, bool isSigned = true);
+  Value neg(Value a);
+  Value abs(Value a);
+  Value fma(Value a, Value b, Value c); // a * b + c, rounded once
+  Value sqrt(Value a);
+  Value round(Value a, Round how);
+  Value bitAnd(Value a, Value b);
+  Value bitOr(Value a, Value b);
+  Value bitXor(Value a, Value b);
+  Value bitNot(Value a);
+  /// The shift must be below the width.
+  Value shl(Value a, Value by);
+  Value shr(Value a, Value by, bool isSigned);
+  /// Floats: NaN wins over any number.
+  Value min(Value a, Value b, bool isSigned = true);
+  Value max(Value a, Value b, bool isSigned = true);
+  Value compare(Cmp how, Value a, Value b); // of I1
+  Value select(Value condition, Value a, Value b);
+  /// acc[k] + sum over four bytes of u8 a[k] * s8 b[k]; all three are vectors of I32. Exact.
+  Value dot4(Value acc, Value a, Value b);
+
+  // Conversions; lanes stay.
+  Value cast(Value a, Ty ty, bool isSigned); // integer to integer, float to float, integer to float
+  /// Toward zero, NaN gives 0, out of range the nearest limit.
+  Value toInteger(Value a, Ty ty, bool isSigned);
+  /// Toward zero; a must be within the limits of the signed integer.
+  Value truncated(Value a, Ty ty);
+  Value bitcast(Value a, Ty ty);
+  /// The same bits as lanes of another size.
+  Value reinterpret(Value a, Ty ty, int lanes);
+
+  // Lanes.
+  Value extract(Value vector, int lane);
+  /// Lane k is lane index[k] of a followed by b.
+  Value shuffle(Value a, Value b, const std::vector<int>& index);
+  /// All lanes into one, pairwise halves: the same order for any vector length that is a power of two.
+  Value reduce(Value vector, const std::function<Value(Value, Value)>& fn);
+
+  // Control.
+  /// body(i) for i = from, from + step, ... below `to`. May be empty.
+  void loop(Value from, Value to, int64_t step, const std::function<void(Value)>& body);
+  /// body(i, carried) for i = 0 .. count - 1, count at least 1; returns what was carried last.
+  Values loop(int64_t count, Values carried, const std::function<Values(Value, const Values&)>& body);
+  /// The same with a count at run time, which may be 0.
+  Values loop(Value from, Value to, int64_t step, Values carried,
+              const std::function<Values(Value, const Values&)>& body);
+  void when(Value condition, const std::function<void()>& body);
+
+private:
+  Impl& impl_;
+};
+
+} // namespace cpu

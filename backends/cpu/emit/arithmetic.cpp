@@ -1,0 +1,257 @@
+#include "arithmetic.hpp"
+
+namespace cpu {
+
+namespace {
+
+Ty tyOf(uint8_t elem) {
+  Ty ty = Ty::I64;
+  typeOf(elem, ty);
+  return ty;
+}
+int widthOf(uint8_t elem) { return static_cast<int>(cdl_elem_bits(elem)); }
+bool isFloatElem(uint8_t elem) { return isFloat(tyOf(elem)); }
+
+Value asBool(Builder& b, Value i1) { return b.cast(i1, Ty::I8, false); }
+Value isTrue(Builder& b, Value i8) { return b.compare(Cmp::NE, i8, b.zero(i8.ty, i8.lanes)); }
+
+Value unary(Builder& b, uint16_t fn, Value x) {
+  switch (fn) {
+  case CDL_UNARY_NEG: return b.neg(x);
+  case CDL_UNARY_ABS: return b.abs(x);
+  case CDL_UNARY_FLOOR: return b.round(x, Round::FLOOR);
+  case CDL_UNARY_CEIL: return b.round(x, Round::CEIL);
+  case CDL_UNARY_TRUNC: return b.round(x, Round::TRUNC);
+  case CDL_UNARY_ROUND_EVEN: return b.round(x, Round::EVEN);
+  case CDL_UNARY_SQRT: return b.sqrt(x);
+  case CDL_UNARY_RCP: return b.div(b.real(x.ty, 1), x);
+  case CDL_UNARY_RSQRT: return b.div(b.real(x.ty, 1), b.sqrt(x));
+  case CDL_UNARY_EXP: return expF32(b, x);
+  case CDL_UNARY_LOG: return logF32(b, x);
+  case CDL_UNARY_TANH: return tanhF32(b, x);
+  case CDL_UNARY_ERF: return erfF32(b, x);
+  default: return sigmoidF32(b, x);
+  }
+}
+
+/// Integer division by the law: x / 0 = 0, x rem 0 = x, lowest / -1 wraps.
+Value divide(Builder& b, Value x, Value y, bool isSigned, bool remainder) {
+  const Value zero = b.zero(x.ty, x.lanes), one = b.splat(b.integer(x.ty, 1), x.lanes);
+  const Value byZero = b.compare(Cmp::EQ, y, zero);
+  Value unsafe = byZero;
+  Value byMinusOne;
+  if (isSigned) {
+    byMinusOne = b.compare(Cmp::EQ, y, b.integer(x.ty, -1));
+    unsafe = b.bitOr(unsafe, byMinusOne);
+  }
+  const Value divisor = b.select(unsafe, one, y);
+  Value value = remainder ? b.rem(x, divisor, isSigned) : b.div(x, divisor, isSigned);
+  if (isSigned) value = b.select(byMinusOne, remainder ? zero : b.neg(x), value);
+  return b.select(byZero, remainder ? x : zero, value);
+}
+
+Value shift(Builder& b, Value x, Value by, bool left, bool isSigned, int width) {
+  // Compared without a sign: a negative count is at least the width too.
+  const Value far = b.compare(Cmp::UGT, by, b.integer(x.ty, width - 1));
+  const Value safe = b.select(far, b.integer(x.ty, isSigned && !left ? width - 1 : 0), by);
+  const Value value = left ? b.shl(x, safe) : b.shr(x, safe, isSigned);
+  return isSigned && !left ? value : b.select(far, b.zero(x.ty, x.lanes), value);
+}
+
+Value binary(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
+  const bool isSigned = isSignedElem(elem), isBool = elem == CDL_BOOL;
+  if (x.lanes < y.lanes) x = b.splat(x, y.lanes);
+  if (y.lanes < x.lanes) y = b.splat(y, x.lanes);
+  switch (fn) {
+  case CDL_BINARY_ADD: return b.add(x, y);
+  case CDL_BINARY_SUB: return b.sub(x, y);
+  case CDL_BINARY_MUL: return b.mul(x, y);
+  case CDL_BINARY_DIV: return isFloatElem(elem) ? b.div(x, y) : divide(b, x, y, isSigned, false);
+  case CDL_BINARY_REM: return divide(b, x, y, isSigned, true);
+  case CDL_BINARY_MIN: return b.min(x, y, isSigned);
+  case CDL_BINARY_MAX: return b.max(x, y, isSigned);
+  case CDL_BINARY_AND: return isBool ? asBool(b, b.bitAnd(isTrue(b, x), isTrue(b, y))) : b.bitAnd(x, y);
+  case CDL_BINARY_OR: return isBool ? asBool(b, b.bitOr(isTrue(b, x), isTrue(b, y))) : b.bitOr(x, y);
+  case CDL_BINARY_XOR: return isBool ? asBool(b, b.bitXor(isTrue(b, x), isTrue(b, y))) : b.bitXor(x, y);
+  case CDL_BINARY_SHL: return shift(b, x, y, true, isSigned, widthOf(elem));
+  default: return shift(b, x, y, false, isSigned, widthOf(elem));
+  }
+}
+
+Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool saturate) {
+  const Ty to = tyOf(elem);
+  if (x.elem == elem) return x.value;
+  if (elem == CDL_BOOL) return asBool(b, b.compare(Cmp::NE, x.value, b.zero(x.value.ty, x.value.lanes)));
+  if (isFloatElem(elem)) return b.cast(x.value, to, isSignedElem(x.elem));
+  if (isFloatElem(x.elem)) {
+    Value rounded = x.value;
+    if (fn == CDL_CONVERT_RNE) rounded = b.round(rounded, Round::EVEN);
+    if (fn == CDL_CONVERT_FLOOR) rounded = b.round(rounded, Round::FLOOR);
+    if (saturate) return b.toInteger(rounded, to, isSignedElem(elem));
+    // Wraps: the low bits of the value clamped to -2^63 .. 2^64 - 1.
+    const Value isLarge = b.compare(Cmp::GE, rounded, b.real(rounded.ty, 0x1p63));
+    const Value wide = b.select(isLarge, b.toInteger(rounded, Ty::I64, false), b.toInteger(rounded, Ty::I64, true));
+    return b.cast(wide, to, true);
+  }
+  const bool isSigned = isSignedElem(x.elem);
+  if (!saturate || x.elem == CDL_BOOL) return b.cast(x.value, to, isSigned);
+  // By way of i64, in which every source but u64 is what it is.
+  const int width = widthOf(elem);
+  const bool toSigned = isSignedElem(elem);
+  Value wide = b.cast(x.value, Ty::I64, isSigned);
+  if (width < 64) {
+    const int64_t lo = toSigned ? -(int64_t(1) << (width - 1)) : 0;
+    const int64_t hi = (int64_t(1) << (toSigned ? width - 1 : width)) - 1;
+    wide = b.min(b.max(wide, b.i64(lo)), b.i64(hi));
+  } else if (!toSigned) {
+    wide = b.max(wide, b.i64(0));
+  }
+  return b.cast(wide, to, true);
+}
+
+} // namespace
+
+bool canCompute(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems) {
+  for (uint8_t elem : elems) {
+    Ty ty;
+    if (!typeOf(elem, ty)) return false;
+  }
+  const uint8_t elem = elems[0];
+  switch (kind) {
+  case CDL_KIND_COPY:
+  case CDL_KIND_SELECT: return true;
+  case CDL_KIND_COMPARE: return true;
+  case CDL_KIND_CONVERT: {
+    const bool u64 = elems[0] == CDL_U64 || elems[1] == CDL_U64;
+    return !u64 && (isFloatElem(elems[0]) || fn == CDL_CONVERT_TRUNC || !isFloatElem(elems[1]));
+  }
+  case CDL_KIND_UNARY:
+    if (!isFloatElem(elem)) return false;
+    switch (fn) {
+    case CDL_UNARY_NEG:
+    case CDL_UNARY_ABS:
+    case CDL_UNARY_FLOOR:
+    case CDL_UNARY_CEIL:
+    case CDL_UNARY_TRUNC:
+    case CDL_UNARY_ROUND_EVEN:
+    case CDL_UNARY_SQRT:
+    case CDL_UNARY_RCP:
+    case CDL_UNARY_RSQRT: return true;
+    case CDL_UNARY_EXP:
+    case CDL_UNARY_LOG:
+    case CDL_UNARY_TANH:
+    case CDL_UNARY_ERF:
+    case CDL_UNARY_SIGMOID: return elem == CDL_F32;
+    default: return false;
+    }
+  case CDL_KIND_BINARY:
+    switch (fn) {
+    case CDL_BINARY_ADD:
+    case CDL_BINARY_SUB:
+    case CDL_BINARY_MUL:
+    case CDL_BINARY_DIV:
+    case CDL_BINARY_MIN:
+    case CDL_BINARY_MAX: return elem != CDL_BOOL;
+    case CDL_BINARY_AND:
+    case CDL_BINARY_OR:
+    case CDL_BINARY_XOR: return !isFloatElem(elem);
+    case CDL_BINARY_SHL:
+    case CDL_BINARY_SHR:
+    case CDL_BINARY_REM: return !isFloatElem(elem) && elem != CDL_BOOL;
+    default: return false;
+    }
+  default: return false;
+  }
+}
+
+Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturate, const std::vector<Typed>& in) {
+  switch (kind) {
+  case CDL_KIND_COPY: return in[0];
+  case CDL_KIND_UNARY: return {unary(b, fn, in[0].value), elem};
+  case CDL_KIND_BINARY: return {binary(b, fn, in[0].elem, in[0].value, in[1].value), elem};
+  case CDL_KIND_COMPARE: {
+    const Cmp how = fn == CDL_COMPARE_EQ ? Cmp::EQ : isSignedElem(in[0].elem) ? Cmp::LT : Cmp::ULT;
+    return {asBool(b, b.compare(how, in[0].value, in[1].value)), elem};
+  }
+  case CDL_KIND_SELECT: return {b.select(isTrue(b, in[0].value), in[1].value, in[2].value), elem};
+  default: return {convert(b, fn, in[0], elem, saturate), elem};
+  }
+}
+
+bool canComputeExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
+  for (uint32_t s = 0; s < expr.steps; ++s) {
+    const cdl_step_t& step = *cdl_get_step(image, expr.first_step + s);
+    std::vector<uint8_t> elems;
+    for (int k = 0; k < step.operands; ++k) elems.push_back(step.in[k].elem);
+    elems.push_back(step.elem);
+    if (!canCompute(step.kind, step.fn, elems)) return false;
+  }
+  return true;
+}
+
+Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, const std::vector<Typed>& views,
+                  const Typed* acc) {
+  std::vector<Typed> values;
+  for (uint32_t s = 0; s < expr.steps; ++s) {
+    const cdl_step_t& step = *cdl_get_step(image, expr.first_step + s);
+    std::vector<Typed> in;
+    for (int k = 0; k < step.operands; ++k) {
+      const cdl_operand_t& from = step.in[k];
+      switch (from.source) {
+      case CDL_FROM_ACC: in.push_back(*acc); break;
+      case CDL_FROM_VIEW: in.push_back(views[from.index]); break;
+      case CDL_FROM_STEP: in.push_back(values[from.index]); break;
+      default: in.push_back({b.bits(tyOf(from.elem), step.imm), from.elem});
+      }
+    }
+    values.push_back(compute(b, step.kind, step.fn, step.elem, step.flags & 1, in));
+  }
+  return values.back();
+}
+
+namespace {
+
+Typed rescaleTwo(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
+  const auto wide = [&](size_t i) { return b.cast(in[i].value, Ty::I64, isSignedElem(in[i].elem)); };
+  const Value sum = b.add(b.shl(b.mul(wide(0), wide(1)), b.i64(form.aLeftShift)),
+                          b.shl(b.mul(wide(4), wide(5)), b.i64(form.bLeftShift)));
+  // To nearest, ties to even, by the bits below the shift. The sum is below 2^63, so nothing wraps.
+  const Value zero = b.i64(0), one = b.i64(1), shift = b.max(wide(2), zero);
+  const Value far = b.compare(Cmp::GT, shift, b.i64(63)), safe = b.min(shift, b.i64(63));
+  const Value floor = b.shr(sum, safe, true);
+  const Value rest = b.sub(sum, b.shl(floor, safe));
+  const Value half = b.shl(one, b.max(b.sub(safe, one), zero)); // without a shift: 1, which no rest reaches
+  const Value isOdd = b.compare(Cmp::NE, b.bitAnd(floor, one), zero);
+  const Value up = b.bitOr(b.compare(Cmp::UGT, rest, half), b.bitAnd(b.compare(Cmp::EQ, rest, half), isOdd));
+  Value value = b.select(far, zero, b.add(floor, b.cast(up, Ty::I64, false)));
+  // Clamped before the zero point is added too, so that the addition cannot wrap; the limits are of at most 32 bits.
+  const Value limit = b.i64(int64_t(1) << 40);
+  value = b.add(b.min(b.max(value, b.neg(limit)), limit), wide(3));
+  value = b.min(b.max(value, b.i64(form.clampMin)), b.i64(form.clampMax));
+  return {b.cast(value, tyOf(elem), true), elem};
+}
+
+} // namespace
+
+Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
+  if (in.size() > 4) return rescaleTwo(b, form, elem, in);
+  // In f64: a (below 2^53) and M * 2^(ka - s) are exact, and a fused multiply-add onto 1.5 * 2^52 rounds their product
+  // once, to the nearest integer, ties to even. Results beyond 2^51 round elsewhere, and clamp to the same limit.
+  const auto real = [&](size_t i) { return b.cast(in[i].value, Ty::F64, isSignedElem(in[i].elem)); };
+  const Value shift = b.cast(b.max(in[2].value, b.i32(0)), Ty::I64, true);
+  const Value exponent = b.sub(b.i64(1023 + form.aLeftShift), b.min(shift, b.i64(1023)));
+  const Value scale = b.mul(real(1), b.bitcast(b.shl(exponent, b.i64(52)), Ty::F64));
+  return {roundedF64(b, form, elem, real(0), scale, real(3)), elem};
+}
+
+Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Value scale, Value zero) {
+  const Value magic = b.real(Ty::F64, 0x1.8p52);
+  Value value = b.add(b.sub(b.fma(a, scale, magic), magic), zero);
+  value = b.min(b.max(value, b.real(Ty::F64, static_cast<double>(form.clampMin))),
+                b.real(Ty::F64, static_cast<double>(form.clampMax)));
+  // Within the limits of i32 or u32: the plain conversion is exact.
+  const Value whole = b.truncated(value, form.clampMax > INT32_MAX ? Ty::I64 : Ty::I32);
+  return b.cast(whole, tyOf(elem), true);
+}
+
+} // namespace cpu

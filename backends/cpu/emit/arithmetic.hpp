@@ -1,0 +1,42 @@
+// One step of arithmetic on values in registers, by element type: the functions of UNARY, BINARY, COMPARE, SELECT and
+// CONVERT, and RESCALE. The same code for any number of lanes, so that a result does not depend on its place in a row.
+#pragma once
+
+#include "lowering.hpp"
+
+namespace cpu {
+
+/// A value of an element type. bool is 0 or 1 in an I8.
+struct Typed {
+  Value value;
+  uint8_t elem = 0;
+};
+
+/// Can kernels do this on these types? `elems`: the operands, then the result.
+bool canCompute(uint16_t kind, uint16_t fn, const std::vector<uint8_t>& elems);
+
+/// What (kind, fn) makes of its operands; canCompute said yes. `saturate`: CONVERT's attribute.
+Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturate, const std::vector<Typed>& in);
+
+/// The steps of an expression on its views (converted to registers) and, in an epilogue, the accumulator.
+Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, const std::vector<Typed>& views,
+                  const Typed* acc);
+bool canComputeExpr(const cdl_image_t* image, const cdl_expr_t& expr);
+
+struct RescaleForm {
+  int64_t aLeftShift = 0, bLeftShift = 0, clampMin = 0, clampMax = 0;
+};
+/// clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp): in = a, Ma, s, zp and, with six of them, b, Mb.
+Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in);
+
+/// clamp(rne(a * scale) + zero) of f64 values, exact for |a| < 2^53 and a scale of 24 significant bits.
+Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Value scale, Value zero);
+
+// Functions of f32 vectors; errors in units in the last place over all of f32, measured by the tests.
+Value expF32(Builder& b, Value x);     // 1
+Value logF32(Builder& b, Value x);     // 1
+Value tanhF32(Builder& b, Value x);    // 3
+Value erfF32(Builder& b, Value x);     // 4
+Value sigmoidF32(Builder& b, Value x); // 3
+
+} // namespace cpu

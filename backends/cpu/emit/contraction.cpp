@@ -1,0 +1,358 @@
+#include "contraction.hpp"
+
+#include "instructions.hpp"
+#include "map.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cpu {
+
+namespace {
+
+constexpr int kUnroll = 4;             // steps of the innermost axis in one basic block
+constexpr int64_t kTilesPerUnit = 8;   // along a row that is longer
+
+struct TileShape {
+  int rows, columns, panels;
+};
+
+/// Points x panels that stay in registers with the weights and one broadcast beside them. More accumulators than these
+/// are spilled.
+std::vector<TileShape> shapesOf(const Isa& isa) {
+  if (isa.registers >= 32) return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4}, {2, 7, 2}, {2, 6, 2}, {1, 24, 1}};
+  return {{1, 6, 1}, {2, 3, 1}};
+}
+
+/// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles until a sum can be
+/// added to again.
+double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
+  const int vectors = kPanel / isa.lanes(4);
+  double cost = 0;
+  const int64_t rowTiles = c.rows / s.rows, rowRest = c.rows % s.rows;
+  const int64_t columnTiles = c.columns / s.columns, columnRest = c.columns % s.columns;
+  const int64_t groups = c.panels / s.panels, panelRest = c.panels % s.panels;
+  const auto one = [&](int64_t rows, int64_t columns, int64_t panels) {
+    const auto points = static_cast<double>(rows * columns), width = static_cast<double>(panels * vectors);
+    return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) : 0;
+  };
+  for (const auto& [rows, rowCount] : {std::pair<int64_t, int64_t>{s.rows, rowTiles}, {rowRest, 1}})
+    for (const auto& [columns, columnCount] : {std::pair<int64_t, int64_t>{s.columns, columnTiles}, {columnRest, 1}})
+      for (const auto& [panels, panelCount] : {std::pair<int64_t, int64_t>{s.panels, groups}, {panelRest, 1}})
+        cost += one(rows, columns, panels) * static_cast<double>(rowCount * columnCount * panelCount);
+  return cost;
+}
+
+TileShape chooseShape(const Contraction& c, const Isa& isa) {
+  TileShape best{};
+  double least = 0;
+  for (TileShape shape : shapesOf(isa)) {
+    shape.panels = static_cast<int>(std::min<int64_t>(shape.panels, c.panels));
+    shape.rows = static_cast<int>(std::min<int64_t>(shape.rows, c.rows));
+    shape.columns = static_cast<int>(std::min<int64_t>(shape.columns, c.columns));
+    const double cost = costOf(shape, c, isa);
+    if (best.rows == 0 || cost < least * 0.999) best = shape, least = cost;
+  }
+  return best;
+}
+
+Ty tyOf(uint8_t elem) {
+  Ty ty = Ty::I64;
+  typeOf(elem, ty);
+  return ty;
+}
+
+/// Writes the tiles of one contraction.
+class TileWriter {
+public:
+  TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
+      : b(b), lowering_(lowering), c(c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_) {}
+
+  /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
+  /// tile's first result.
+  void tile(Value a, Value weights, Value bias, Value scale, Value zero, const Values& views, Value y, int rows,
+            int columns, int panels, int lastLanes) {
+    const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
+    const int points = rows * columns, width = panels * vectors_;
+    Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
+    acc = axis(0, a, weights, std::move(acc), rows, columns, panels);
+    for (int panel = 0; panel < panels; ++panel)
+      for (int v = 0; v < vectors_; ++v) {
+        const int first = v * lanes_;
+        const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
+        if (live == 0) continue;
+        for (int r = 0; r < rows; ++r)
+          for (int x = 0; x < columns; ++x) {
+            const auto offset = [&](const Plane& p) {
+              return r * p.row + x * p.column + panel * p.panel + first * p.lane;
+            };
+            Value sum = acc[static_cast<size_t>((r * columns + x) * width + panel * vectors_ + v)];
+            if (c.bias) sum = b.add(sum, load(*c.bias, bias, offset(*c.bias), live));
+            if (c.accumulates) sum = b.add(sum, load(c.y, y, offset(c.y), live));
+            Typed result{sum, c.accElem};
+            if (c.epilogue) {
+              std::vector<Typed> in(c.views.size());
+              for (size_t i = 0; i < c.views.size(); ++i)
+                if (c.views[i]) in[i] = {load(*c.views[i], views[i], offset(*c.views[i]), live), c.views[i]->elem};
+              result = computeExpr(b, lowering_.image, *c.epilogue, in, &result);
+            }
+            if (c.requantize) {
+              const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
+                const int64_t there = offset(p) + part * (lanes_ / 2) * p.lane;
+                return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there)
+                              : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
+              };
+              Values parts;
+              for (int part = 0; part < 2; ++part) {
+                std::vector<int> which;
+                for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
+                const Value wide = b.cast(b.shuffle(result.value, result.value, which), Ty::F64, true);
+                parts.push_back(roundedF64(b, c.requantize->form, c.y.elem, wide, half(c.requantize->scale, scale, part),
+                                           half(c.requantize->zero, zero, part)));
+              }
+              std::vector<int> all;
+              for (int k = 0; k < lanes_; ++k) all.push_back(k);
+              result = {b.shuffle(parts[0], parts[1], all), c.y.elem};
+            }
+            const Value at = b.at(y, offset(c.y));
+            if (live == lanes_)
+              b.store(result.value, at);
+            else
+              b.storeFirst(result.value, at, b.i64(live));
+          }
+      }
+  }
+
+private:
+  Value load(const Plane& plane, Value base, int64_t offset, int live) {
+    const Ty ty = tyOf(plane.elem);
+    if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
+    if (live == lanes_) return b.load(ty, lanes_, base, offset);
+    return b.loadFirst(ty, lanes_, b.at(base, offset), b.i64(live));
+  }
+
+  Values axis(size_t level, Value a, Value weights, Values acc, int rows, int columns, int panels) {
+    const Axis& axis = c.axes[level];
+    if (level + 1 < c.axes.size())
+      return b.loop(axis.count, std::move(acc), [&](Value i, const Values& carried) {
+        return this->axis(level + 1, b.at(a, b.mul(i, b.i64(axis.a))), b.at(weights, b.mul(i, b.i64(axis.b))), carried,
+                          rows, columns, panels);
+      });
+    const int64_t whole = axis.count / kUnroll * kUnroll;
+    if (whole)
+      acc = b.loop(whole / kUnroll, std::move(acc), [&](Value i, const Values& carried) {
+        return steps(kUnroll, b.at(a, b.mul(i, b.i64(axis.a * kUnroll))),
+                     b.at(weights, b.mul(i, b.i64(axis.b * kUnroll))), carried, rows, columns, panels);
+      });
+    if (whole < axis.count)
+      acc = steps(static_cast<int>(axis.count - whole), b.at(a, whole * axis.a), b.at(weights, whole * axis.b),
+                  std::move(acc), rows, columns, panels);
+    return acc;
+  }
+
+  Values steps(int count, Value a, Value weights, Values acc, int rows, int columns, int panels) {
+    const Axis& axis = c.axes.back();
+    const int width = panels * vectors_;
+    // Else the optimizer keeps an address per point alive across the loops, and spills them.
+    a = b.launder(a);
+    for (int s = 0; s < count; ++s) {
+      Values w;
+      for (int panel = 0; panel < panels; ++panel)
+        for (int v = 0; v < vectors_; ++v)
+          w.push_back(b.load(c.isInt8 ? Ty::I32 : Ty::F32, lanes_, weights,
+                             s * axis.b + panel * c.bPanel + v * lanes_ * 4, c.isInt8 ? 1 : 4));
+      for (int r = 0; r < rows; ++r)
+        for (int x = 0; x < columns; ++x) {
+          Value one = b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a, r * c.a.row + x * c.a.column + s * axis.a,
+                             c.isInt8 ? 1 : 4);
+          if (c.isInt8 && c.aIsSigned) one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
+          one = b.splat(one, lanes_);
+          for (int k = 0; k < width; ++k) {
+            Value& sum = acc[static_cast<size_t>((r * columns + x) * width + k)];
+            sum = c.isInt8 ? b.dot4(sum, one, w[static_cast<size_t>(k)]) : b.fma(one, w[static_cast<size_t>(k)], sum);
+          }
+        }
+    }
+    return acc;
+  }
+
+  Builder& b;
+  const Lowering& lowering_;
+  const Contraction& c;
+  const int lanes_, vectors_;
+};
+
+void addKey(Key& key, const Plane& p) {
+  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
+}
+
+} // namespace
+
+void emitContraction(Lowering& lowering, const Contraction& c) {
+  const TileShape shape = chooseShape(c, lowering.isa);
+  const int64_t panelGroups = (c.panels + shape.panels - 1) / shape.panels;
+  const int64_t rowTiles = (c.rows + shape.rows - 1) / shape.rows;
+  const int64_t columnTiles = c.columns / shape.columns, columnRest = c.columns % shape.columns;
+  // A unit is a row of tiles, or a part of one.
+  const int64_t parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
+  const auto units = static_cast<uint64_t>(c.batch * c.groups * panelGroups * rowTiles * parts);
+
+  Key key("contraction");
+  key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns
+      << c.lastLanes << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
+  for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
+  addKey(key, c.a), addKey(key, c.y);
+  std::vector<Arg> args = {c.a.at, c.b, c.y.at};
+  if (c.bias) {
+    key << "bias";
+    addKey(key, *c.bias);
+    args.push_back(c.bias->at);
+  }
+  if (c.epilogue) {
+    key << exprKey(lowering, *c.epilogue);
+    for (size_t i = 0; i < c.views.size(); ++i)
+      if (c.views[i]) {
+        key << static_cast<int64_t>(i);
+        addKey(key, *c.views[i]);
+        args.push_back(c.views[i]->at);
+      }
+  }
+
+  if (c.requantize) {
+    const Requantize& r = *c.requantize;
+    key << "requantize" << r.form.clampMin << r.form.clampMax;
+    addKey(key, r.scale), addKey(key, r.zero);
+    args.push_back(r.scale.at), args.push_back(r.zero.at);
+  }
+
+  lowering.call(key.text(), units, args, [&](Builder& b) {
+    TileWriter writer(b, lowering, c);
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts + part
+      Value rest = unit;
+      const auto next = [&](int64_t count) {
+        if (count == 1) return b.i64(0);
+        const Value index = b.rem(rest, b.i64(count), false);
+        rest = b.div(rest, b.i64(count), false);
+        return index;
+      };
+      const Value part = next(parts), rowTile = next(rowTiles), panelGroup = next(panelGroups), group = next(c.groups);
+      const Value batch = c.batch == 1 ? b.i64(0) : rest;
+      const auto moved = [&](Value base, Value index, int64_t bytes) {
+        return bytes ? b.at(base, b.mul(index, b.i64(bytes))) : base;
+      };
+      const Value firstPanel = b.mul(panelGroup, b.i64(shape.panels));
+      const Value firstRow = b.mul(rowTile, b.i64(shape.rows));
+      const auto placed = [&](int arg, const Plane& p) {
+        return moved(moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel), firstRow, p.row);
+      };
+      int arg = 0;
+      const Value a = placed(arg++, c.a);
+      const Value weights =
+          moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
+      const Value y = placed(arg++, c.y);
+      const Value bias = c.bias ? placed(arg++, *c.bias) : y;
+      Values views(c.views.size());
+      for (size_t i = 0; i < c.views.size(); ++i)
+        if (c.epilogue && c.views[i]) views[i] = placed(arg++, *c.views[i]);
+      const Value scale = c.requantize ? placed(arg++, c.requantize->scale) : y;
+      const Value zero = c.requantize ? placed(arg++, c.requantize->zero) : y;
+
+      const auto columns = [&](int rows, int panels, int lastLanes) {
+        const auto at = [&](Value column, int width) {
+          Values there(views.size());
+          for (size_t i = 0; i < views.size(); ++i)
+            if (views[i].raw) there[i] = moved(views[i], column, c.views[i]->column);
+          writer.tile(moved(a, column, c.a.column), weights, c.bias ? moved(bias, column, c.bias->column) : bias, scale,
+                      zero, there, moved(y, column, c.y.column), rows, width, panels, lastLanes);
+        };
+        const Value from = b.mul(part, b.i64(kTilesPerUnit));
+        const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
+        if (columnTiles)
+          b.loop(parts == 1 ? b.i64(0) : from, to, 1,
+                 [&](Value t) { at(b.mul(t, b.i64(shape.columns)), shape.columns); });
+        if (!columnRest) return;
+        const auto last = [&] { at(b.i64(columnTiles * shape.columns), static_cast<int>(columnRest)); };
+        if (parts == 1) return last();
+        b.when(b.compare(Cmp::EQ, part, b.i64(parts - 1)), last);
+      };
+      const auto rows = [&](int panels, int lastLanes) {
+        const int rowRest = static_cast<int>(c.rows % shape.rows);
+        if (!rowRest) return columns(shape.rows, panels, lastLanes);
+        const Value isLast = b.compare(Cmp::EQ, rowTile, b.i64(rowTiles - 1));
+        if (rowTiles > 1) b.when(b.bitNot(isLast), [&] { columns(shape.rows, panels, lastLanes); });
+        b.when(isLast, [&] { columns(rowRest, panels, lastLanes); });
+      };
+      const int panelRest = static_cast<int>(c.panels % shape.panels);
+      if (!panelRest && c.lastLanes == kPanel) return rows(shape.panels, kPanel);
+      const Value isLast = b.compare(Cmp::EQ, panelGroup, b.i64(panelGroups - 1));
+      if (panelGroups > 1) b.when(b.bitNot(isLast), [&] { rows(shape.panels, kPanel); });
+      b.when(isLast, [&] { rows(panelRest ? panelRest : shape.panels, c.lastLanes); });
+    });
+  });
+}
+
+const char* payloadOf(const Lowering& lowering, const Operand& operand) {
+  if (operand.at.buffer == Arg::kScratch || operand.at.buffer == Arg::kOwn) return nullptr;
+  const cdl_buffer_t* buffer = cdl_get_buffer(lowering.image, operand.at.buffer);
+  if (buffer->role != CDL_ROLE_CONSTANT || !lowering.constants) return nullptr;
+  if (operand.at.perLoop[0] || operand.at.perLoop[1]) return nullptr;
+  const auto* payload = static_cast<const char*>(lowering.constants[buffer->constant]);
+  return payload ? payload + operand.at.offset : nullptr;
+}
+
+bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& value) {
+  const cdl_buffer_t* buffer = cdl_get_buffer(lowering.image, operand.at.buffer);
+  if (buffer->role != CDL_ROLE_CONSTANT) return false;
+  const cdl_constant_t* constant = cdl_get_constant(lowering.image, buffer->constant);
+  const char* payload = payloadOf(lowering, operand);
+  uint8_t bits;
+  if (payload)
+    bits = static_cast<uint8_t>(*payload);
+  else if (constant->form == 1)
+    bits = static_cast<uint8_t>(constant->bits);
+  else
+    return false;
+  value = operand.elem == CDL_U8 ? static_cast<int64_t>(bits) : static_cast<int64_t>(static_cast<int8_t>(bits));
+  return true;
+}
+
+Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std::vector<Piece>& pieces) {
+  const auto size = static_cast<size_t>(cdl_elem_bits(from.elem) / 8);
+  const auto bytes = static_cast<uint64_t>(elements) * size;
+  if (const char* source = payloadOf(lowering, from)) {
+    std::vector<char> made(bytes, 0);
+    for (const Piece& piece : pieces) {
+      std::vector<int64_t> index(piece.dims.size(), 0);
+      if (std::find(piece.dims.begin(), piece.dims.end(), 0) != piece.dims.end()) continue;
+      int64_t src = piece.src, dst = piece.dst;
+      for (size_t d = 0; d != SIZE_MAX;) {
+        std::memcpy(made.data() + dst * static_cast<int64_t>(size), source + src * static_cast<int64_t>(size), size);
+        for (d = piece.dims.size(); d-- > 0;) {
+          src += piece.srcStrides[d], dst += piece.dstStrides[d];
+          if (++index[d] < piece.dims[d]) break;
+          src -= piece.srcStrides[d] * piece.dims[d], dst -= piece.dstStrides[d] * piece.dims[d];
+          index[d] = 0;
+        }
+      }
+    }
+    return lowering.own(made.data(), bytes);
+  }
+  const Arg to = lowering.scratch(bytes);
+  int64_t moved = 0;
+  for (const Piece& piece : pieces) {
+    int64_t count = 1;
+    for (int64_t dim : piece.dims) count *= dim;
+    moved += count;
+  }
+  if (moved < elements) fill(lowering, view(from.elem, {elements}, {1}, to), 0);
+  for (const Piece& piece : pieces) {
+    if (std::find(piece.dims.begin(), piece.dims.end(), 0) != piece.dims.end()) continue;
+    const Operand y = view(from.elem, piece.dims, piece.dstStrides, to);
+    copy(lowering, restrided(from, piece.dims, piece.srcStrides, piece.src),
+         restrided(y, piece.dims, piece.dstStrides, piece.dst));
+  }
+  return to;
+}
+
+} // namespace cpu

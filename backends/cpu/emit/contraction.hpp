@@ -1,0 +1,77 @@
+// The one register-tile emitter: sums of products over any grid of results, which is matrix multiplication and direct
+// convolution alike. A tile keeps points x panels of results in registers; each step loads one vector of weights per
+// panel and broadcasts one element of the other operand per point.
+#pragma once
+
+#include "arithmetic.hpp"
+
+#include <optional>
+
+namespace cpu {
+
+/// Results lie in panels of this many neighbouring columns of b, whatever the vector length is.
+constexpr int kPanel = 16;
+
+/// How an operand steps through the grid of results, in bytes.
+struct Plane {
+  uint8_t elem = 0;
+  Arg at;
+  int64_t batch = 0, group = 0, panel = 0, row = 0, column = 0;
+  int64_t lane = 0; // between the results of a panel: the size of an element, or 0 for one that they share
+};
+
+/// One axis of the sum: how far a and b move per step, in bytes.
+struct Axis {
+  int64_t count = 1, a = 0, b = 0;
+};
+
+/// clamp(rne(value * scale) + zero) at the end of an integer sum; scale and zero are f64.
+struct Requantize {
+  RescaleForm form;
+  Plane scale, zero;
+};
+
+/// y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b, then the epilogue.
+struct Contraction {
+  int64_t batch = 1, groups = 1, panels = 1, rows = 1, columns = 1;
+  int lastLanes = kPanel; // results in the last panel of a group that exist
+  bool isInt8 = false;    // a holds u8, b s8 by four, interleaved: each step of the last axis is four products
+  bool aIsSigned = false; // a holds s8: moved by 128, which `bias` must undo
+  Plane a;
+  Arg b;
+  int64_t bBatch = 0, bGroup = 0, bPanel = 0;
+  std::vector<Axis> axes;      // outer to inner; the last one is the unrolled one
+  std::optional<Plane> bias;   // added to the sum: i32 of isInt8
+  bool accumulates = false;    // onto what y holds
+  const cdl_expr_t* epilogue = nullptr;
+  std::vector<std::optional<Plane>> views; // that the epilogue reads, by index of the instruction's inputs
+  std::optional<Requantize> requantize;    // then
+  Plane y;                                 // its elem: of the result; lane: its size
+  uint8_t accElem = CDL_F32;
+};
+
+void emitContraction(Lowering& lowering, const Contraction& contraction);
+
+/// Part of a packing: elements at src + sum(i * srcStrides) go to dst + sum(i * dstStrides), all in elements.
+struct Piece {
+  std::vector<int64_t> dims, srcStrides, dstStrides;
+  int64_t src = 0, dst = 0;
+};
+
+/// `from` rearranged into `elements` elements, zero where no piece goes: once at compile time when it is a constant, else
+/// by a kernel of each execution.
+Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std::vector<Piece>& pieces);
+
+/// The attributes of a convolution.
+struct Conv2d {
+  int64_t stride[2], dilation[2], begin[2], end[2], group;
+};
+bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g, std::string& why);
+
+/// The value of a one-element operand of 8 bits, when it is a constant.
+bool knownInteger(const Lowering& lowering, const Operand& operand, int64_t& value);
+
+/// The payload of a constant at compile time, at the view's first element; null for anything else.
+const char* payloadOf(const Lowering& lowering, const Operand& operand);
+
+} // namespace cpu

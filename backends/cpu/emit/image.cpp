@@ -1,0 +1,73 @@
+#include "image.hpp"
+
+#include "map.hpp"
+
+namespace cpu {
+
+Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
+  const auto bytes = [&](int64_t elements) { return view.bytes(elements); };
+  // Groups of a blocked image are whole blocks.
+  const int64_t groupStep = isBlocked ? group / kPanel * block : group * lane;
+  return {view.elem,     view.at,      bytes(batch),           bytes(groupStep), bytes(isBlocked ? block : kPanel * lane),
+          bytes(row * rowStep), bytes(column * columnStep), bytes(lane)};
+}
+
+std::vector<Axis> Image::channelAxes(int64_t channels, int64_t weightStep) const {
+  if (!isBlocked) return {{channels, view.bytes(lane), weightStep}};
+  return {{channels / kPanel, view.bytes(block), kPanel * weightStep}, {kPanel, view.bytes(lane), weightStep}};
+}
+
+std::optional<Image> imageOf(const Operand& view) {
+  Image image;
+  image.view = view;
+  image.n = view.dims[0], image.h = view.dims[2], image.w = view.dims[3];
+  image.batch = view.strides[0], image.row = view.strides[2], image.column = view.strides[3];
+  if (view.rank == 4) {
+    image.c = view.dims[1], image.lane = view.strides[1], image.block = kPanel * view.strides[1];
+    return image;
+  }
+  if (view.rank != 5 || view.dims[4] != kPanel) return std::nullopt;
+  image.isBlocked = true;
+  image.c = view.dims[1] * kPanel, image.block = view.strides[1], image.lane = view.strides[4];
+  return image;
+}
+
+Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
+  if (!begin[0] && !begin[1] && !end[0] && !end[1]) return x;
+  Image whole = x;
+  whole.h += begin[0] + end[0], whole.w += begin[1] + end[1];
+  const cdl_halo_t* halo = x.view.halo;
+  if (halo && halo->rank == x.view.rank && halo->fill == value && halo->lo[2] >= begin[0] && halo->lo[3] >= begin[1] &&
+      halo->hi[2] >= end[0] && halo->hi[3] >= end[1]) {
+    whole.view.at.offset -= x.view.bytes(begin[0] * x.row + begin[1] * x.column);
+    return whole;
+  }
+  const int64_t blocks = x.isBlocked ? x.c / kPanel : x.c, lanes = x.isBlocked ? kPanel : 1;
+  whole.column = lanes, whole.row = whole.w * lanes, whole.batch = blocks * whole.h * whole.row;
+  const int64_t area = whole.h * whole.row; // one block
+  whole.lane = x.isBlocked ? 1 : area, whole.block = x.isBlocked ? area : kPanel * area;
+  const Operand all =
+      view(x.view.elem, {}, {}, lowering.scratch(static_cast<uint64_t>(x.view.bytes(x.n * whole.batch))));
+  const std::vector<int64_t> strides = {whole.batch, area, whole.row, whole.column, 1};
+  const auto part = [&](int64_t rows, int64_t columns, int64_t row, int64_t column) {
+    return restrided(all, {x.n, blocks, rows, columns, lanes}, strides, row * whole.row + column * whole.column);
+  };
+  // The border alone: rows above and below, then columns left and right of the content.
+  const auto edge = [&](int64_t rows, int64_t columns, int64_t row, int64_t column) {
+    if (rows > 0 && columns > 0) fill(lowering, part(rows, columns, row, column), value);
+  };
+  edge(begin[0], whole.w, 0, 0);
+  edge(end[0], whole.w, begin[0] + x.h, 0);
+  edge(x.h, begin[1], begin[0], 0);
+  edge(x.h, end[1], begin[0], begin[1] + x.w);
+  copy(lowering,
+       restrided(x.view, {x.n, blocks, x.h, x.w, lanes},
+                 {x.batch, x.isBlocked ? x.block : x.lane, x.row, x.column, x.isBlocked ? x.lane : 0}),
+       part(x.h, x.w, begin[0], begin[1]));
+  whole.view = all;
+  whole.view.elem = x.view.elem;
+  whole.view.rank = x.view.rank;
+  return whole;
+}
+
+} // namespace cpu

@@ -1,0 +1,119 @@
+#include "instructions.hpp"
+
+#include "map.hpp"
+
+#include <cstring>
+
+namespace cpu {
+
+std::vector<Operand> operandsOf(const Lowering& lowering, const cdl_instr_t& instr) {
+  std::vector<Operand> operands;
+  for (uint32_t i = 0; i < uint32_t(instr.inputs) + instr.outputs; ++i)
+    operands.push_back(lowering.operand(*cdl_get_input(lowering.image, &instr, i)));
+  return operands;
+}
+
+int64_t attrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, int64_t missing, uint32_t i) {
+  const cdl_attr_t* attr = cdl_find_attr(lowering.image, &instr, id);
+  return attr && i < attr->count ? attr->values[i] : missing;
+}
+
+double realAttrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, double missing) {
+  const cdl_attr_t* attr = cdl_find_attr(lowering.image, &instr, id);
+  if (!attr) return missing;
+  double value;
+  std::memcpy(&value, attr->values, sizeof value);
+  return value;
+}
+
+std::string exprKey(const Lowering& lowering, const cdl_expr_t& expr) {
+  Key key("expr");
+  for (uint32_t s = 0; s < expr.steps; ++s) {
+    const cdl_step_t& step = *cdl_get_step(lowering.image, expr.first_step + s);
+    key << step.kind << step.fn << step.elem << step.flags;
+    for (int k = 0; k < step.operands; ++k) key << step.in[k].source << step.in[k].elem << step.in[k].index;
+    key << static_cast<int64_t>(step.imm);
+  }
+  return key.text();
+}
+
+RescaleForm rescaleForm(const Lowering& lowering, const cdl_instr_t& instr, uint8_t elem) {
+  const int width = static_cast<int>(cdl_elem_bits(elem));
+  const bool isSigned = isSignedElem(elem);
+  RescaleForm form;
+  form.aLeftShift = attrOf(lowering, instr, CDL_ATTR_A_LEFT_SHIFT, 0);
+  form.bLeftShift = attrOf(lowering, instr, CDL_ATTR_B_LEFT_SHIFT, 0);
+  form.clampMin = attrOf(lowering, instr, CDL_ATTR_CLAMP_MIN, isSigned ? -(int64_t(1) << (width - 1)) : 0);
+  form.clampMax = attrOf(lowering, instr, CDL_ATTR_CLAMP_MAX, (int64_t(1) << (isSigned ? width - 1 : width)) - 1);
+  return form;
+}
+
+bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
+  std::vector<Operand> inputs = operandsOf(lowering, instr);
+  const Operand y = inputs.back();
+  inputs.pop_back();
+  Ty ty;
+  if (instr.kind == CDL_KIND_FILL) {
+    if (!typeOf(y.elem, ty)) return why = "its element type", false;
+    fill(lowering, y, static_cast<uint64_t>(attrOf(lowering, instr, CDL_ATTR_VALUE, 0)));
+    return true;
+  }
+  if (instr.kind == CDL_KIND_ELEMENTWISE) {
+    const cdl_expr_t& expr = *cdl_get_expr(lowering.image, instr.expr);
+    if (!canComputeExpr(lowering.image, expr)) return why = "a step of its expression", false;
+    map(lowering, exprKey(lowering, expr), inputs, y, [&](Builder& b, const std::vector<Typed>& in) {
+      return computeExpr(b, lowering.image, expr, in, nullptr);
+    });
+    return true;
+  }
+  if (instr.kind == CDL_KIND_RESCALE) {
+    if (cdl_elem_bits(y.elem) > 32) return why = "a result of 64 bits", false;
+    const RescaleForm form = rescaleForm(lowering, instr, y.elem);
+    Key key("rescale");
+    key << form.aLeftShift << form.bLeftShift << form.clampMin << form.clampMax;
+    map(lowering, key.text(), inputs, y,
+        [&](Builder& b, const std::vector<Typed>& in) { return computeRescale(b, form, y.elem, in); });
+    return true;
+  }
+  std::vector<uint8_t> elems;
+  for (const Operand& o : inputs) elems.push_back(o.elem);
+  elems.push_back(y.elem);
+  if (!canCompute(instr.kind, instr.fn, elems)) return why = "the function on these element types", false;
+  const bool saturate = attrOf(lowering, instr, CDL_ATTR_SATURATE, 0) != 0;
+  Key key("fn");
+  key << instr.kind << instr.fn << saturate;
+  map(lowering, key.text(), inputs, y, [&](Builder& b, const std::vector<Typed>& in) {
+    return compute(b, instr.kind, instr.fn, y.elem, saturate, in);
+  });
+  return true;
+}
+
+bool emitInstruction(Lowering& lowering, uint32_t index, std::string& why) {
+  const cdl_instr_t& instr = *cdl_get_instr(lowering.image, index);
+  if (lowering.isDone(index)) return true;
+  lowering.begin(index);
+  switch (instr.kind) {
+  case CDL_KIND_COPY:
+  case CDL_KIND_FILL:
+  case CDL_KIND_CONVERT:
+  case CDL_KIND_BINARY:
+  case CDL_KIND_COMPARE:
+  case CDL_KIND_SELECT:
+  case CDL_KIND_UNARY:
+  case CDL_KIND_RESCALE:
+  case CDL_KIND_ELEMENTWISE: return emitMapped(lowering, instr, why);
+  case CDL_KIND_MATMUL: return emitMatmul(lowering, instr, why);
+  case CDL_KIND_CONV2D: return emitConv(lowering, instr, why);
+  case CDL_KIND_POOL2D: return emitPool(lowering, instr, why);
+  case CDL_KIND_REDUCE:
+  case CDL_KIND_ARG_REDUCE: return emitReduce(lowering, instr, why);
+  case CDL_KIND_SOFTMAX:
+  case CDL_KIND_NORM: return emitRowwise(lowering, instr, why);
+  case CDL_KIND_GATHER:
+  case CDL_KIND_SCATTER:
+  case CDL_KIND_TABLE: return emitIndexed(lowering, instr, why);
+  default: why = "the kind"; return false;
+  }
+}
+
+} // namespace cpu

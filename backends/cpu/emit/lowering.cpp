@@ -1,0 +1,104 @@
+#include "lowering.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cpu {
+
+int64_t Operand::elements() const {
+  int64_t n = 1;
+  for (int d = 0; d < rank; ++d) n *= dims[d];
+  return n;
+}
+
+bool Operand::isDense() const {
+  int64_t expected = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    if (dims[d] != 1 && strides[d] != expected) return false;
+    expected *= dims[d];
+  }
+  return true;
+}
+
+bool typeOf(uint8_t elem, Ty& ty) {
+  switch (elem) {
+  case CDL_F32: ty = Ty::F32; return true;
+  case CDL_F64: ty = Ty::F64; return true;
+  case CDL_I8:
+  case CDL_U8:
+  case CDL_BOOL: ty = Ty::I8; return true;
+  case CDL_I16:
+  case CDL_U16: ty = Ty::I16; return true;
+  case CDL_I32:
+  case CDL_U32: ty = Ty::I32; return true;
+  case CDL_I64:
+  case CDL_U64: ty = Ty::I64; return true;
+  default: return false;
+  }
+}
+
+bool isSignedElem(uint8_t elem) {
+  return elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64 || elem == CDL_F32 || elem == CDL_F64;
+}
+
+Operand Lowering::operand(const cdl_view_t& view) const {
+  Operand o;
+  o.elem = view.elem;
+  o.rank = view.rank;
+  std::copy_n(view.dims, view.rank, o.dims);
+  std::copy_n(view.strides, view.rank, o.strides);
+  o.layout = view.layout;
+  const uint32_t halo = cdl_get_buffer(image, view.buffer)->halo;
+  o.halo = halo ? cdl_get_halo(image, halo) : nullptr;
+  o.at.buffer = view.buffer;
+  o.at.offset = o.bytes(view.offset);
+  for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) o.at.perLoop[l] = o.bytes(view.iv_strides[l]);
+  return o;
+}
+
+void Lowering::begin(uint32_t instr) {
+  instr_ = instr;
+  scratchUsed_ = 0;
+}
+
+Arg Lowering::scratch(uint64_t bytes) {
+  Arg arg;
+  arg.buffer = Arg::kScratch;
+  arg.offset = static_cast<int64_t>(scratchUsed_);
+  scratchUsed_ += (bytes + 63) & ~uint64_t(63);
+  binary_.scratchBytes = std::max(binary_.scratchBytes, scratchUsed_);
+  return arg;
+}
+
+Arg Lowering::own(const void* data, uint64_t bytes) {
+  Arg arg;
+  arg.buffer = Arg::kOwn;
+  arg.offset = static_cast<int64_t>((binary_.own.size() + 63) & ~size_t(63));
+  binary_.own.resize(static_cast<size_t>(arg.offset) + bytes);
+  std::memcpy(binary_.own.data() + arg.offset, data, bytes);
+  return arg;
+}
+
+void Lowering::call(const std::string& key, uint64_t units, const std::vector<Arg>& args,
+                    const std::function<void(Builder&)>& body) {
+  if (units == 0) return;
+  const auto [known, isNew] = kernels_.try_emplace(key, binary_.kernels);
+  if (isNew) codegen_.kernel("k" + std::to_string(binary_.kernels++), body);
+  Call call;
+  call.instr = instr_;
+  call.kernel = known->second;
+  call.units = units;
+  call.firstArg = static_cast<uint32_t>(binary_.args.size());
+  call.args = static_cast<uint32_t>(args.size());
+  binary_.args.insert(binary_.args.end(), args.begin(), args.end());
+  binary_.calls.push_back(call);
+}
+
+bool Lowering::finish(Binary& binary) {
+  binary_.object = codegen_.object();
+  if (binary_.object.empty()) return false;
+  binary = std::move(binary_);
+  return true;
+}
+
+} // namespace cpu

@@ -1,0 +1,193 @@
+// MATMUL: a[B,M,K], b[B,K,N], y[B,M,N] as a contraction over packed panels of b, or straight from b where packing would
+// cost more than it brings.
+#include "contraction.hpp"
+#include "instructions.hpp"
+#include "map.hpp"
+#include "requantize.hpp"
+
+#include <algorithm>
+
+namespace cpu {
+
+namespace {
+
+constexpr int64_t kFewRows = 4; // of a: b is read too seldom to be packed in each execution
+
+int64_t panelsOf(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
+
+/// The epilogue's views as planes of y[B,M,N]. False for one that does not lie along the columns.
+bool planesOf(const std::vector<Operand>& in, size_t first, Contraction& c) {
+  c.views.resize(in.size());
+  for (size_t i = first; i < in.size(); ++i) {
+    const Operand& o = in[i];
+    if (o.strides[2] != 0 && o.strides[2] != 1) return false;
+    Plane p;
+    p.elem = o.elem;
+    p.at = o.at;
+    p.batch = o.bytes(o.strides[0]), p.column = o.bytes(o.strides[1]);
+    p.lane = o.bytes(o.strides[2]), p.panel = p.lane * kPanel;
+    c.views[i] = p;
+  }
+  return true;
+}
+
+/// Integer products of any form, element types widened first: zero points, strides, any K.
+void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand& y, bool accumulates) {
+  const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = in[0].dims[2];
+  const Operand &a = in[0], &w = in[1];
+  Key key("plain matmul");
+  std::vector<Arg> args;
+  for (const Operand& o : in) {
+    key << o.elem;
+    for (int d = 0; d < o.rank; ++d) key << o.dims[d] << o.strides[d];
+    args.push_back(o.at);
+  }
+  key << y.elem << y.strides[0] << y.strides[1] << y.strides[2] << accumulates;
+  args.push_back(y.at);
+  const int lanes = lowering.isa.lanes(y.elem == CDL_I64 ? 8 : 4);
+  lowering.call(key.text(), static_cast<uint64_t>(batch * m), args, [&](Builder& b) {
+    Ty ty = Ty::I64;
+    typeOf(y.elem, ty);
+    const auto widened = [&](const Operand& o, int width, Value at) {
+      Ty own = Ty::I8;
+      typeOf(o.elem, own);
+      return b.cast(b.loadStrided(own, width, at, width == 1 ? 0 : o.bytes(o.strides[o.rank - 1])), ty,
+                    isSignedElem(o.elem));
+    };
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      const Value row = b.rem(unit, b.i64(m), false), block = b.div(unit, b.i64(m), false);
+      const auto rowOf = [&](int arg, const Operand& o, Value i) {
+        return b.at(b.at(b.arg(arg), b.mul(block, b.i64(o.bytes(o.strides[0])))), b.mul(i, b.i64(o.bytes(o.strides[1]))));
+      };
+      const Value aRow = rowOf(0, a, row), yRow = rowOf(static_cast<int>(in.size()), y, row);
+      const auto columns = [&](Value first, int width) {
+        const Value aZero = in.size() > 2 ? widened(in[2], 1, b.arg(2)) : b.zero(ty);
+        Value bZero = b.zero(ty, width);
+        if (in.size() > 3)
+          bZero = in[3].dims[0] == 1
+                      ? b.splat(widened(in[3], 1, b.arg(3)), width)
+                      : widened(in[3], width, b.at(b.arg(3), b.mul(first, b.i64(in[3].bytes(in[3].strides[0])))));
+        const Value wAt = b.at(rowOf(1, w, b.i64(0)), b.mul(first, b.i64(w.bytes(w.strides[2]))));
+        const Value yAt = b.at(yRow, b.mul(first, b.i64(y.bytes(y.strides[2]))));
+        const Value start = accumulates ? b.loadStrided(ty, width, yAt, y.bytes(y.strides[2])) : b.zero(ty, width);
+        const Values sum = b.loop(k, {start}, [&](Value i, const Values& carried) {
+          const Value x = b.sub(widened(a, 1, b.at(aRow, b.mul(i, b.i64(a.bytes(a.strides[2]))))), aZero);
+          const Value v = b.sub(widened(w, width, b.at(wAt, b.mul(i, b.i64(w.bytes(w.strides[1]))))), bZero);
+          return Values{b.add(carried[0], b.mul(b.splat(x, width), v))};
+        });
+        b.storeStrided(sum[0], yAt, y.bytes(y.strides[2]));
+      };
+      if (n >= lanes) b.loop(b.i64(0), b.i64(n / lanes), 1, [&](Value t) { columns(b.mul(t, b.i64(lanes)), lanes); });
+      if (n % lanes) b.loop(b.i64(n / lanes * lanes), b.i64(n), 1, [&](Value i) { columns(i, 1); });
+    });
+  });
+}
+
+} // namespace
+
+bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
+  std::vector<Operand> in = operandsOf(lowering, instr);
+  const Operand y = in.back();
+  in.pop_back();
+  const size_t operands = cdl_operand_count(lowering.image, &instr);
+  const bool accumulates = attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0) != 0;
+  const cdl_expr_t* epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
+  const Operand &a = in[0], &w = in[1];
+  const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = a.dims[2];
+  if (y.elements() == 0) return true;
+  if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
+
+  if (a.elem != CDL_F32) {
+    const bool known = (a.elem == CDL_I8 || a.elem == CDL_U8) && w.elem == CDL_I8 && y.elem == CDL_I32;
+    if (!known && !(a.elem == CDL_I16 && w.elem == CDL_I8 && y.elem == CDL_I64)) return why = "its element types", false;
+    const auto bias32 = epilogue ? constantBias(lowering, *epilogue, operandsOf(lowering, instr), 2, n)
+                                 : std::vector<int32_t>(static_cast<size_t>(n), 0);
+    if (!bias32) return why = "an epilogue on integers other than a constant bias", false;
+    if (k == 0) return fill(lowering, y, 0), true;
+    int64_t aZero = 0, bZero = 0;
+    const bool zerosKnown = (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
+                            (operands < 4 || (in[3].dims[0] == 1 && knownInteger(lowering, in[3], bZero)));
+    const char* payload = payloadOf(lowering, w);
+    if (!known || !payload || !zerosKnown || bZero != 0 || k % 4 != 0 || a.strides[2] != 1 || y.strides[2] != 1 ||
+        w.strides[0] != 0 || accumulates) {
+      if (epilogue) return why = "an epilogue on integers that are no constants", false;
+      in.resize(operands);
+      emitPlain(lowering, in, y, accumulates);
+      return true;
+    }
+    // b by four rows, interleaved; what a's zero point and sign add to each column is a constant.
+    const int64_t panels = panelsOf(n);
+    std::vector<char> packedB(static_cast<size_t>(panels * k * kPanel), 0);
+    std::vector<int32_t> bias = *bias32;
+    bias.resize(static_cast<size_t>(panels * kPanel), 0);
+    const int64_t moved = aZero + (a.elem == CDL_I8 ? 128 : 0);
+    for (int64_t row = 0; row < k; ++row)
+      for (int64_t column = 0; column < n; ++column) {
+        const char value = payload[row * w.strides[1] + column * w.strides[2]];
+        const int64_t panel = column / kPanel, lane = column % kPanel;
+        packedB[static_cast<size_t>(((panel * (k / 4) + row / 4) * kPanel + lane) * 4 + row % 4)] = value;
+        bias[static_cast<size_t>(column)] -= static_cast<int32_t>(moved * static_cast<signed char>(value));
+      }
+    Contraction c;
+    c.batch = batch, c.panels = panels, c.columns = m;
+    c.lastLanes = static_cast<int>(n - (panels - 1) * kPanel);
+    c.isInt8 = true, c.aIsSigned = a.elem == CDL_I8, c.accElem = CDL_I32;
+    c.a.elem = a.elem, c.a.at = a.at, c.a.batch = a.strides[0], c.a.column = a.strides[1];
+    c.b = lowering.own(packedB.data(), packedB.size());
+    c.bPanel = k * kPanel;
+    c.axes = {{k / 4, 4, kPanel * 4}};
+    Plane add;
+    add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
+    c.bias = add;
+    const std::optional<Follower> follower = followerOf(lowering, lowering.instr(), y, 2);
+    const bool fuses = follower && canWriteEarly(lowering, instr, follower->y);
+    if (fuses) {
+      c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, 1, panels),
+                                panelsOf(lowering, follower->zeros, 1, panels)};
+      lowering.done(lowering.instr() + 1);
+    }
+    const Operand to = fuses ? view(follower->y.elem, {batch, m, n}, {m * n, n, 1}, follower->y.at) : y;
+    c.y = {to.elem, to.at, to.bytes(to.strides[0]), 0, to.bytes(kPanel), 0, to.bytes(to.strides[1]), to.bytes(1)};
+    emitContraction(lowering, c);
+    return true;
+  }
+
+  if (w.elem != CDL_F32 || y.elem != CDL_F32) return why = "its element types", false;
+  Contraction c;
+  c.batch = batch, c.panels = panelsOf(n), c.columns = m;
+  c.lastLanes = static_cast<int>(n - (c.panels - 1) * kPanel);
+  c.accumulates = accumulates;
+  c.epilogue = epilogue;
+  if (y.strides[2] != 1 || !planesOf(in, operands, c)) return why = "columns that are not neighbours", false;
+  c.a = {a.elem, a.at, a.bytes(a.strides[0]), 0, 0, 0, a.bytes(a.strides[1]), 0};
+  c.y = {y.elem, y.at, y.bytes(y.strides[0]), 0, kPanel * 4, 0, y.bytes(y.strides[1]), 4};
+  const bool isConstant = payloadOf(lowering, w) != nullptr;
+  const bool isWhole = n % kPanel == 0; // else the last panel would be read beyond b
+  if (k == 0) {
+    c.axes = {{0, 0, 0}};
+    c.b = w.at;
+  } else if (m <= kFewRows && !isConstant && isWhole && w.strides[2] == 1) {
+    c.b = w.at, c.bBatch = w.bytes(w.strides[0]), c.bPanel = kPanel * 4;
+    c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[1])}};
+  } else {
+    const int64_t distinct = w.strides[0] == 0 ? 1 : batch, size = c.panels * k * kPanel;
+    std::vector<Piece> pieces;
+    const int64_t whole = n / kPanel, rest = n % kPanel;
+    pieces.push_back({{distinct, whole, k, kPanel},
+                      {w.strides[0], kPanel * w.strides[2], w.strides[1], w.strides[2]},
+                      {size, k * kPanel, kPanel, 1}});
+    if (rest)
+      pieces.push_back({{distinct, k, rest},
+                        {w.strides[0], w.strides[1], w.strides[2]},
+                        {size, kPanel, 1},
+                        whole * kPanel * w.strides[2],
+                        whole * k * kPanel});
+    c.b = packed(lowering, w, distinct * size, pieces);
+    c.bBatch = distinct == 1 ? 0 : size * 4, c.bPanel = k * kPanel * 4;
+    c.axes = {{k, a.bytes(a.strides[2]), kPanel * 4}};
+  }
+  emitContraction(lowering, c);
+  return true;
+}
+
+} // namespace cpu

@@ -1,0 +1,252 @@
+// Kernels along one axis: REDUCE, ARG_REDUCE, SOFTMAX and NORM over x[O,R,I]. Lanes are neighbouring i where there are
+// any, else neighbouring r with one tree at the end: an order that no number of threads changes.
+#include "arithmetic.hpp"
+#include "instructions.hpp"
+#include "map.hpp"
+
+#include <algorithm>
+
+namespace cpu {
+
+namespace {
+
+struct Axes {
+  int64_t outer, along, inner;
+};
+
+Ty tyOf(uint8_t elem) {
+  Ty ty = Ty::I64;
+  typeOf(elem, ty);
+  return ty;
+}
+
+void addKey(Key& key, const Operand& o) {
+  key << o.elem;
+  for (int d = 0; d < o.rank; ++d) key << o.dims[d] << o.strides[d];
+}
+
+Value combine(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
+  switch (fn) {
+  case CDL_REDUCE_SUM: return b.add(x, y);
+  case CDL_REDUCE_PROD: return b.mul(x, y);
+  case CDL_REDUCE_MAX: return b.max(x, y, isSignedElem(elem));
+  default: return b.min(x, y, isSignedElem(elem));
+  }
+}
+
+/// What a reduction of nothing gives.
+Value identity(Builder& b, uint16_t fn, uint8_t elem, int lanes) {
+  const Ty ty = tyOf(elem);
+  const int bits = static_cast<int>(cdl_elem_bits(elem));
+  Value value = b.zero(ty);
+  if (fn == CDL_REDUCE_PROD) value = isFloat(ty) ? b.real(ty, 1) : b.integer(ty, 1);
+  if (fn == CDL_REDUCE_MAX || fn == CDL_REDUCE_MIN) {
+    const bool isMax = fn == CDL_REDUCE_MAX;
+    if (isFloat(ty))
+      value = b.real(ty, isMax ? -__builtin_inf() : __builtin_inf());
+    else if (isSignedElem(elem))
+      value = b.integer(ty, isMax ? -(int64_t(1) << (bits - 1)) : (int64_t(1) << (bits - 1)) - 1);
+    else
+      value = b.integer(ty, isMax ? 0 : bits == 64 ? -1 : (int64_t(1) << bits) - 1);
+  }
+  return b.splat(value, lanes);
+}
+
+/// The fold of element(i, lanes) for i = 0 .. count - 1 into one value: four vectors at a time, then the rest.
+Value foldRow(Builder& b, int64_t count, int lanes, Value start, const std::function<Value(Value, int)>& element,
+              const std::function<Value(Value, Value)>& fn) {
+  Value total = start;
+  const int64_t block = int64_t(lanes) * 4, whole = count / block * block, vectors = count / lanes * lanes;
+  if (vectors) {
+    Values acc;
+    for (int k = 0; k < (whole ? 4 : 1); ++k) acc.push_back(element(b.i64(int64_t(k) * lanes), lanes));
+    Value first = acc[0];
+    if (whole) {
+      acc = b.loop(b.i64(block), b.i64(whole), block, acc, [&](Value i, const Values& carried) {
+        Values next;
+        for (int k = 0; k < 4; ++k) next.push_back(fn(carried[k], element(b.add(i, b.i64(int64_t(k) * lanes)), lanes)));
+        return next;
+      });
+      first = fn(fn(acc[0], acc[1]), fn(acc[2], acc[3]));
+    }
+    first = b.loop(b.i64(whole ? whole : lanes), b.i64(vectors), lanes, {first}, [&](Value i, const Values& carried) {
+      return Values{fn(carried[0], element(i, lanes))};
+    })[0];
+    total = fn(total, b.reduce(first, fn));
+  }
+  return b.loop(b.i64(vectors), b.i64(count), 1, {total}, [&](Value i, const Values& carried) {
+    return Values{fn(carried[0], element(i, 1))};
+  })[0];
+}
+
+/// body(i, lanes) over 0 .. count - 1 in vectors, then one by one.
+void eachOf(Builder& b, int64_t count, int lanes, const std::function<void(Value, int)>& body) {
+  const int64_t whole = count / lanes * lanes;
+  if (whole) b.loop(b.i64(0), b.i64(whole), lanes, [&](Value i) { body(i, lanes); });
+  if (whole < count) b.loop(b.i64(whole), b.i64(count), 1, [&](Value i) { body(i, 1); });
+}
+
+} // namespace
+
+bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
+  const std::vector<Operand> in = operandsOf(lowering, instr);
+  const Operand &x = in[0], &y = in.back();
+  Ty ty;
+  if (!typeOf(x.elem, ty) || !typeOf(y.elem, ty)) return why = "its element type", false;
+  if (instr.expr) return why = "an epilogue", false;
+  const Axes n{x.dims[0], x.dims[1], x.dims[2]};
+  const uint16_t fn = instr.fn;
+  Key key(instr.kind == CDL_KIND_REDUCE ? "reduce" : "arg reduce");
+  const bool takesLast = attrOf(lowering, instr, CDL_ATTR_SELECT_LAST, 0) != 0;
+  key << fn << takesLast;
+  addKey(key, x), addKey(key, y);
+  if (n.outer == 0 || n.inner == 0) return true;
+
+  const auto at = [](Builder& b, const Operand& o, Value base, int d, Value i) {
+    return b.at(base, b.mul(i, b.i64(o.bytes(o.strides[d]))));
+  };
+  if (instr.kind == CDL_KIND_ARG_REDUCE) {
+    if (n.along == 0) return why = "an axis of nothing", false;
+    lowering.call(key.text(), static_cast<uint64_t>(n.outer * n.inner), {x.at, y.at}, [&](Builder& b) {
+      b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+        const Value o = b.div(unit, b.i64(n.inner), false), i = b.rem(unit, b.i64(n.inner), false);
+        const Value row = at(b, x, at(b, x, b.arg(0), 0, o), 2, i);
+        const Ty own = tyOf(x.elem);
+        const Value first = b.load(own, 1, row);
+        const Values best = b.loop(b.i64(1), b.i64(n.along), 1, {first, b.i64(0)}, [&](Value r, const Values& c) {
+          const Value v = b.load(own, 1, at(b, x, row, 1, r));
+          const bool isMax = fn == CDL_ARG_REDUCE_MAX, isSigned = isSignedElem(x.elem);
+          const Cmp better = isMax ? (isSigned ? Cmp::GT : Cmp::UGT) : (isSigned ? Cmp::LT : Cmp::ULT);
+          Value wins = b.compare(better, v, c[0]);
+          if (takesLast) wins = b.bitOr(wins, b.compare(Cmp::EQ, v, c[0]));
+          if (isFloat(own)) { // NaN is the extreme, the first one unless the last is asked for
+            const Value isNan = b.compare(Cmp::UNORDERED, v, v), wasNan = b.compare(Cmp::UNORDERED, c[0], c[0]);
+            wins = takesLast ? b.bitOr(b.bitAnd(wins, b.bitNot(wasNan)), isNan)
+                             : b.bitAnd(b.bitOr(wins, isNan), b.bitNot(wasNan));
+          }
+          return Values{b.select(wins, v, c[0]), b.select(wins, r, c[1])};
+        });
+        b.store(b.cast(best[1], tyOf(y.elem), true), at(b, y, at(b, y, b.arg(1), 0, o), 1, i));
+      });
+    });
+    return true;
+  }
+
+  const bool alongInner = n.inner > 1;
+  const int lanes = lowering.isa.lanes(sizeOf(tyOf(x.elem)));
+  const auto fold = [fn, &x](Builder& b) {
+    return [fn, &x, &b](Value p, Value q) { return combine(b, fn, x.elem, p, q); };
+  };
+  if (!alongInner) {
+    lowering.call(key.text(), static_cast<uint64_t>(n.outer), {x.at, y.at}, [&](Builder& b) {
+      b.loop(b.begin(), b.end(), 1, [&](Value o) {
+        const Value row = at(b, x, b.arg(0), 0, o);
+        const int width = x.strides[1] == 1 ? lanes : 1;
+        const Value sum = foldRow(b, n.along, width, identity(b, fn, x.elem, 1), [&](Value r, int w) {
+          return b.loadStrided(tyOf(x.elem), w, at(b, x, row, 1, r), x.bytes(x.strides[1]));
+        }, fold(b));
+        b.store(sum, at(b, y, b.arg(1), 0, o));
+      });
+    });
+    return true;
+  }
+  const int64_t tiles = (n.inner + lanes - 1) / lanes;
+  lowering.call(key.text(), static_cast<uint64_t>(n.outer * tiles), {x.at, y.at}, [&](Builder& b) {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      const Value o = b.div(unit, b.i64(tiles), false), first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(lanes));
+      const auto strip = [&](Value i, int width) {
+        const Value row = at(b, x, at(b, x, b.arg(0), 0, o), 2, i);
+        const Values sum =
+            b.loop(b.i64(0), b.i64(n.along), 1, {identity(b, fn, x.elem, width)}, [&](Value r, const Values& c) {
+              return Values{combine(b, fn, x.elem, c[0],
+                                    b.loadStrided(tyOf(x.elem), width, at(b, x, row, 1, r), x.bytes(x.strides[2])))};
+            });
+        b.storeStrided(sum[0], at(b, y, at(b, y, b.arg(1), 0, o), 1, i), y.bytes(y.strides[1]));
+      };
+      const Value left = b.sub(b.i64(n.inner), first), isWhole = b.compare(Cmp::GE, left, b.i64(lanes));
+      if (n.inner >= lanes) b.when(isWhole, [&] { strip(first, lanes); });
+      if (n.inner % lanes)
+        b.when(b.bitNot(isWhole), [&] { b.loop(first, b.i64(n.inner), 1, [&](Value i) { strip(i, 1); }); });
+    });
+  });
+  return true;
+}
+
+bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
+  const std::vector<Operand> in = operandsOf(lowering, instr);
+  const Operand &x = in[0], &y = in.back();
+  if (x.elem != CDL_F32 || y.elem != CDL_F32) return why = "its element type", false;
+  const bool isNorm = instr.kind == CDL_KIND_NORM;
+  const int64_t inner = isNorm ? 1 : x.dims[2], along = x.dims[1];
+  const double epsilon = realAttrOf(lowering, instr, CDL_ATTR_EPSILON, 1e-5);
+  Key key(isNorm ? "norm" : "softmax");
+  key << instr.fn << std::to_string(epsilon);
+  std::vector<Arg> args;
+  for (const Operand& o : in) {
+    addKey(key, o);
+    args.push_back(o.at);
+  }
+  if (x.elements() == 0) return true;
+  const uint16_t fn = instr.fn;
+  const int resultArg = static_cast<int>(in.size()) - 1;
+
+  lowering.call(key.text(), static_cast<uint64_t>(x.dims[0] * inner), args, [&](Builder& b) {
+    const bool isDense = x.strides[1] == 1 && y.strides[1] == 1;
+    const int lanes = isDense ? b.isa().lanes(4) : 1;
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      const auto rowOf = [&](int arg, const Operand& o) {
+        Value row = b.at(b.arg(arg), b.mul(b.div(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[0]))));
+        if (inner > 1) row = b.at(row, b.mul(b.rem(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[2]))));
+        return row;
+      };
+      const Value from = rowOf(0, x), to = rowOf(resultArg, y);
+      const auto load = [&](const Operand& o, Value row, int d, Value i, int width) {
+        return b.loadStrided(Ty::F32, width, b.at(row, b.mul(i, b.i64(o.bytes(o.strides[d])))), o.bytes(o.strides[d]));
+      };
+      const auto write = [&](Value v, Value i) {
+        b.storeStrided(v, b.at(to, b.mul(i, b.i64(y.bytes(y.strides[1])))), y.bytes(y.strides[1]));
+      };
+      const auto add = [&](Value p, Value q) { return b.add(p, q); };
+      const auto element = [&](Value i, int width) { return load(x, from, 1, i, width); };
+      if (isNorm) {
+        const Value count = b.f32(static_cast<float>(along));
+        Value mean;
+        if (fn == CDL_NORM_LAYER) mean = b.div(foldRow(b, along, lanes, b.f32(0), element, add), count);
+        const auto centred = [&](Value i, int width) {
+          const Value v = element(i, width);
+          return fn == CDL_NORM_LAYER ? b.sub(v, mean) : v;
+        };
+        const Value squares = foldRow(b, along, lanes, b.f32(0), [&](Value i, int width) {
+          const Value v = centred(i, width);
+          return b.mul(v, v);
+        }, add);
+        const Value spread = b.sqrt(b.add(b.div(squares, count), b.f32(static_cast<float>(epsilon))));
+        const Value scale = b.div(b.f32(1), spread);
+        eachOf(b, along, lanes, [&](Value i, int width) {
+          Value v = b.mul(centred(i, width), scale);
+          if (in.size() > 2) v = b.mul(v, load(in[1], b.arg(1), 0, i, width));
+          if (in.size() > 3) v = b.add(v, load(in[2], b.arg(2), 0, i, width));
+          write(v, i);
+        });
+        return;
+      }
+      const Value top = foldRow(b, along, lanes, b.f32(-__builtin_inff()), element,
+                                [&](Value p, Value q) { return b.max(p, q); });
+      if (fn == CDL_SOFTMAX_LOG_SOFTMAX) {
+        const Value sum = foldRow(b, along, lanes, b.f32(0), [&](Value i, int width) {
+          return expF32(b, b.sub(element(i, width), top));
+        }, add);
+        const Value shift = b.add(top, logF32(b, sum));
+        eachOf(b, along, lanes, [&](Value i, int width) { write(b.sub(b.sub(element(i, width), top), b.sub(shift, top)), i); });
+        return;
+      }
+      eachOf(b, along, lanes, [&](Value i, int width) { write(expF32(b, b.sub(element(i, width), top)), i); });
+      const Value sum =
+          foldRow(b, along, lanes, b.f32(0), [&](Value i, int width) { return load(y, to, 1, i, width); }, add);
+      eachOf(b, along, lanes, [&](Value i, int width) { write(b.div(load(y, to, 1, i, width), sum), i); });
+    });
+  });
+  return true;
+}
+
+} // namespace cpu

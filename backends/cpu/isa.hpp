@@ -1,0 +1,33 @@
+// The instruction sets that code is generated for. Tiers are chosen by feature bits, never by the name of a CPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cpu {
+
+/// Rises: a machine that runs a tier runs the ones before it. Stored in blobs: numbers stay.
+enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3 };
+
+struct Isa {
+  Tier tier;
+  const char* name;     // what --isa takes
+  const char* cpu;      // LLVM's name of the baseline
+  const char* features; // and what comes on top of it
+  int vectorBytes;
+  int registers; // vector registers
+  bool hasMasks; // any prefix of a vector can be loaded and stored
+  bool hasDot4;  // u8 x s8 products of four, summed into i32, in one instruction
+
+  int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
+};
+
+const std::vector<Isa>& allIsas();
+const Isa* findIsa(const std::string& name);
+const Isa& isaOf(Tier tier);
+
+/// What this machine and its operating system run, best last. Empty: not even the lowest tier.
+std::vector<const Isa*> isasOfThisMachine();
+
+} // namespace cpu
