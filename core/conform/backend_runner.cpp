@@ -16,43 +16,26 @@ Result<RunAnswer> runReference(const graph::Graph& graph, const std::vector<Tens
   return answer;
 }
 
-class PipelineRunner {
-public:
-  PipelineRunner(std::string backend, bool toPrimitives) : backend_(std::move(backend)), toPrimitives_(toPrimitives) {}
-
-  Result<RunAnswer> run(graph::Graph graph, const std::vector<Tensor>& inputs) {
-    if (backend_ != "soft" && devices_.empty()) {
-      CDL_ASSIGN(const auto plugin, runtime::findPlugin(backend_));
-      CDL_ASSIGN(auto device, plugin->open(0, {}));
-      devices_.push_back(std::move(device));
-    }
-    pipeline::CompileOptions options;
-    options.toPrimitives = toPrimitives_;
-    CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "case", devices_, options));
-    RunAnswer answer;
-    for (const runtime::NodePlacement& node : session->bundle().placement) {
-      ++answer.work.nodes;
-      answer.work.nativeNodes += node.cls == runtime::NodePlacement::Class::native;
-      answer.work.macs += node.macs;
-      answer.work.nativeMacs += node.nativeMacs;
-    }
-    CDL_ASSIGN(answer.outputs, session->run(inputs));
-    return answer;
-  }
-
-private:
-  std::string backend_;
-  bool toPrimitives_;
-  std::vector<std::shared_ptr<runtime::Device>> devices_;
-};
-
 } // namespace
 
 RunCase backendRunner(const std::string& backend, bool toPrimitives) {
   if (backend == "reference") return runReference;
-  auto runner = std::make_shared<PipelineRunner>(backend, toPrimitives);
-  return
-      [runner](graph::Graph graph, const std::vector<Tensor>& inputs) { return runner->run(std::move(graph), inputs); };
+  pipeline::CompileOptions options;
+  options.toPrimitives = toPrimitives;
+  return [backend, options, devices = std::vector<std::shared_ptr<runtime::Device>>()](
+             graph::Graph graph, const std::vector<Tensor>& inputs) mutable -> Result<RunAnswer> {
+    if (backend != "soft" && devices.empty()) {
+      CDL_ASSIGN(const auto plugin, runtime::findPlugin(backend));
+      CDL_ASSIGN(auto device, plugin->open(0, {}));
+      devices.push_back(std::move(device));
+    }
+    CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "case", devices, options));
+    RunAnswer answer;
+    for (const runtime::NodePlacement& node : session->bundle().placement)
+      answer.work += {1, node.cls == runtime::NodePlacement::Class::native, node.macs, node.nativeMacs};
+    CDL_ASSIGN(answer.outputs, session->run(inputs));
+    return answer;
+  };
 }
 
 Status probeBackend(const std::string& backend) {

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_CONFORM_BACKEND_RUNNER_H
-#define CANDELA_CORE_CONFORM_BACKEND_RUNNER_H
+#pragma once
 
 #include "core/conform/case.h"
 
@@ -14,5 +13,3 @@ RunCase backendRunner(const std::string& backend, bool toPrimitives);
 Status probeBackend(const std::string& backend);
 
 } // namespace candela::conform
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_CONFORM_CASE_H
-#define CANDELA_CORE_CONFORM_CASE_H
+#pragma once
 
 #include <functional>
 #include <string>
@@ -40,5 +39,3 @@ struct RunAnswer {
 using RunCase = std::function<Result<RunAnswer>(graph::Graph, const std::vector<Tensor>&)>;
 
 } // namespace candela::conform
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_CONFORM_ONNX_TIER_H
-#define CANDELA_CORE_CONFORM_ONNX_TIER_H
+#pragma once
 
 #include "core/conform/case.h"
 #include "core/import/onnx_io/model.h"
@@ -24,5 +23,3 @@ CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run);
 std::vector<std::string> shapeOperandInputs(const onnx_io::Graph& graph);
 
 } // namespace candela::conform
-
-#endif

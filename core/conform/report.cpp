@@ -2,9 +2,10 @@
 
 #include <fnmatch.h>
 
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+
+#include "core/support/text/scan.h"
 
 namespace candela::conform {
 namespace {
@@ -55,10 +56,9 @@ nlohmann::ordered_json resultsJson(const std::vector<CaseResult>& results) {
   const Summary summary = summarise(results);
   Json failed = Json::array(), unsupported = Json::array(), xfail = Json::array();
   for (const CaseResult& result : results) {
-    if (result.outcome == Outcome::failed) failed.push_back({{"case", result.name}, {"reason", result.reason}});
-    if (result.outcome == Outcome::xfail) xfail.push_back({{"case", result.name}, {"reason", result.reason}});
-    if (result.outcome == Outcome::unsupported)
-      unsupported.push_back({{"case", result.name}, {"reason", result.reason}});
+    if (result.outcome == Outcome::passed) continue;
+    Json& list = result.outcome == Outcome::failed ? failed : result.outcome == Outcome::xfail ? xfail : unsupported;
+    list.push_back({{"case", result.name}, {"reason", result.reason}});
   }
   const Work& work = summary.work;
   return {{"total", summary.total},
@@ -103,15 +103,12 @@ bool matchesQuery(const std::string& name, const std::string& query) {
   return fnmatch(query.c_str(), subject.c_str(), 0) == 0;
 }
 
-Result<Shard> parseShard(const std::string& text) {
-  Shard shard;
-  const char* end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, shard.index);
-  const bool slash = first.ec == std::errc() && first.ptr != end && *first.ptr == '/';
-  const auto second = slash ? std::from_chars(first.ptr + 1, end, shard.count) : first;
-  if (!slash || second.ec != std::errc() || second.ptr != end || shard.index < 1 || shard.index > shard.count)
-    return badArgument("shard '{}' is not K/N with 1 <= K <= N", text);
-  return shard;
+Result<Shard> parseShard(const std::string& given) {
+  const std::vector<std::string> parts = text::split(given, '/');
+  const auto index = text::parseNumber<uint64_t>(parts.front()), count = text::parseNumber<uint64_t>(parts.back());
+  if (parts.size() != 2 || !index || !count || *index < 1 || *index > *count)
+    return badArgument("shard '{}' is not K/N with 1 <= K <= N", given);
+  return Shard{*index, *count};
 }
 
 } // namespace candela::conform

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_CONFORM_REPORT_H
-#define CANDELA_CORE_CONFORM_REPORT_H
+#pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -28,8 +27,6 @@ struct Shard {
   uint64_t index = 1, count = 1;
   bool holds(size_t i) const { return i % count == index - 1; }
 };
-Result<Shard> parseShard(const std::string& text);
+Result<Shard> parseShard(const std::string& given);
 
 } // namespace candela::conform
-
-#endif

@@ -9,47 +9,28 @@ namespace {
 
 /// Operands of ONNX operators whose values decide the shape of a result, or how often a body runs.
 const std::map<std::string, std::vector<size_t>>& shapeOperands() {
-  static const std::map<std::string, std::vector<size_t>> table = {{"AffineGrid", {1}},
-                                                                   {"BlackmanWindow", {0}},
-                                                                   {"CenterCropPad", {1}},
-                                                                   {"Col2Im", {1, 2}},
-                                                                   {"ConstantOfShape", {0}},
-                                                                   {"CumSum", {1}},
-                                                                   {"DFT", {1, 2}},
-                                                                   {"Dropout", {1, 2}},
-                                                                   {"Expand", {1}},
-                                                                   {"HammingWindow", {0}},
-                                                                   {"HannWindow", {0}},
-                                                                   {"If", {0}},
-                                                                   {"Loop", {0, 1}},
-                                                                   {"MaxUnpool", {2}},
-                                                                   {"MelWeightMatrix", {0, 1, 2, 3, 4}},
-                                                                   {"NonMaxSuppression", {2, 3, 4}},
-                                                                   {"OneHot", {1}},
-                                                                   {"Pad", {1, 2, 3}},
-                                                                   {"Range", {0, 1, 2}},
-                                                                   {"ReduceL1", {1}},
-                                                                   {"ReduceL2", {1}},
-                                                                   {"ReduceLogSum", {1}},
-                                                                   {"ReduceLogSumExp", {1}},
-                                                                   {"ReduceMax", {1}},
-                                                                   {"ReduceMean", {1}},
-                                                                   {"ReduceMin", {1}},
-                                                                   {"ReduceProd", {1}},
-                                                                   {"ReduceSum", {1}},
-                                                                   {"ReduceSumSquare", {1}},
-                                                                   {"Reshape", {1}},
-                                                                   {"Resize", {1, 2, 3}},
-                                                                   {"STFT", {1, 3}},
-                                                                   {"Slice", {1, 2, 3, 4}},
-                                                                   {"Split", {1}},
-                                                                   {"SplitToSequence", {1}},
-                                                                   {"Squeeze", {1}},
-                                                                   {"Tile", {1}},
-                                                                   {"TopK", {1}},
-                                                                   {"Trilu", {1}},
-                                                                   {"Unsqueeze", {1}},
-                                                                   {"Upsample", {1}}};
+  static const std::map<std::string, std::vector<size_t>> table = [] {
+    const std::pair<std::vector<size_t>, std::vector<std::string>> byOperands[] = {
+        {{0}, {"BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "If"}},
+        {{1},
+         {"AffineGrid",      "CenterCropPad",   "CumSum",    "Expand",          "OneHot",    "ReduceL1",   "ReduceL2",
+          "ReduceLogSum",    "ReduceLogSumExp", "ReduceMax", "ReduceMean",      "ReduceMin", "ReduceProd", "ReduceSum",
+          "ReduceSumSquare", "Reshape",         "Split",     "SplitToSequence", "Squeeze",   "Tile",       "TopK",
+          "Trilu",           "Unsqueeze",       "Upsample"}},
+        {{2}, {"MaxUnpool"}},
+        {{0, 1}, {"Loop"}},
+        {{1, 2}, {"Col2Im", "DFT", "Dropout"}},
+        {{1, 3}, {"STFT"}},
+        {{0, 1, 2}, {"Range"}},
+        {{1, 2, 3}, {"Pad", "Resize"}},
+        {{2, 3, 4}, {"NonMaxSuppression"}},
+        {{1, 2, 3, 4}, {"Slice"}},
+        {{0, 1, 2, 3, 4}, {"MelWeightMatrix"}}};
+    std::map<std::string, std::vector<size_t>> made;
+    for (const auto& [operands, operators] : byOperands)
+      for (const std::string& name : operators) made[name] = operands;
+    return made;
+  }();
   return table;
 }
 

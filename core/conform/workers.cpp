@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,62 +14,35 @@
 #include <optional>
 
 namespace candela::conform {
+
+// A result as it travels from a worker.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Work, nodes, nativeNodes, macs, nativeMacs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CaseResult, name, outcome, rawPassed, reason, work, milliseconds)
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
+/// Reads or writes (`call`) all of it.
+template <typename Call, typename Bytes> bool transferAll(Call call, int fd, Bytes* data, size_t size) {
+  while (size > 0) {
+    const ssize_t n = call(fd, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    data += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
 bool writeAll(int fd, const void* data, size_t size) {
-  const auto* bytes = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t n = write(fd, bytes, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
+  return transferAll(write, fd, static_cast<const char*>(data), size);
 }
-
-bool readAll(int fd, void* data, size_t size) {
-  auto* bytes = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t n = read(fd, bytes, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-std::string toText(const CaseResult& result) {
-  const Json json = {{"name", result.name},
-                     {"outcome", static_cast<int>(result.outcome)},
-                     {"raw", result.rawPassed},
-                     {"reason", result.reason},
-                     {"ms", result.milliseconds},
-                     {"work", {result.work.nodes, result.work.nativeNodes, result.work.macs, result.work.nativeMacs}}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::optional<CaseResult> fromText(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  CaseResult result;
-  result.name = json.at("name");
-  result.outcome = static_cast<CaseResult::Outcome>(json.at("outcome").get<int>());
-  result.rawPassed = json.at("raw");
-  result.reason = json.at("reason");
-  result.milliseconds = json.at("ms");
-  const Json& work = json.at("work");
-  result.work = {work.at(0), work.at(1), work.at(2), work.at(3)};
-  return result;
-}
+bool readAll(int fd, void* data, size_t size) { return transferAll(read, fd, static_cast<char*>(data), size); }
 
 struct Worker {
   pid_t pid = -1;
-  int toWorker = -1, fromWorker = -1;
+  int socket = -1;               ///< our end of the pair
   std::optional<size_t> current; ///< the case that it runs
   Clock::time_point deadline;
 };
@@ -102,59 +76,49 @@ private:
       worker.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(options_.timeLimitSeconds));
       const uint64_t index = *worker.current;
-      // A worker that died meanwhile shows at its other pipe.
-      (void)writeAll(worker.toWorker, &index, sizeof index);
+      // A worker that died meanwhile shows when its answer is read.
+      (void)writeAll(worker.socket, &index, sizeof index);
     }
     return Status::ok();
   }
 
   Status start(Worker& worker) {
-    int down[2], up[2];
-    if (pipe(down) != 0) return failure(Code::internal, "cannot make a pipe: {}", std::strerror(errno));
-    if (pipe(up) != 0) {
-      close(down[0]);
-      close(down[1]);
-      return failure(Code::internal, "cannot make a pipe: {}", std::strerror(errno));
-    }
+    int ends[2]; // ours, the worker's
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+      return failure(Code::internal, "cannot make a pair of sockets: {}", std::strerror(errno));
     std::fflush(nullptr); // else the child would write what is buffered once more
     const pid_t pid = fork();
     if (pid == 0) {
-      close(down[1]);
-      close(up[0]);
+      close(ends[0]);
       for (const Worker& other : workers_)
-        if (other.pid >= 0) {
-          close(other.toWorker);
-          close(other.fromWorker);
-        }
-      work(down[0], up[1]);
+        if (other.pid >= 0) close(other.socket);
+      work(ends[1]);
     }
-    close(down[0]);
-    close(up[1]);
+    close(ends[1]);
     if (pid < 0) {
-      close(down[1]);
-      close(up[0]);
+      close(ends[0]);
       return failure(Code::internal, "cannot start a worker: {}", std::strerror(errno));
     }
-    worker = {pid, down[1], up[0], std::nullopt, {}};
+    worker = {pid, ends[0], std::nullopt, {}};
     return Status::ok();
   }
 
   /// The life of a worker.
-  [[noreturn]] void work(int in, int out) const {
+  [[noreturn]] void work(int socket) const {
     signal(SIGPIPE, SIG_DFL);
     const rlimit noCore{0, 0};
     setrlimit(RLIMIT_CORE, &noCore);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     uint64_t index;
-    while (readAll(in, &index, sizeof index)) {
+    while (readAll(socket, &index, sizeof index)) {
       CaseResult result;
       try {
         result = run_(index);
       } catch (const std::exception& error) { result.reason = fmt::format("threw: {}", error.what()); }
       result.name = names_[index];
-      const std::string text = toText(result);
+      const std::string text = Json(result).dump(-1, ' ', false, Json::error_handler_t::replace);
       const uint64_t size = text.size();
-      if (!writeAll(out, &size, sizeof size) || !writeAll(out, text.data(), text.size())) _exit(1);
+      if (!writeAll(socket, &size, sizeof size) || !writeAll(socket, text.data(), text.size())) _exit(1);
     }
     std::fflush(nullptr);
     _exit(0);
@@ -166,7 +130,7 @@ private:
     auto earliest = Clock::now() + std::chrono::seconds(1);
     for (Worker& worker : workers_) {
       if (!worker.current) continue;
-      fds.push_back({worker.fromWorker, POLLIN, 0});
+      fds.push_back({worker.socket, POLLIN, 0});
       polled.push_back(&worker);
       earliest = std::min(earliest, worker.deadline);
     }
@@ -183,17 +147,17 @@ private:
   void receive(Worker& worker) {
     uint64_t size = 0;
     std::string text;
-    bool alive = readAll(worker.fromWorker, &size, sizeof size);
+    bool alive = readAll(worker.socket, &size, sizeof size);
     const bool sane = size < (uint64_t(1) << 30);
     if (alive && sane) {
       text.resize(size);
-      alive = readAll(worker.fromWorker, text.data(), size);
+      alive = readAll(worker.socket, text.data(), size);
     }
-    std::optional<CaseResult> result = alive && sane ? fromText(text) : std::nullopt;
+    const Json json = alive && sane ? Json::parse(text, nullptr, false) : Json();
     const size_t index = *worker.current;
-    if (result) {
+    if (json.is_object()) {
       worker.current.reset();
-      return record(index, std::move(*result));
+      return record(index, json.get<CaseResult>());
     }
     // Whoever answers nonsense is still there, and might stay for ever.
     const std::string end = stop(worker, alive ? SIGKILL : 0);
@@ -210,8 +174,7 @@ private:
   std::string stop(Worker& worker, int signalNumber) {
     if (worker.pid < 0) return "";
     if (signalNumber) kill(worker.pid, signalNumber);
-    close(worker.toWorker);
-    close(worker.fromWorker);
+    close(worker.socket);
     int state = 0;
     while (waitpid(worker.pid, &state, 0) < 0 && errno == EINTR) {}
     worker = {};

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_CONFORM_WORKERS_H
-#define CANDELA_CORE_CONFORM_WORKERS_H
+#pragma once
 
 #include "core/conform/case.h"
 
@@ -21,5 +20,3 @@ Result<std::vector<CaseResult>> runInWorkers(const std::vector<std::string>& nam
                                              const std::function<void(const CaseResult&, size_t finished)>& done);
 
 } // namespace candela::conform
-
-#endif

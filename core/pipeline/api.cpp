@@ -1,7 +1,6 @@
 // candela.h over the pipeline and the runtime. Nothing throws across.
 #include <candela/candela.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -12,16 +11,22 @@
 #include "core/pipeline/report.h"
 #include "core/reference/interp/interp.h"
 #include "core/reference/reference.h"
+#include "core/support/text/scan.h"
 
 using namespace candela;
 
 struct candela_model {
-  // One of the three: a session, or the oracle on a graph or on a program.
+  // A session, or the oracle on an IR, of which the bundle tells only what it is.
   std::unique_ptr<runtime::Session> session;
-  std::optional<graph::Graph> graph;
-  std::optional<program::Program> program;
+  pipeline::Ir ir;
+  runtime::Bundle described;
 
-  std::vector<runtime::BundleValue> inputs, outputs;
+  const runtime::Bundle& bundle() const { return session ? session->bundle() : described; }
+  size_t inputs() const { return bundle().inputs.size(); }
+  size_t outputs() const { return bundle().outputs.size(); }
+  const runtime::BundleValue& input(size_t i) const { return bundle().values[bundle().inputs[i]]; }
+  const runtime::BundleValue& output(size_t i) const { return bundle().values[bundle().outputs[i]]; }
+
   bool flatShapes = false; ///< ports come from a Program, whose buffers have sizes but no dims
   std::string report;
 };
@@ -48,22 +53,10 @@ template <typename F> candela_status_t guarded(char* error, size_t size, F&& bod
   } catch (const std::exception& e) { return report(failure(Code::internal, "{}", e.what()), error, size); }
 }
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t start = 0;;) {
-    const size_t end = text.find(separator, start);
-    parts.emplace_back(text.substr(start, end - start));
-    if (end == std::string_view::npos) return parts;
-    start = end + 1;
-  }
-}
-
 Result<int64_t> parseDim(std::string_view text, std::string_view whole) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0)
-    return badArgument("'{}': '{}' is no dimension", whole, text);
-  return value;
+  const auto value = text::parseNumber<int64_t>(text);
+  if (!value || *value < 0) return badArgument("'{}': '{}' is no dimension", whole, text);
+  return *value;
 }
 
 Result<std::pair<std::string, std::string>> parseKeyValue(const char* text, const char* example) {
@@ -88,7 +81,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
   if (given) std::memcpy(&options, given, std::min<size_t>(given->struct_size, sizeof(options)));
   Request request;
   request.flags = options.flags;
-  request.backends = split(options.backends && *options.backends ? options.backends : "soft", ',');
+  request.backends = text::split(options.backends && *options.backends ? options.backends : "soft", ',');
   for (const std::string& name : request.backends)
     if (name.empty()) return badArgument("an empty name in the list of backends '{}'", options.backends);
   for (const char* const* d = options.dims; d && *d; ++d) {
@@ -100,7 +93,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*s, "NAME=1x3x224x224"));
     Shape shape;
     if (!pair.second.empty() && pair.second != "scalar")
-      for (const std::string& text : split(pair.second, 'x')) {
+      for (const std::string& text : text::split(pair.second, 'x')) {
         CDL_ASSIGN(const int64_t dim, parseDim(text, *s));
         shape.push_back(dim);
       }
@@ -162,58 +155,35 @@ Status requireNative(const runtime::Bundle& bundle) {
   return failure(Code::refused, "{} of {} nodes are not native:{}", count, bundle.placement.size(), list);
 }
 
-void describeSession(candela_model& model) {
-  const runtime::Bundle& bundle = model.session->bundle();
-  for (uint32_t v : bundle.inputs) model.inputs.push_back(bundle.values[v]);
-  for (uint32_t v : bundle.outputs) model.outputs.push_back(bundle.values[v]);
-  model.report = pipeline::placementJson(bundle);
-}
-
 /// The oracle on a graph counts as host work, node by node.
-void describeReference(candela_model& model, const std::string& path, std::vector<runtime::KeptValue> kept) {
-  runtime::Bundle bundle;
-  bundle.kept = std::move(kept);
-  bundle.model = path;
-  for (const graph::Value* value : model.graph->inputs())
-    model.inputs.push_back({value->name, value->type.elem, value->type.shape()});
-  for (size_t i = 0; i < model.graph->outputs().size(); ++i) {
-    const graph::TensorType& type = model.graph->outputs()[i]->type;
-    model.outputs.push_back({model.graph->outputNames()[i], type.elem, type.shape()});
-  }
-  for (const auto& node : model.graph->nodes()) {
-    if (node->kind == graph::OpKind::Constant) {
-      bundle.parameters += node->payload->count();
-      continue;
-    }
-    ++bundle.modelNodes;
-    bundle.placement.push_back({node->userName(), std::string(graph::opName(node->kind)), "reference", "the oracle",
-                                runtime::NodePlacement::Class::host, pipeline::macs(*node), 0});
-  }
-  model.report = pipeline::placementJson(bundle);
+runtime::Bundle describeReference(const graph::Graph& graph, const std::string& path) {
+  runtime::Bundle bundle = pipeline::describeModel(graph, path);
+  const auto add = [&](std::vector<uint32_t>& ports, const std::string& name, const graph::TensorType& type) {
+    ports.push_back(static_cast<uint32_t>(bundle.values.size()));
+    bundle.values.push_back({name, type.elem, type.shape()});
+  };
+  for (const graph::Value* value : graph.inputs()) add(bundle.inputs, value->name, value->type);
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    add(bundle.outputs, graph.outputNames()[i], graph.outputs()[i]->type);
+  for (const auto& node : graph.nodes())
+    if (node->kind != graph::OpKind::Constant)
+      bundle.placement.push_back({node->userName(), std::string(graph::opName(node->kind)), "reference", "the oracle",
+                                  runtime::NodePlacement::Class::host, pipeline::macs(*node), 0});
+  return bundle;
 }
 
-Status compileReference(candela_model& model, pipeline::LoadedModel loaded, const std::string& path, bool keepValues) {
-  if (loaded.program) {
+Status compileReference(candela_model& model, const std::string& path, bool keepValues) {
+  if (const auto* program = std::get_if<program::Program>(&model.ir)) {
     // The ports are those of the session that soft would have.
-    CDL_ASSIGN(const auto session, pipeline::compileProgram(*loaded.program, path, nullptr));
-    const runtime::Bundle& bundle = session->bundle();
-    for (uint32_t v : bundle.inputs) model.inputs.push_back(bundle.values[v]);
-    for (uint32_t v : bundle.outputs) model.outputs.push_back(bundle.values[v]);
-    model.report = pipeline::placementJson(bundle);
-    model.program = std::move(loaded.program);
-    model.flatShapes = true;
+    CDL_ASSIGN(const auto session, pipeline::compileProgram(*program, path, nullptr));
+    model.described = session->bundle();
     return Status::ok();
   }
-  model.graph = std::move(loaded.graph);
+  auto& graph = std::get<graph::Graph>(model.ir);
   std::vector<runtime::KeptValue> kept;
-  if (keepValues)
-    for (const auto& node : model.graph->nodes())
-      for (graph::Value* value : node->results())
-        if (node->kind != graph::OpKind::Constant && !model.graph->isOutput(value)) {
-          model.graph->addOutput(value, value->name);
-          kept.push_back({value->name, node->userName()});
-        }
-  describeReference(model, path, std::move(kept));
+  if (keepValues) kept = pipeline::keepValues(graph);
+  model.described = describeReference(graph, path);
+  model.described.kept = std::move(kept);
   return Status::ok();
 }
 
@@ -226,53 +196,46 @@ Status compileModel(candela_model& model, const std::string& path, const candela
   // Backends first: a wrong name is told before a large model is read.
   std::vector<std::shared_ptr<runtime::Device>> devices;
   if (!reference) { CDL_ASSIGN(devices, openDevices(request)); }
-  CDL_ASSIGN(pipeline::LoadedModel loaded, pipeline::loadModel(path, request.dims, request.shapes));
-  if (reference) return compileReference(model, std::move(loaded), path, request.compile.keepValues);
-  if (loaded.program) {
+  CDL_ASSIGN(model.ir, pipeline::loadModel(path, request.dims, request.shapes));
+  auto* program = std::get_if<program::Program>(&model.ir);
+  model.flatShapes = program;
+  if (reference) return compileReference(model, path, request.compile.keepValues);
+  if (program) {
     if (devices.size() > 1) return badArgument("{}: a program runs on one backend, {} are given", path, devices.size());
     CDL_ASSIGN(model.session,
-               pipeline::compileProgram(std::move(*loaded.program), path, devices.empty() ? nullptr : devices[0]));
-    model.flatShapes = true;
+               pipeline::compileProgram(std::move(*program), path, devices.empty() ? nullptr : devices[0]));
   } else {
-    CDL_ASSIGN(model.session, pipeline::compile(std::move(*loaded.graph), path, devices, request.compile));
+    CDL_ASSIGN(model.session,
+               pipeline::compile(std::get<graph::Graph>(std::move(model.ir)), path, devices, request.compile));
   }
-  if (request.flags & CANDELA_FLAG_REQUIRE_NATIVE) CDL_TRY(requireNative(model.session->bundle()));
-  describeSession(model);
-  return Status::ok();
+  return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.bundle()) : Status::ok();
 }
 
-const char* describePort(const std::vector<runtime::BundleValue>& ports, uint32_t index, candela_tensor_t* out) {
-  if (index >= ports.size()) return nullptr;
-  const runtime::BundleValue& port = ports[index];
+const char* describePort(const runtime::BundleValue& port, candela_tensor_t* out) {
   if (out) {
     *out = {};
     out->elem = static_cast<candela_elem_t>(port.elem);
     out->rank = static_cast<uint32_t>(port.dims.size());
     std::copy(port.dims.begin(), port.dims.end(), out->dims);
-    out->bytes = elemBytes(port.elem, elementCount(port.dims).value_or(0));
+    out->bytes = port.sizeBytes();
   }
   return port.name.c_str();
 }
 
 Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela_tensor_t* inputs, uint32_t count) {
-  if (count != model.inputs.size())
-    return badArgument("{} inputs were given, the model has {}", count, model.inputs.size());
+  if (count != model.inputs()) return badArgument("{} inputs were given, the model has {}", count, model.inputs());
   std::vector<Tensor> tensors;
   for (uint32_t i = 0; i < count; ++i) {
     const candela_tensor_t& given = inputs[i];
-    const runtime::BundleValue& port = model.inputs[i];
+    const runtime::BundleValue& port = model.input(i);
     if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
       return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank,
                          int(given.elem));
     Tensor tensor{static_cast<Elem>(given.elem), Shape(given.dims, given.dims + given.rank), {}};
     const auto elements = elementCount(tensor.dims);
     if (!elements) return badArgument("input '{}': impossible shape {}", port.name, shapeText(tensor.dims));
-    const bool fits = tensor.elem == port.elem &&
-                      (tensor.dims == port.dims || (model.flatShapes && elements == elementCount(port.dims)));
-    if (!fits)
-      return badArgument("input '{}' is {}[{}] but {} was given", port.name, elemName(port.elem),
-                         fmt::join(port.dims, ","), tensor.typeText());
-    tensor.dims = port.dims;
+    if (model.flatShapes && elements == elementCount(port.dims)) tensor.dims = port.dims;
+    CDL_TRY(port.checkInput(tensor));
     if (given.bytes < tensor.sizeBytes() || (!given.data && tensor.sizeBytes()))
       return badArgument("input '{}' needs {} bytes, {} were given", port.name, tensor.sizeBytes(),
                          given.data ? given.bytes : 0);
@@ -293,10 +256,13 @@ Status createModel(candela_model_t** out, const char* path, const std::function<
   *out = nullptr;
   auto model = std::make_unique<candela_model>();
   CDL_TRY(fill(*model));
-  for (const auto* ports : {&model->inputs, &model->outputs})
-    for (const runtime::BundleValue& port : *ports)
-      if (port.dims.size() > CANDELA_MAX_RANK)
-        return failure(Code::unsupported, "'{}' has rank {}, above {}", port.name, port.dims.size(), CANDELA_MAX_RANK);
+  const runtime::Bundle& bundle = model->bundle();
+  for (const auto* ports : {&bundle.inputs, &bundle.outputs})
+    for (const uint32_t port : *ports)
+      if (const size_t rank = bundle.values[port].dims.size(); rank > CANDELA_MAX_RANK)
+        return failure(Code::unsupported, "'{}' has rank {}, above {}", bundle.values[port].name, rank,
+                       CANDELA_MAX_RANK);
+  model->report = pipeline::placementJson(bundle);
   *out = model.release();
   return Status::ok();
 }
@@ -319,7 +285,6 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
     return createModel(model, path, [&](candela_model& made) -> Status {
       CDL_ASSIGN(runtime::Bundle bundle, runtime::loadBundle(path));
       CDL_ASSIGN(made.session, runtime::Session::create(std::move(bundle)));
-      describeSession(made);
       return Status::ok();
     });
   });
@@ -335,33 +300,35 @@ candela_status_t candela_save(const candela_model_t* model, const char* path, ch
 
 void candela_free(candela_model_t* model) { delete model; }
 
-uint32_t candela_input_count(const candela_model_t* model) { return static_cast<uint32_t>(model->inputs.size()); }
-uint32_t candela_output_count(const candela_model_t* model) { return static_cast<uint32_t>(model->outputs.size()); }
+uint32_t candela_input_count(const candela_model_t* model) { return static_cast<uint32_t>(model->inputs()); }
+uint32_t candela_output_count(const candela_model_t* model) { return static_cast<uint32_t>(model->outputs()); }
 const char* candela_input(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
-  return describePort(model->inputs, index, description);
+  return index < model->inputs() ? describePort(model->input(index), description) : nullptr;
 }
 const char* candela_output(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
-  return describePort(model->outputs, index, description);
+  return index < model->outputs() ? describePort(model->output(index), description) : nullptr;
 }
 
 candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs, uint32_t input_count,
                              candela_tensor_t* outputs, uint32_t output_count, char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model) return badArgument("no model");
-    if (output_count != model->outputs.size())
-      return badArgument("{} outputs were given, the model has {}", output_count, model->outputs.size());
+    if (output_count != model->outputs())
+      return badArgument("{} outputs were given, the model has {}", output_count, model->outputs());
     CDL_ASSIGN(const std::vector<Tensor> in, readInputs(*model, inputs, input_count));
+    const auto* graph = std::get_if<graph::Graph>(&model->ir);
     CDL_ASSIGN(const std::vector<Tensor> out, model->session ? model->session->run(in)
-                                              : model->graph ? reference::run(*model->graph, in)
-                                                             : reference::interpret(*model->program, in));
+                                              : graph
+                                                  ? reference::run(*graph, in)
+                                                  : reference::interpret(std::get<program::Program>(model->ir), in));
     for (uint32_t i = 0; i < output_count; ++i) {
-      const runtime::BundleValue& port = model->outputs[i];
+      const runtime::BundleValue& port = model->output(i);
       const uint64_t bytes = out[i].sizeBytes();
       if (outputs[i].bytes < bytes || (!outputs[i].data && bytes))
         return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, outputs[i].bytes);
       if (bytes) std::memcpy(outputs[i].data, out[i].bytes.data(), bytes);
       void* data = outputs[i].data;
-      describePort(model->outputs, i, &outputs[i]);
+      describePort(port, &outputs[i]);
       outputs[i].data = data;
     }
     return Status::ok();

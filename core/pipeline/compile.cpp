@@ -65,9 +65,8 @@ class ValueTable {
 public:
   explicit ValueTable(Bundle& bundle) : bundle_(bundle) {}
   uint32_t of(const graph::Value& value) {
-    const auto [at, isNew] = indices_.try_emplace(value.name, static_cast<uint32_t>(bundle_.values.size()));
-    if (isNew) bundle_.values.push_back({value.name, value.type.elem, value.type.shape()});
-    return at->second;
+    const auto at = indices_.find(value.name);
+    return at != indices_.end() ? at->second : indices_[value.name] = add(value, value.name);
   }
 
   /// Where a step writes it. A value that is there before any step, an input, is copied to a new one.
@@ -77,9 +76,12 @@ public:
       computed_.insert(index);
       return index;
     }
-    const auto copy = static_cast<uint32_t>(bundle_.values.size());
-    bundle_.values.push_back({value.name, value.type.elem, value.type.shape()});
-    return copy;
+    return add(value, value.name);
+  }
+  /// A value of its own.
+  uint32_t add(const graph::Value& value, const std::string& name) {
+    bundle_.values.push_back({name, value.type.elem, value.type.shape()});
+    return static_cast<uint32_t>(bundle_.values.size() - 1);
   }
   bool isComputed(uint32_t index) const { return computed_.count(index) != 0; }
 
@@ -105,8 +107,7 @@ Status bindOutputs(Bundle& bundle, ValueTable& table, const graph::Graph& graph)
       bundle.outputs.push_back(index);
       continue;
     }
-    const auto copy = static_cast<uint32_t>(bundle.values.size());
-    bundle.values.push_back({graph.outputNames()[i], value.type.elem, value.type.shape()});
+    const uint32_t copy = table.add(value, graph.outputNames()[i]);
     bundle.steps.push_back({runtime::StepKind::copy, 0, {index}, {copy}});
     bundle.outputs.push_back(copy);
   }
@@ -118,10 +119,9 @@ struct Attempt {
   std::vector<std::unique_ptr<runtime::Runner>> runners;
 };
 
-/// Which part's which instruction a backend refused.
+/// Which part a backend refused, and the nodes behind the instruction that it names.
 struct LateRefusal {
   size_t part = 0;
-  runtime::Refusal refusal;
   std::set<std::string> origins;
 };
 
@@ -129,7 +129,8 @@ class Compiler {
 public:
   Compiler(graph::Graph graph, const std::string& name, std::span<const std::shared_ptr<runtime::Device>> devices,
            const CompileOptions& options)
-      : graph_(std::move(graph)), name_(name), devices_(devices.begin(), devices.end()), options_(options) {
+      : graph_(std::move(graph)), described_(describeModel(graph_, name)), devices_(devices.begin(), devices.end()),
+        options_(options) {
     nativeOnly_.reserve(devices_.size());
     for (const auto& device : devices_) {
       if (device->compiles()) nativeOnly_.push_back(device->target().nativeOnly());
@@ -139,8 +140,7 @@ public:
   }
 
   Result<std::unique_ptr<runtime::Session>> compile() {
-    countModel();
-    if (options_.keepValues) keepValues();
+    if (options_.keepValues) described_.kept = keepValues(graph_);
     progress("optimize", 0);
     CDL_TRY(passes::optimize(graph_));
     target::Barred barred;
@@ -160,7 +160,8 @@ public:
       progress("done", 1);
       return runtime::Session::adopt(std::move(attempt.bundle), std::move(attempt.runners));
     }
-    return failure(Code::refused, "{}: a backend still refuses instructions after {} rounds", name_, kMaxRounds);
+    return failure(Code::refused, "{}: a backend still refuses instructions after {} rounds", described_.model,
+                   kMaxRounds);
   }
 
 private:
@@ -168,33 +169,9 @@ private:
     if (options_.progress) options_.progress(stage, fraction);
   }
 
-  void countModel() {
-    for (const auto& node : graph_.nodes()) {
-      if (node->kind == graph::OpKind::Constant)
-        parameters_ += node->payload->count();
-      else
-        ++modelNodes_;
-    }
-  }
-
-  void keepValues() {
-    for (const auto& node : graph_.nodes()) {
-      if (node->kind == graph::OpKind::Constant) continue;
-      for (graph::Value* value : node->results()) {
-        if (graph_.isOutput(value)) continue;
-        graph_.addOutput(value, value->name);
-        kept_.push_back({value->name, node->userName()});
-      }
-    }
-  }
-
   Result<Attempt> build(const std::vector<LoweredPart>& parts, std::optional<LateRefusal>& refusal) {
     Attempt attempt;
-    Bundle& bundle = attempt.bundle;
-    bundle.model = name_;
-    bundle.modelNodes = modelNodes_;
-    bundle.parameters = parameters_;
-    bundle.kept = kept_;
+    Bundle& bundle = attempt.bundle = described_;
     ValueTable table(bundle);
     for (const graph::Value* input : graph_.inputs()) bundle.inputs.push_back(table.of(*input));
     for (size_t p = 0; p < parts.size(); ++p) {
@@ -202,9 +179,7 @@ private:
       const LoweredPart& part = parts[p];
       const bool onHost = part.target == devices_.size();
       const std::shared_ptr<runtime::Device> device = onHost ? nullptr : devices_[part.target];
-      CDL_ASSIGN(runtime::BundlePartition partition, makePartition(bundle, part.program, device.get()));
-      bundle.partitions.push_back(std::move(partition));
-      runtime::BundlePartition& made = bundle.partitions.back();
+      CDL_ASSIGN(runtime::BundlePartition made, makePartition(bundle, part.program, device.get()));
       runtime::BundleStep step{
           onHost ? runtime::StepKind::soft : runtime::StepKind::run, static_cast<uint32_t>(p), {}, {}};
       for (const graph::Value* value : part.graph.inputs()) step.inputs.push_back(table.of(*value));
@@ -217,21 +192,18 @@ private:
       bundle.steps.push_back(std::move(step));
       bundle.arenaBytes = std::max(bundle.arenaBytes, part.arenaBytes);
       bundle.maxLiveBytes = std::max(bundle.maxLiveBytes, part.maxLiveBytes);
-      if (onHost) {
-        attempt.runners.push_back(runtime::makeSoftRunner(bundle, made));
-        continue;
-      }
       runtime::Refusal refused;
-      auto runner = runtime::makeDeviceRunner(bundle, made, device, &refused);
+      auto runner = runtime::makeRunner(bundle, made, device, &refused);
       if (!runner) {
         if (runner.status().code() != Code::refused) return runner.status();
-        refusal = LateRefusal{p, refused, {}};
+        refusal = LateRefusal{p, {}};
         const cdl_image_t* image = asImage(made.image);
         if (refused.instr > 0 && refused.instr < image->instrs.count)
           refusal->origins = originsOf(image, refused.instr);
         return attempt;
       }
       CDL_ASSIGN(made.executable, (*runner)->save());
+      bundle.partitions.push_back(std::move(made));
       attempt.runners.push_back(std::move(runner).value());
     }
     CDL_TRY(bindOutputs(bundle, table, graph_));
@@ -323,16 +295,39 @@ private:
   }
 
   graph::Graph graph_;
-  std::string name_;
+  Bundle described_;
   std::vector<std::shared_ptr<runtime::Device>> devices_;
   CompileOptions options_;
   std::vector<target::Target> nativeOnly_;
   std::vector<const target::Target*> targets_;
-  uint64_t modelNodes_ = 0, parameters_ = 0;
-  std::vector<runtime::KeptValue> kept_;
 };
 
 } // namespace
+
+Bundle describeModel(const graph::Graph& graph, const std::string& name) {
+  Bundle bundle;
+  bundle.model = name;
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == graph::OpKind::Constant)
+      bundle.parameters += node->payload->count();
+    else
+      ++bundle.modelNodes;
+  }
+  return bundle;
+}
+
+std::vector<runtime::KeptValue> keepValues(graph::Graph& graph) {
+  std::vector<runtime::KeptValue> kept;
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == graph::OpKind::Constant) continue;
+    for (graph::Value* value : node->results()) {
+      if (graph.isOutput(value)) continue;
+      graph.addOutput(value, value->name);
+      kept.push_back({value->name, node->userName()});
+    }
+  }
+  return kept;
+}
 
 Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std::string& modelName,
                                                   std::span<const std::shared_ptr<runtime::Device>> devices,
@@ -395,15 +390,9 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
   }
   bundle.steps.push_back(std::move(step));
   bundle.partitions.push_back(std::move(partition));
-  std::vector<std::unique_ptr<runtime::Runner>> runners;
-  if (device) {
-    CDL_ASSIGN(std::unique_ptr<runtime::Runner> runner,
-               runtime::makeDeviceRunner(bundle, bundle.partitions[0], device, nullptr));
-    CDL_ASSIGN(bundle.partitions[0].executable, runner->save());
-    runners.push_back(std::move(runner));
-  } else {
-    runners.push_back(runtime::makeSoftRunner(bundle, bundle.partitions[0]));
-  }
+  std::vector<std::unique_ptr<runtime::Runner>> runners(1);
+  CDL_ASSIGN(runners[0], runtime::makeRunner(bundle, bundle.partitions[0], device));
+  CDL_ASSIGN(bundle.partitions[0].executable, runners[0]->save());
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const program::Instr& instr = program.instrs[i];
     const target::Support support = runners[0]->support()[i + 1];

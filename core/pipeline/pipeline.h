@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PIPELINE_PIPELINE_H
-#define CANDELA_CORE_PIPELINE_PIPELINE_H
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -7,6 +6,7 @@
 #include "core/graph/graph.h"
 #include "core/program/program.h"
 #include "core/runtime/session.h"
+#include "core/support/diagnostic.h"
 #include "core/target/partition/partition.h"
 
 /// The order in which a model goes through the house, and nothing else.
@@ -45,17 +45,21 @@ Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std:
 Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
                                                          std::shared_ptr<runtime::Device> device);
 
+using Ir = std::variant<graph::Graph, program::Program>;
+/// Parses one graph or one program, as its first word says, and verifies it. `file` names it in messages; resources are
+/// looked up beside it.
+Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+
 /// A model file by content: .onnx, or .cdl with one graph or one program. dims and shapes apply to .onnx.
-struct LoadedModel {
-  std::optional<graph::Graph> graph;
-  std::optional<program::Program> program;
-};
-Result<LoadedModel> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
-                              const std::map<std::string, Shape>& shapes);
+Result<Ir> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
+                     const std::map<std::string, Shape>& shapes);
+
+/// A bundle that names the model and counts its nodes and parameters, with nothing to run.
+runtime::Bundle describeModel(const graph::Graph& graph, const std::string& name);
+/// Makes every value an output; returns those that were none.
+std::vector<runtime::KeptValue> keepValues(graph::Graph& graph);
 
 /// Multiply-accumulates of one node; 0 for what does none.
 uint64_t macs(const graph::Node& node);
 
 } // namespace candela::pipeline
-
-#endif

@@ -30,7 +30,7 @@ Json transfers(const runtime::Bundle& bundle) {
     for (uint32_t v : step.inputs)
       if (producer.count(v) && seen.insert({v, step.partition}).second) {
         ++count;
-        bytes += elemBytes(bundle.values[v].elem, elementCount(bundle.values[v].dims).value_or(0));
+        bytes += bundle.values[v].sizeBytes();
       }
     for (uint32_t v : step.outputs) producer[v] = step.partition;
   }

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PIPELINE_REPORT_H
-#define CANDELA_CORE_PIPELINE_REPORT_H
+#pragma once
 
 #include <string>
 
@@ -17,5 +16,3 @@ std::string traceJson(const std::vector<runtime::TraceEvent>& events);
 std::string backendsJson(const std::vector<std::string>& paths);
 
 } // namespace candela::pipeline
-
-#endif

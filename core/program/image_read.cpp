@@ -169,21 +169,6 @@ private:
   uint64_t views_ = 0, attrs_ = 0, waits_ = 0, steps_ = 0, provenance_ = 0;
 };
 
-Status checkHash(const Bytes& image) {
-  const auto* header = reinterpret_cast<const cdl_image_t*>(image.data());
-  const Hash zero{};
-  constexpr size_t kBefore = offsetof(cdl_image_t, hash), kAfter = kBefore + sizeof header->hash;
-  Hasher hasher;
-  hasher.add(image.data(), kBefore);
-  hasher.add(zero.data(), zero.size());
-  hasher.add(image.data() + kAfter, image.size() - kAfter);
-  const Hash hash = hasher.finish();
-  if (std::memcmp(hash.data(), header->hash, hash.size()) == 0) return Status::ok();
-  Hash written;
-  std::memcpy(written.data(), header->hash, written.size());
-  return badModel("image: hash {} but it says {}", hashText(hash), hashText(written));
-}
-
 } // namespace
 
 Result<Program> fromImage(const Bytes& given, const PayloadSource& payloads) {
@@ -193,7 +178,7 @@ Result<Program> fromImage(const Bytes& given, const PayloadSource& payloads) {
   cdl_error_t error{text, sizeof text, 0};
   if (const cdl_code_t code = cdl_image_check(image.data(), image.size(), &error); code != CDL_OK)
     return failure(static_cast<Code>(code), "{}", text);
-  CDL_TRY(checkHash(image));
+  CDL_TRY(checkImageHash(image));
   CDL_ASSIGN(Program program, Reader(reinterpret_cast<const cdl_image_t*>(image.data()), payloads).read());
   CDL_TRY(verify(program));
   return program;

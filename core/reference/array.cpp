@@ -25,7 +25,7 @@ Result<Array> fromTensor(const Tensor& tensor) {
   Array array(tensor.elem, tensor.dims);
   const std::byte* data = tensor.bytes.data();
   for (int64_t i = 0; i < *count; ++i) {
-    const uint64_t bits = text::loadElement(tensor.elem, data, i);
+    const uint64_t bits = loadElement(tensor.elem, data, i);
     if (isFloat(tensor.elem)) {
       array.real[i] = toReal(tensor.elem, bits);
     } else {
@@ -42,7 +42,7 @@ Result<Tensor> toTensor(const Array& array) {
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t bits = isFloat(array.elem) ? fromReal(array.elem, array.real[i])
                                               : static_cast<uint64_t>(wrap(array.elem, array.whole[i]));
-    text::storeElement(array.elem, data, i, bits);
+    storeElement(array.elem, data, i, bits);
   }
   return tensor;
 }

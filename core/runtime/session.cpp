@@ -1,34 +1,28 @@
 #include "core/runtime/session.h"
 
+#include "core/runtime/image_runner.h"
+
 namespace candela::runtime {
-namespace {
 
-Status checkInput(const BundleValue& want, const Tensor& got) {
-  if (got.elem == want.elem && got.dims == want.dims) return Status::ok();
-  return badArgument("input '{}' is {}[{}] but {} was given", want.name, elemName(want.elem), fmt::join(want.dims, ","),
-                     got.typeText());
+Result<std::unique_ptr<Runner>> makeRunner(const Bundle& bundle, const BundlePartition& partition,
+                                           std::shared_ptr<Device> device, Refusal* refusal) {
+  return device ? makeDeviceRunner(bundle, partition, std::move(device), refusal) : makeSoftRunner(bundle, partition);
 }
-
-} // namespace
 
 Result<std::unique_ptr<Session>> Session::create(Bundle bundle, std::span<const std::shared_ptr<Device>> devices) {
   CDL_TRY(verifyBundle(bundle));
   std::vector<std::shared_ptr<Device>> open(devices.begin(), devices.end());
   std::vector<std::unique_ptr<Runner>> runners;
   for (const BundlePartition& partition : bundle.partitions) {
-    if (partition.backend.empty()) {
-      runners.push_back(makeSoftRunner(bundle, partition));
-      continue;
-    }
     std::shared_ptr<Device> device;
     for (const std::shared_ptr<Device>& candidate : open)
       if (candidate->plugin().name() == partition.backend) device = candidate;
-    if (!device) {
+    if (!device && !partition.backend.empty()) {
       CDL_ASSIGN(std::shared_ptr<Plugin> plugin, findPlugin(partition.backend));
       CDL_ASSIGN(device, plugin->open(0, partition.options));
       open.push_back(device);
     }
-    CDL_ASSIGN(std::unique_ptr<Runner> runner, makeDeviceRunner(bundle, partition, device, nullptr));
+    CDL_ASSIGN(std::unique_ptr<Runner> runner, makeRunner(bundle, partition, device));
     runners.push_back(std::move(runner));
   }
   return adopt(std::move(bundle), std::move(runners));
@@ -47,7 +41,7 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
     return badArgument("{} inputs were given, the model has {}", inputs.size(), bundle_.inputs.size());
   std::vector<Tensor> values(bundle_.values.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    CDL_TRY(checkInput(bundle_.values[bundle_.inputs[i]], inputs[i]));
+    CDL_TRY(bundle_.values[bundle_.inputs[i]].checkInput(inputs[i]));
     values[bundle_.inputs[i]] = inputs[i];
   }
   for (size_t v = 0; v < values.size(); ++v) {

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_RUNTIME_SESSION_H
-#define CANDELA_CORE_RUNTIME_SESSION_H
+#pragma once
 
 #include <chrono>
 #include <span>
@@ -41,10 +40,10 @@ struct Refusal {
   std::string text;
 };
 
-std::unique_ptr<Runner> makeSoftRunner(const Bundle& bundle, const BundlePartition& partition);
-/// Compiles (door 2) or checks (door 1). On Code::refused, *refusal says which instruction.
-Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle, const BundlePartition& partition,
-                                                 std::shared_ptr<Device> device, Refusal* refusal);
+/// Compiles (door 2) or checks (door 1) for a device; without one the host runs the Program. On Code::refused, *refusal
+/// says which instruction.
+Result<std::unique_ptr<Runner>> makeRunner(const Bundle& bundle, const BundlePartition& partition,
+                                           std::shared_ptr<Device> device, Refusal* refusal = nullptr);
 
 /// A bundle with its devices open. run() may be called by many threads at once.
 class Session {
@@ -56,8 +55,6 @@ public:
   static std::unique_ptr<Session> adopt(Bundle bundle, std::vector<std::unique_ptr<Runner>> runners);
 
   const Bundle& bundle() const { return bundle_; }
-  Bundle& mutableBundle() { return bundle_; }
-  Runner& runner(size_t partition) { return *runners_[partition]; }
 
   /// inputs in the bundle's order; checked against its types. Returns the outputs.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
@@ -72,5 +69,3 @@ private:
 };
 
 } // namespace candela::runtime
-
-#endif

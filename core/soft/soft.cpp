@@ -32,32 +32,6 @@ cdl_code_t dispatch(const Call& call) {
   }
 }
 
-// Instructions first .. end - 1, all inside of `loop` (0: none) at nesting `depth`.
-cdl_code_t runBlock(const cdl_image_t* image, uint32_t first, uint32_t end, uint32_t loop, int depth,
-                    int64_t values[CDL_MAX_LOOP_NESTING], void* const* buffers, cdl_error_t* error) {
-  for (uint32_t i = first; i < end;) {
-    uint32_t inner = cdl_get_instr(image, i)->loop;
-    if (inner == loop) {
-      const cdl_code_t code = run(image, i, values, buffers, error);
-      if (code != CDL_OK) return code;
-      ++i;
-      continue;
-    }
-    while (inner != 0 && cdl_get_loop(image, inner)->parent != loop) inner = cdl_get_loop(image, inner)->parent;
-    if (inner == 0 || depth >= CDL_MAX_LOOP_NESTING) return CDL_BAD_MODEL; // not an image that was checked
-    const cdl_loop_t& region = *cdl_get_loop(image, inner);
-    for (uint64_t iteration = 0; iteration < region.trip; ++iteration) {
-      values[depth] = static_cast<int64_t>(iteration);
-      const cdl_code_t code =
-          runBlock(image, region.first, region.first + region.count, inner, depth + 1, values, buffers, error);
-      if (code != CDL_OK) return code;
-    }
-    values[depth] = 0;
-    i = region.first + region.count;
-  }
-  return CDL_OK;
-}
-
 } // namespace
 
 bool supports(const cdl_image_t* image, uint32_t instr) {
@@ -74,7 +48,10 @@ cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValue
 
 cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error) {
   int64_t values[CDL_MAX_LOOP_NESTING] = {};
-  return runBlock(image, 1, image->instrs.count, 0, 0, values, buffers, error);
+  cdl_code_t code = CDL_OK;
+  for (uint32_t i = 1; i < image->instrs.count && code == CDL_OK; i = cdl_next_instr(image, i, values))
+    code = run(image, i, values, buffers, error);
+  return code;
 }
 
 } // namespace candela::soft

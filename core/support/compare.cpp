@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "core/support/float_bits.h"
@@ -10,22 +9,8 @@
 namespace candela {
 namespace {
 
-/// The storage bits of element i, zero-extended.
-uint64_t elementBits(const Tensor& tensor, int64_t i) {
-  const int bits = elemBits(tensor.elem);
-  const auto* bytes = reinterpret_cast<const uint8_t*>(tensor.bytes.data());
-  if (bits == 4) return bytes[i / 2] >> (i % 2 * 4) & 15;
-  uint64_t value = 0;
-  std::memcpy(&value, bytes + i * (bits / 8), static_cast<size_t>(bits / 8));
-  return value;
-}
-
-__int128 elementAsInteger(const Tensor& tensor, int64_t i) {
-  const uint64_t bits = elementBits(tensor, i);
-  if (!isSigned(tensor.elem)) return bits;
-  const int unused = 64 - elemBits(tensor.elem);
-  return static_cast<int64_t>(bits << unused) >> unused;
-}
+uint64_t elementBits(const Tensor& tensor, int64_t i) { return loadElement(tensor.elem, tensor.bytes.data(), i); }
+__int128 elementAsInteger(const Tensor& tensor, int64_t i) { return integerOf(tensor.elem, elementBits(tensor, i)); }
 
 /// The index of element i in each dim.
 Shape indexOf(int64_t i, const Shape& dims) {

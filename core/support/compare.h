@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_COMPARE_H
-#define CANDELA_CORE_SUPPORT_COMPARE_H
+#pragma once
 
 #include "core/support/tensor.h"
 
@@ -37,5 +36,3 @@ double elementAsReal(const Tensor& tensor, int64_t i);
 std::string elementText(const Tensor& tensor, int64_t i);
 
 } // namespace candela
-
-#endif

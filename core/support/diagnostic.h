@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_DIAGNOSTIC_H
-#define CANDELA_CORE_SUPPORT_DIAGNOSTIC_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -36,5 +35,3 @@ private:
 };
 
 } // namespace candela
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_ELEM_H
-#define CANDELA_CORE_SUPPORT_ELEM_H
+#pragma once
 
 #include <optional>
 #include <string_view>
@@ -42,5 +41,3 @@ struct IntegerRange {
 IntegerRange integerRange(Elem elem);
 
 } // namespace candela
-
-#endif

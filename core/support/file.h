@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_FILE_H
-#define CANDELA_CORE_SUPPORT_FILE_H
+#pragma once
 
 #include <cstdio>
 #include <functional>
@@ -24,5 +23,3 @@ Result<Tensor> readNpy(const std::string& path);
 Status writeNpy(const std::string& path, const Tensor& tensor);
 
 } // namespace candela
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_FLOAT_BITS_H
-#define CANDELA_CORE_SUPPORT_FLOAT_BITS_H
+#pragma once
 
 #include "core/support/elem.h"
 
@@ -13,5 +12,3 @@ double toReal(Elem elem, uint64_t bits);
 uint64_t fromReal(Elem elem, double value);
 
 } // namespace candela
-
-#endif

@@ -2,30 +2,38 @@
 
 #include <openssl/evp.h>
 
-#include "core/support/status.h"
+#include <cstring>
+#include <memory>
 
 namespace candela {
+namespace {
 
-Hasher::Hasher() : context_(EVP_MD_CTX_new()) {
-  CDL_CHECK(context_ && EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(context_), EVP_sha256(), nullptr) == 1);
-}
-Hasher::~Hasher() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context_)); }
-
-void Hasher::add(const void* data, uint64_t size) {
-  if (size) CDL_CHECK(EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), data, size) == 1);
-}
-
-Hash Hasher::finish() {
+/// Of several pieces as if they were one.
+Hash sha256Of(std::initializer_list<std::pair<const void*, uint64_t>> pieces) {
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  CDL_CHECK(context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1);
+  for (const auto& [data, size] : pieces)
+    if (size) CDL_CHECK(EVP_DigestUpdate(context.get(), data, size) == 1);
   Hash hash;
   unsigned size = 0;
-  CDL_CHECK(EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(context_), hash.data(), &size) == 1 && size == hash.size());
+  CDL_CHECK(EVP_DigestFinal_ex(context.get(), hash.data(), &size) == 1 && size == hash.size());
   return hash;
 }
 
-Hash sha256(const void* data, uint64_t size) {
-  Hasher hasher;
-  hasher.add(data, size);
-  return hasher.finish();
+} // namespace
+
+Hash sha256(const void* data, uint64_t size) { return sha256Of({{data, size}}); }
+
+Status checkImageHash(const Bytes& image) {
+  if (image.size() < sizeof(cdl_image_t)) return badModel("an image of {} bytes is too short", image.size());
+  constexpr size_t kBefore = offsetof(cdl_image_t, hash), kAfter = kBefore + sizeof(Hash);
+  const Hash zero{};
+  const Hash hash =
+      sha256Of({{image.data(), kBefore}, {zero.data(), zero.size()}, {image.data() + kAfter, image.size() - kAfter}});
+  Hash written;
+  std::memcpy(written.data(), image.data() + kBefore, written.size());
+  if (hash == written) return Status::ok();
+  return badModel("image: hash {} but it says {}", hashText(hash), hashText(written));
 }
 
 std::string hashText(const Hash& hash) {

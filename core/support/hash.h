@@ -1,9 +1,8 @@
-#ifndef CANDELA_CORE_SUPPORT_HASH_H
-#define CANDELA_CORE_SUPPORT_HASH_H
+#pragma once
 
 #include <array>
-#include <cstdint>
-#include <string>
+
+#include "core/support/tensor.h"
 
 namespace candela {
 
@@ -12,23 +11,11 @@ using Hash = std::array<uint8_t, 32>;
 
 Hash sha256(const void* data, uint64_t size);
 
-/// SHA-256 of several pieces as if they were one.
-class Hasher {
-public:
-  Hasher();
-  ~Hasher();
-  Hasher(const Hasher&) = delete;
-  Hasher& operator=(const Hasher&) = delete;
-  void add(const void* data, uint64_t size);
-  Hash finish();
-
-private:
-  void* context_;
-};
+/// Whether an image of a Program has the hash that its header says: that of itself with this field zero. Failure:
+/// bad_model with both.
+Status checkImageHash(const Bytes& image);
 
 /// 64 lower-case hexadecimal digits.
 std::string hashText(const Hash& hash);
 
 } // namespace candela
-
-#endif

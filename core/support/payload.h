@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_PAYLOAD_H
-#define CANDELA_CORE_SUPPORT_PAYLOAD_H
+#pragma once
 
 #include "core/support/hash.h"
 #include "core/support/tensor.h"
@@ -11,12 +10,19 @@ class Payload {
 public:
   enum class Form : uint8_t { data, splat, iota, random };
 
-  static Payload data(Tensor tensor);
+  Payload() = default;
+  static Payload data(const Tensor& tensor) {
+    Payload payload(Form::data, tensor.elem, tensor.count(), 0, 0);
+    payload.bytes_ = tensor.bytes;
+    return payload;
+  }
   /// `bits`: one element, zero-extended.
-  static Payload splat(Elem elem, int64_t count, uint64_t bits);
+  static Payload splat(Elem elem, int64_t count, uint64_t bits) { return {Form::splat, elem, count, bits, 0}; }
   /// start + i * step, integers only.
-  static Payload iota(Elem elem, int64_t count, int64_t start, int64_t step);
-  static Payload random(Elem elem, int64_t count, uint64_t seed);
+  static Payload iota(Elem elem, int64_t count, int64_t start, int64_t step) {
+    return {Form::iota, elem, count, static_cast<uint64_t>(start), step};
+  }
+  static Payload random(Elem elem, int64_t count, uint64_t seed) { return {Form::random, elem, count, seed, 0}; }
 
   Form form() const { return form_; }
   Elem elem() const { return elem_; }
@@ -37,14 +43,15 @@ public:
   friend bool operator==(const Payload& a, const Payload& b);
 
 private:
+  Payload(Form form, Elem elem, int64_t count, uint64_t a, int64_t b)
+      : form_(form), elem_(elem), count_(count), a_(a), b_(b) {}
+
   Form form_ = Form::data;
   Elem elem_ = Elem::none;
   int64_t count_ = 0;
-  uint64_t a_ = 0;
-  int64_t b_ = 0;
+  uint64_t a_ = 0; ///< bits, start or seed
+  int64_t b_ = 0;  ///< step
   Bytes bytes_;
 };
 
 } // namespace candela
-
-#endif

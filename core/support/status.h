@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_STATUS_H
-#define CANDELA_CORE_SUPPORT_STATUS_H
+#pragma once
 
 #include <fmt/format.h>
 
@@ -100,5 +99,3 @@ private:
   auto CDL_CONCAT(cdlResult, __LINE__) = (expression);                                                                 \
   if (!CDL_CONCAT(cdlResult, __LINE__)) return CDL_CONCAT(cdlResult, __LINE__).status();                               \
   target = std::move(CDL_CONCAT(cdlResult, __LINE__)).value()
-
-#endif

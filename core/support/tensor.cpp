@@ -1,8 +1,10 @@
 #include "core/support/tensor.h"
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+
+#include "core/support/float_bits.h"
 
 namespace candela {
 
@@ -23,10 +25,38 @@ std::string shapeText(std::span<const int64_t> dims) {
   return dims.empty() ? "scalar" : fmt::format("{}", fmt::join(dims, "x"));
 }
 
+std::string typeText(Elem elem, std::span<const int64_t> dims) {
+  return fmt::format("{}[{}]", elemName(elem), fmt::join(dims, ","));
+}
+
 std::vector<int64_t> denseStrides(std::span<const int64_t> dims) {
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   return strides;
+}
+
+uint64_t loadElement(Elem elem, const std::byte* data, int64_t index) {
+  const int bits = elemBits(elem);
+  if (bits == 4) return static_cast<uint64_t>(data[index / 2]) >> (index % 2 * 4) & 15;
+  uint64_t value = 0;
+  std::memcpy(&value, data + index * (bits / 8), bits / 8); // little-endian hosts only, as the image
+  return value;
+}
+
+void storeElement(Elem elem, std::byte* data, int64_t index, uint64_t bits) {
+  const int width = elemBits(elem);
+  if (width == 4) {
+    const int shift = static_cast<int>(index % 2 * 4);
+    data[index / 2] = (data[index / 2] & ~(std::byte(15) << shift)) | std::byte(bits & 15) << shift;
+    return;
+  }
+  std::memcpy(data + index * (width / 8), &bits, width / 8);
+}
+
+__int128 integerOf(Elem elem, uint64_t bits) {
+  CDL_CHECK(!isFloat(elem), "{} is no integer type", elemName(elem));
+  const int unused = 64 - elemBits(elem);
+  return isSigned(elem) ? static_cast<int64_t>(bits << unused) >> unused : __int128(bits);
 }
 
 Result<Bytes> Bytes::allocate(uint64_t size) {
@@ -34,11 +64,7 @@ Result<Bytes> Bytes::allocate(uint64_t size) {
   void* data = size > (uint64_t(1) << 46) ? nullptr : std::aligned_alloc(64, rounded);
   if (!data) return failure(Code::out_of_memory, "cannot allocate {} bytes", size);
   std::memset(data, 0, rounded);
-  Bytes bytes;
-  bytes.owner_ = std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); });
-  bytes.data_ = static_cast<std::byte*>(data);
-  bytes.size_ = size;
-  return bytes;
+  return wrap(data, size, std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); }));
 }
 
 Bytes Bytes::copyOf(const void* data, uint64_t size) {
@@ -48,20 +74,9 @@ Bytes Bytes::copyOf(const void* data, uint64_t size) {
   return std::move(bytes).value();
 }
 
-Bytes Bytes::wrap(const void* data, uint64_t size, std::shared_ptr<const void> keepAlive) {
-  Bytes bytes;
-  bytes.owner_ = std::move(keepAlive);
-  bytes.data_ = static_cast<std::byte*>(const_cast<void*>(data));
-  bytes.size_ = size;
-  return bytes;
-}
-
 Bytes Bytes::slice(uint64_t offset, uint64_t size) const {
   CDL_CHECK(offset <= size_ && size <= size_ - offset);
-  Bytes bytes = *this;
-  bytes.data_ += offset;
-  bytes.size_ = size;
-  return bytes;
+  return {owner_, data_ + offset, size};
 }
 
 Result<Tensor> Tensor::zeros(Elem elem, Shape dims) {
@@ -73,24 +88,10 @@ Result<Tensor> Tensor::zeros(Elem elem, Shape dims) {
 
 std::vector<int64_t> Tensor::toInts() const {
   std::vector<int64_t> out(count());
-  for (size_t i = 0; i < out.size(); ++i) {
-    switch (elem) {
-    case Elem::i8_: out[i] = as<int8_t>()[i]; break;
-    case Elem::u8_:
-    case Elem::bool_: out[i] = as<uint8_t>()[i]; break;
-    case Elem::i16_: out[i] = as<int16_t>()[i]; break;
-    case Elem::u16_: out[i] = as<uint16_t>()[i]; break;
-    case Elem::i32_: out[i] = as<int32_t>()[i]; break;
-    case Elem::u32_: out[i] = as<uint32_t>()[i]; break;
-    case Elem::i64_:
-    case Elem::u64_: out[i] = as<int64_t>()[i]; break;
-    default: CDL_CHECK(false, "{} is no integer type", elemName(elem));
-    }
-  }
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<int64_t>(integerOf(elem, loadElement(elem, bytes.data(), static_cast<int64_t>(i))));
   return out;
 }
-
-std::string Tensor::typeText() const { return fmt::format("{}[{}]", elemName(elem), fmt::join(dims, ",")); }
 
 uint64_t splitmix64(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
@@ -99,21 +100,6 @@ uint64_t splitmix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-namespace {
-
-/// f32 in [-1, 1) has 24 significant bits, so dropping mantissa bits is a truncation that needs no rounding rule.
-uint16_t truncateToF16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  const uint32_t sign = bits >> 16 & 0x8000;
-  const int exponent = static_cast<int>(bits >> 23 & 255) - 127 + 15;
-  const uint32_t mantissa = (bits & 0x7fffff) | 0x800000;
-  if (exponent <= 0) return exponent < -10 ? sign : sign | (mantissa >> (14 - exponent));
-  return static_cast<uint16_t>(sign | exponent << 10 | (mantissa >> 13 & 0x3ff));
-}
-
-} // namespace
-
 Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed) {
   if (isStorageOnly(elem)) return badArgument("no random data for storage type {}", elemName(elem));
   CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, std::move(dims)));
@@ -121,23 +107,15 @@ Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed) {
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t r = splitmix64(seed + static_cast<uint64_t>(i));
     const float real = static_cast<float>(r >> 40) * 0x1p-24f * 2.0f - 1.0f;
-    const int64_t wide = static_cast<int64_t>(r >> 53) - (isSigned(elem) ? 1024 : 0);
-    uint32_t bits;
-    std::memcpy(&bits, &real, 4);
-    switch (elem) {
-    case Elem::f32_: tensor.mutableAs<float>()[i] = real; break;
-    case Elem::f64_: tensor.mutableAs<double>()[i] = real; break;
-    case Elem::f16_: tensor.mutableAs<uint16_t>()[i] = truncateToF16(real); break;
-    case Elem::bf16_: tensor.mutableAs<uint16_t>()[i] = static_cast<uint16_t>(bits >> 16); break;
-    case Elem::bool_: tensor.mutableAs<uint8_t>()[i] = r >> 63; break;
-    case Elem::i8_:
-    case Elem::u8_: tensor.mutableAs<uint8_t>()[i] = r >> 56; break;
-    case Elem::i16_:
-    case Elem::u16_: tensor.mutableAs<int16_t>()[i] = static_cast<int16_t>(wide); break;
-    case Elem::i32_:
-    case Elem::u32_: tensor.mutableAs<int32_t>()[i] = static_cast<int32_t>(wide); break;
-    default: tensor.mutableAs<int64_t>()[i] = wide; break;
+    uint64_t bits = (r >> 53) - (isSigned(elem) ? 1024 : 0);
+    if (isFloat(elem)) {
+      // The value has 24 significant bits at most: it is cut to those of the type, so that nothing is rounded.
+      const uint32_t kept = ~uint32_t(0) << (elem == Elem::f16_ ? 13 : elem == Elem::bf16_ ? 16 : 0);
+      bits = fromReal(elem, std::bit_cast<float>(std::bit_cast<uint32_t>(real) & kept));
+    } else if (elemBits(elem) == 8) {
+      bits = r >> (elem == Elem::bool_ ? 63 : 56);
     }
+    storeElement(elem, tensor.bytes.mutableData(), i, bits);
   }
   return tensor;
 }

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_TENSOR_H
-#define CANDELA_CORE_SUPPORT_TENSOR_H
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -21,6 +20,15 @@ std::string shapeText(std::span<const int64_t> dims);
 /// Row-major strides in elements.
 std::vector<int64_t> denseStrides(std::span<const int64_t> dims);
 
+/// "f32[1,3,224,224]"
+std::string typeText(Elem elem, std::span<const int64_t> dims);
+
+/// One element of packed storage (4-bit types: two in a byte, low nibble first), zero-extended.
+uint64_t loadElement(Elem elem, const std::byte* data, int64_t index);
+void storeElement(Elem elem, std::byte* data, int64_t index, uint64_t bits);
+/// The value of an element of an integer type, or of bool.
+__int128 integerOf(Elem elem, uint64_t bits);
+
 /// Shared bytes, 64-byte aligned when allocated here. Copies share; `keepAlive` holds a mapping when it is one.
 class Bytes {
 public:
@@ -29,7 +37,9 @@ public:
   static Result<Bytes> allocate(uint64_t size);
   static Bytes copyOf(const void* data, uint64_t size);
   /// Bytes that something else owns for as long as keepAlive lives.
-  static Bytes wrap(const void* data, uint64_t size, std::shared_ptr<const void> keepAlive);
+  static Bytes wrap(const void* data, uint64_t size, std::shared_ptr<const void> keepAlive) {
+    return {std::move(keepAlive), static_cast<std::byte*>(const_cast<void*>(data)), size};
+  }
 
   const std::byte* data() const { return data_; }
   std::byte* mutableData() { return data_; } ///< only by the one who allocated it, before it is shared
@@ -37,6 +47,8 @@ public:
   Bytes slice(uint64_t offset, uint64_t size) const;
 
 private:
+  Bytes(std::shared_ptr<const void> owner, std::byte* data, uint64_t size)
+      : owner_(std::move(owner)), data_(data), size_(size) {}
   std::shared_ptr<const void> owner_;
   std::byte* data_ = nullptr;
   uint64_t size_ = 0;
@@ -62,7 +74,7 @@ struct Tensor {
   /// Integer and bool elements widened to i64 (u64 wraps).
   std::vector<int64_t> toInts() const;
   /// "f32[1,3,224,224]"
-  std::string typeText() const;
+  std::string typeText() const { return candela::typeText(elem, dims); }
 };
 
 /// The project's definition of reproducible data: element i comes from splitmix64(seed + i). Floats lie in [-1, 1) with
@@ -72,5 +84,3 @@ uint64_t splitmix64(uint64_t x);
 Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed);
 
 } // namespace candela
-
-#endif

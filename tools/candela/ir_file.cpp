@@ -49,21 +49,6 @@ Failure inFile(const std::string& path, const Status& status) {
 
 } // namespace candela::tool
 
-Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
-  const std::string word = firstWord(text);
-  if (word == "program") {
-    CDL_ASSIGN(program::Program program, program::parse(text, file, diagnostics));
-    return Ir(std::move(program));
-  }
-  if (word == "graph") {
-    CDL_ASSIGN(graph::Graph graph, graph::parse(text, file, diagnostics));
-    return Ir(std::move(graph));
-  }
-  const Status status = badModel("expected 'graph' or 'program' at the start but found '{}'", word.substr(0, 32));
-  diagnostics.error({file, 0, 0}, status.message());
-  return status.context(file);
-}
-
 Result<std::string> readText(const std::string& path) {
   CDL_ASSIGN(const Bytes bytes, mapFile(path));
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());

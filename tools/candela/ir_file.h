@@ -2,20 +2,15 @@
 #define CANDELA_TOOLS_CANDELA_IR_FILE_H
 
 #include <string>
-#include <variant>
 
-#include "core/graph/graph.h"
-#include "core/program/program.h"
+#include "core/pipeline/pipeline.h"
 #include "core/support/diagnostic.h"
 
 /// Files that hold an IR, whatever form it has.
 namespace candela::tool {
 
-using Ir = std::variant<graph::Graph, program::Program>;
-
-/// Parses one graph or one program, as its first word says, and verifies it. `file` names it in messages; resources are
-/// looked up beside it.
-Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+using pipeline::Ir;
+using pipeline::parseIr;
 
 /// The whole file as text. Failure: not_found, io.
 Result<std::string> readText(const std::string& path);

@@ -38,19 +38,6 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
 
 bool endsWith(const std::string& text, std::string_view suffix) { return std::string_view(text).ends_with(suffix); }
 
-std::string firstWord(std::string_view text) {
-  for (;;) {
-    const size_t start = text.find_first_not_of(" \t\r\n");
-    if (start == std::string_view::npos) return {};
-    text.remove_prefix(start);
-    if (!text.starts_with("//")) break;
-    const size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end);
-  }
-  return std::string(text.substr(0, text.find_first_of(" \t\r\n@({")));
-}
-
 std::string fileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 int exitCodeOf(candela_status_t status) {

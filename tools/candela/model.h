@@ -20,8 +20,6 @@ struct ModelOptions {
 };
 
 bool endsWith(const std::string& text, std::string_view suffix);
-/// The first word of a .cdl text, behind blanks and comments: "graph" or "program" in a good one.
-std::string firstWord(std::string_view text);
 /// The path without its folders.
 std::string fileName(const std::string& path);
 

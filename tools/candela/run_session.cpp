@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/support/file.h"
+#include "core/support/text/lexer.h"
 #include "tools/candela/run.h"
 
 namespace candela::tool {
@@ -94,7 +95,8 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session
 bool isProgramText(const std::string& path) {
   if (!endsWith(path, ".cdl")) return false;
   const Bytes file = check(mapFile(path));
-  return firstWord({reinterpret_cast<const char*>(file.data()), file.size()}) == "program";
+  Diagnostics diagnostics;
+  return text::TokenStream({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics).at("program");
 }
 
 } // namespace

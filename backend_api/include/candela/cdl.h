@@ -319,6 +319,20 @@ static inline const cdl_attr_t* cdl_find_attr(const cdl_image_t* image, const cd
   return NULL;
 }
 
+/* The instruction that runs after i, loops played; the image's count of instructions after the last one. `values` are
+ * the loop variables, outer first: zero them and begin at instruction 1. For images that cdl_image_check passed. */
+static inline uint32_t cdl_next_instr(const cdl_image_t* image, uint32_t i, int64_t values[CDL_MAX_LOOP_NESTING]) {
+  for (uint32_t l = cdl_get_instr(image, i)->loop; l;) {
+    const cdl_loop_t* loop = cdl_get_loop(image, l);
+    int64_t* value = &values[loop->parent ? 1 : 0];
+    if (i + 1 != loop->first + loop->count) break;
+    if ((uint64_t)++ * value < loop->trip) return loop->first;
+    *value = 0;
+    l = loop->parent;
+  }
+  return i + 1;
+}
+
 /* ---- Capabilities: data, not code ------------------------------------------------------------------------------ */
 
 enum { CDL_SUPPORT_NONE = 0, CDL_SUPPORT_EMULATED = 1, CDL_SUPPORT_NATIVE = 2 };

@@ -15,48 +15,24 @@ struct Placed {
   size_t index;
 };
 
-std::string number(uint64_t value) { return std::to_string(value); }
-
-// A malformed buffer, or sizes whose plan might not fit 64 bits.
-std::string problemError(const MemoryProblem& problem) {
-  uint64_t highest = 0, total = 0;
+/// A malformed buffer, or sizes whose plan might not fit 64 bits.
+Status check(const MemoryProblem& problem) {
+  uint64_t total = 0;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Interval& b = problem.buffers[i];
-    const std::string name = "buffer " + number(i);
-    if (b.begin >= b.end)
-      return name + " begins at " + std::to_string(b.begin) + " but ends at " + std::to_string(b.end);
+    if (b.begin >= b.end) return badArgument("buffer {} begins at {} but ends at {}", i, b.begin, b.end);
     if (b.alignment == 0 || (b.alignment & (b.alignment - 1)) != 0)
-      return name + " has alignment " + number(b.alignment) + ", not a power of two";
+      return badArgument("buffer {} has alignment {}, not a power of two", i, b.alignment);
     uint64_t room = 0;
-    if (b.pinned && *b.pinned % b.alignment != 0)
-      return name + " is pinned to " + number(*b.pinned) + ", not a multiple of its alignment " + number(b.alignment);
-    if (b.pinned
-            ? __builtin_add_overflow(*b.pinned, b.size, &room)
-            : __builtin_add_overflow(b.size, b.alignment - 1, &room) || __builtin_add_overflow(total, room, &total))
-      return name + " of " + number(b.size) + " bytes is beyond 64 bits";
-    if (b.pinned) highest = std::max(highest, room);
+    if (__builtin_add_overflow(b.size, b.alignment - 1, &room) || __builtin_add_overflow(total, room, &total))
+      return badArgument("buffer {} of {} bytes is beyond 64 bits", i, b.size);
   }
-  if (__builtin_add_overflow(total, highest, &total)) return "all buffers together are beyond 64 bits";
-  return {};
+  return Status::ok();
 }
 
 class Planner {
 public:
   explicit Planner(const MemoryProblem& problem) : problem_(problem) {}
-
-  // Pinned buffers, which every plan begins with.
-  std::string placePinned() {
-    for (size_t i = 0; i < problem_.buffers.size(); ++i) {
-      const Interval& b = problem_.buffers[i];
-      if (!b.pinned || b.size == 0) continue;
-      for (const Placed& p : pinned_)
-        if (p.begin < *b.pinned + b.size && *b.pinned < p.end && p.firstTime < b.end && b.begin < p.lastTime)
-          return "buffers " + number(p.index) + " and " + number(i) + " are alive at once and pinned to " +
-                 number(p.begin) + " and " + number(*b.pinned) + ", where they overlap";
-      insert(pinned_, i, *b.pinned);
-    }
-    return {};
-  }
 
   MemoryPlan plan(Order order, bool best) { return plan(sorted(order), best); }
 
@@ -92,14 +68,14 @@ public:
 
 private:
   MemoryPlan plan(const std::vector<size_t>& indices, bool best) {
-    placed_ = pinned_;
+    placed_.clear();
     MemoryPlan plan;
     plan.offsets.assign(problem_.buffers.size(), 0);
-    for (size_t i = 0; i < problem_.buffers.size(); ++i)
-      if (problem_.buffers[i].pinned) plan.offsets[i] = *problem_.buffers[i].pinned;
     for (size_t i : indices) {
-      plan.offsets[i] = best ? bestFit(problem_.buffers[i]) : firstFit(problem_.buffers[i]);
-      insert(placed_, i, plan.offsets[i]);
+      const Interval& b = problem_.buffers[i];
+      const uint64_t offset = plan.offsets[i] = best ? bestFit(b) : firstFit(b);
+      const auto after = std::ranges::upper_bound(placed_, offset, {}, &Placed::begin);
+      placed_.insert(after, {offset, offset + b.size, b.begin, b.end, i});
     }
     for (const Placed& p : placed_)
       if (p.end > plan.size) {
@@ -111,14 +87,6 @@ private:
 
   static uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
-  void insert(std::vector<Placed>& placed, size_t i, uint64_t offset) const {
-    const Interval& b = problem_.buffers[i];
-    const Placed p{offset, offset + b.size, b.begin, b.end, i};
-    const auto after = std::upper_bound(placed.begin(), placed.end(), p,
-                                        [](const Placed& a, const Placed& c) { return a.begin < c.begin; });
-    placed.insert(after, p);
-  }
-
   // What has to be placed, the hardest first; ties by index.
   std::vector<size_t> sorted(Order order) const {
     const auto& buffers = problem_.buffers;
@@ -128,7 +96,7 @@ private:
     };
     std::vector<size_t> indices;
     for (size_t i = 0; i < buffers.size(); ++i)
-      if (!buffers[i].pinned && buffers[i].size != 0) indices.push_back(i);
+      if (buffers[i].size != 0) indices.push_back(i);
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) {
       switch (order) {
       case Order::Begin:
@@ -178,8 +146,8 @@ private:
   }
 
   const MemoryProblem& problem_;
-  std::vector<Placed> pinned_, placed_; // by offset
-  size_t highest_ = 0;                  // who ends highest in the latest plan
+  std::vector<Placed> placed_; // by offset
+  size_t highest_ = 0;         // who ends highest in the latest plan
 };
 
 } // namespace
@@ -211,25 +179,17 @@ uint64_t maxLive(const MemoryProblem& problem) {
 }
 
 Result<MemoryPlan> planMemory(const MemoryProblem& problem) {
-  std::string error = problemError(problem);
-  if (!error.empty()) return Status(Code::invalid_argument, std::move(error));
+  CDL_TRY(check(problem));
   Planner planner(problem);
-  error = planner.placePinned();
-  if (!error.empty()) return Status(Code::invalid_argument, std::move(error));
   const uint64_t bound = maxLive(problem);
   std::optional<MemoryPlan> best;
-  for (const Order order : {Order::Size, Order::Breadth, Order::Begin})
-    for (const bool bestFit : {false, true}) {
-      if (best && best->size <= bound) break; // cannot be beaten
-      MemoryPlan plan = planner.plan(order, bestFit);
-      if (!best || plan.size < best->size) best = std::move(plan);
-    }
-  for (const Order order : {Order::Size, Order::Breadth, Order::Begin})
-    for (const bool bestFit : {false, true}) {
-      if (best->size <= bound) break;
-      MemoryPlan plan = planner.improve(order, bestFit, bound);
-      if (plan.size < best->size) best = std::move(plan);
-    }
+  for (const bool search : {false, true})
+    for (const Order order : {Order::Size, Order::Breadth, Order::Begin})
+      for (const bool bestFit : {false, true}) {
+        if (best && best->size <= bound) break; // cannot be beaten
+        MemoryPlan plan = search ? planner.improve(order, bestFit, bound) : planner.plan(order, bestFit);
+        if (!best || plan.size < best->size) best = std::move(plan);
+      }
   if (best->size > problem.capacity)
     return failure(Code::out_of_memory,
                    "the buffers need {} bytes (at least {} are alive at once) but the capacity is {}", best->size,

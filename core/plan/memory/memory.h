@@ -12,10 +12,9 @@ namespace candela::plan {
 
 /// A buffer, alive in [begin, end) of any time scale.
 struct Interval {
-  int64_t begin = 0, end = 0;     ///< begin < end
-  uint64_t size = 0;              ///< bytes; 0 takes no room
-  uint64_t alignment = 1;         ///< bytes, a power of two
-  std::optional<uint64_t> pinned; ///< the offset that it must have
+  int64_t begin = 0, end = 0; ///< begin < end
+  uint64_t size = 0;          ///< bytes; 0 takes no room
+  uint64_t alignment = 1;     ///< bytes, a power of two
 };
 
 struct MemoryProblem {
@@ -33,16 +32,16 @@ struct MemoryPlan {
 /// six greedy plans (buffers in the order of size, of begin, or of size x lifetime; each into the
 /// first or the tightest gap), and, while it is above maxLive and the problem is not too large, of
 /// a search from there. The same problem always gets the same plan. Fails with invalid_argument on
-/// a malformed buffer and on pinned ones that collide, naming them by index, and with out_of_memory
+/// a malformed buffer, naming it by index, and with out_of_memory
 /// when the best plan exceeds the capacity. Any thread. 10,000 buffers take some seconds at most.
 Result<MemoryPlan> planMemory(const MemoryProblem& problem);
 
-/// The most bytes alive at once: no plan is smaller. Alignment and pins not counted; UINT64_MAX on
+/// The most bytes alive at once: no plan is smaller. Alignment not counted; UINT64_MAX on
 /// overflow.
 uint64_t maxLive(const MemoryProblem& problem);
 
 /// What is wrong with a plan, naming the buffers and the two numbers, or nothing: overlaps in time
-/// and space, alignment, pins, capacity, size. Shares no code with the planner. In validate.cpp.
+/// and space, alignment, capacity, size. Shares no code with the planner. In validate.cpp.
 std::optional<std::string> validate(const MemoryProblem& problem, const MemoryPlan& plan);
 
 } // namespace candela::plan

@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "core/plan/schedule/schedule.h"
-
 namespace candela::plan {
 
-using program::Buffer;
-using program::Instr;
-using program::kNone;
-using program::Program;
-using program::Role;
-using program::View;
+using namespace program;
 
 namespace {
 
@@ -101,14 +94,6 @@ std::vector<Access> accessesOf(const Program& program, const Instr& instr) {
   if (instr.inout) add(instr.outputs, false);
   add(instr.outputs, true);
   return accesses;
-}
-
-bool dependsOn(const Program& program, uint32_t b, uint32_t a) {
-  const auto later = accessesOf(program, program.instrs[b]);
-  for (const Access& x : accessesOf(program, program.instrs[a]))
-    for (const Access& y : later)
-      if ((x.write || y.write) && x.overlaps(y)) return true;
-  return false;
 }
 
 std::vector<std::vector<uint32_t>> directDependences(const Program& program) {

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PLAN_SCHEDULE_DEPENDENCES_H
-#define CANDELA_CORE_PLAN_SCHEDULE_DEPENDENCES_H
+#pragma once
 
 #include "core/program/program.h"
 
@@ -27,5 +26,3 @@ std::vector<std::vector<uint32_t>> directDependences(const program::Program& pro
 void rebuildWaits(program::Program& program);
 
 } // namespace candela::plan
-
-#endif

@@ -5,12 +5,7 @@
 
 namespace candela::plan {
 
-using program::Buffer;
-using program::Instr;
-using program::kNone;
-using program::Program;
-using program::Role;
-using program::View;
+using namespace program;
 
 namespace {
 
@@ -108,18 +103,20 @@ std::vector<Share> sharesOf(const Program& program, bool inPlace) {
   return shares;
 }
 
+MemoryProblem problemOf(const Program& program, uint32_t space, const std::vector<Share>& shares) {
+  MemoryProblem problem;
+  if (const uint64_t capacity = program.spaces[space].capacityBytes) problem.capacity = capacity;
+  for (const Share& share : shares)
+    if (share.space == space)
+      problem.buffers.push_back({share.first, int64_t{share.last} + 1, share.bytes,
+                                 std::max<uint64_t>(share.alignment, program.spaces[space].alignment)});
+  return problem;
+}
+
 std::vector<uint64_t> peakBytes(const Program& program, const std::vector<Share>& shares) {
-  std::vector<uint64_t> peaks(program.spaces.size(), 0);
-  for (uint32_t space = 0; space < program.spaces.size(); ++space) {
-    std::vector<int64_t> change(program.instrs.size() + 2, 0);
-    for (const Share& share : shares) {
-      if (share.space != space) continue;
-      change[share.first] += static_cast<int64_t>(share.bytes);
-      change[share.last + 1] -= static_cast<int64_t>(share.bytes);
-    }
-    int64_t live = 0;
-    for (const int64_t step : change) peaks[space] = std::max(peaks[space], static_cast<uint64_t>(live += step));
-  }
+  std::vector<uint64_t> peaks;
+  for (uint32_t space = 0; space < program.spaces.size(); ++space)
+    peaks.push_back(maxLive(problemOf(program, space, shares)));
   return peaks;
 }
 

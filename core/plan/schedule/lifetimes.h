@@ -1,6 +1,6 @@
-#ifndef CANDELA_CORE_PLAN_SCHEDULE_LIFETIMES_H
-#define CANDELA_CORE_PLAN_SCHEDULE_LIFETIMES_H
+#pragma once
 
+#include "core/plan/memory/memory.h"
 #include "core/program/program.h"
 
 namespace candela::plan {
@@ -17,9 +17,10 @@ struct Share {
 /// operand that dies there. A buffer that a loop touches is taken for the whole loop.
 std::vector<Share> sharesOf(const program::Program& program, bool inPlace);
 
+/// The shares of one space, in their order.
+MemoryProblem problemOf(const program::Program& program, uint32_t space, const std::vector<Share>& shares);
+
 /// The most bytes taken at once, per space.
 std::vector<uint64_t> peakBytes(const program::Program& program, const std::vector<Share>& shares);
 
 } // namespace candela::plan
-
-#endif

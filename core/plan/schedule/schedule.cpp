@@ -1,7 +1,6 @@
 #include "core/plan/schedule/schedule.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "core/plan/schedule/dependences.h"
 #include "core/plan/schedule/lifetimes.h"
@@ -9,12 +8,7 @@
 
 namespace candela::plan {
 
-using program::Buffer;
-using program::Instr;
-using program::kNone;
-using program::Program;
-using program::Role;
-using program::View;
+using namespace program;
 
 namespace {
 
@@ -111,44 +105,6 @@ std::vector<uint32_t> greedyOrder(const Program& program, std::vector<Unit> unit
   return order;
 }
 
-/// Sorts ranges by where they begin, outer ones first as before; returns the new index of each.
-template <typename Range>
-std::vector<uint32_t> sortRanges(std::vector<Range>& ranges, const std::vector<uint32_t>& newIndex) {
-  for (Range& range : ranges) range.first = newIndex[range.first];
-  std::vector<uint32_t> order(ranges.size()), moved(ranges.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](uint32_t i) { return ranges[i].first; });
-  std::vector<Range> sorted;
-  for (const uint32_t i : order) {
-    moved[i] = static_cast<uint32_t>(sorted.size());
-    sorted.push_back(ranges[i]);
-  }
-  ranges = std::move(sorted);
-  return moved;
-}
-
-Program reordered(const Program& program, const std::vector<Unit>& units, const std::vector<uint32_t>& order) {
-  Program result = program;
-  std::vector<uint32_t> newIndex(program.instrs.size());
-  result.instrs.clear();
-  for (const uint32_t u : order) {
-    for (uint32_t i = units[u].first; i < units[u].first + units[u].count; ++i) {
-      newIndex[i] = static_cast<uint32_t>(result.instrs.size());
-      result.instrs.push_back(program.instrs[i]);
-    }
-  }
-  const auto loops = sortRanges(result.loops, newIndex);
-  const auto groups = sortRanges(result.groups, newIndex);
-  for (program::Loop& loop : result.loops)
-    if (loop.parent != kNone) loop.parent = loops[loop.parent];
-  for (Instr& instr : result.instrs) {
-    instr.waits.clear();
-    if (instr.loop != kNone) instr.loop = loops[instr.loop];
-    if (instr.group != kNone) instr.group = groups[instr.group];
-  }
-  return result;
-}
-
 /// Less in some space, more in none.
 bool isBetter(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
   for (size_t i = 0; i < a.size(); ++i)
@@ -164,9 +120,13 @@ Status schedule(Program& program) {
       return badArgument("buffer '{}' is already placed at {}: order comes before memory", buffer.name, buffer.offset);
   simplify(program);
   const std::vector<Unit> units = unitsOf(program);
-  const std::vector<uint32_t> order = greedyOrder(program, units);
-  CDL_CHECK(order.size() == units.size(), "{} of {} units are in a cycle", units.size() - order.size(), units.size());
-  Program other = reordered(program, units, order);
+  std::vector<uint32_t> order;
+  for (const uint32_t u : greedyOrder(program, units))
+    for (uint32_t i = 0; i < units[u].count; ++i) order.push_back(units[u].first + i);
+  CDL_CHECK(order.size() == program.instrs.size(), "{} of {} instructions are in a cycle",
+            program.instrs.size() - order.size(), program.instrs.size());
+  Program other = program;
+  reorder(other, order);
   if (isBetter(peakBytes(other, sharesOf(other, true)), peakBytes(program, sharesOf(program, true))))
     program = std::move(other);
   rebuildWaits(program);

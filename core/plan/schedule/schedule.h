@@ -1,14 +1,9 @@
-#ifndef CANDELA_CORE_PLAN_SCHEDULE_SCHEDULE_H
-#define CANDELA_CORE_PLAN_SCHEDULE_SCHEDULE_H
+#pragma once
 
 #include "core/program/program.h"
 
 /// Order and memory of a Program. Knows addresses and waits, no target.
 namespace candela::plan {
-
-/// Which buffers and bytes two instructions share: true when b must stay behind a (write after
-/// read, read after write, write after write on overlapping bytes).
-bool dependsOn(const program::Program& program, uint32_t b, uint32_t a);
 
 /// Reorders instructions for less peak memory (loops and groups move as a whole), never worse than
 /// the order that came; removes dead stores to TEMP buffers and copies whose target can be their
@@ -32,5 +27,3 @@ Result<PlacementReport> place(program::Program& program);
 Status validatePlacement(const program::Program& program);
 
 } // namespace candela::plan
-
-#endif

@@ -7,59 +7,42 @@
 
 namespace candela::plan {
 
-using program::Buffer;
-using program::Instr;
-using program::kNone;
-using program::Program;
-using program::Role;
-using program::View;
+using namespace program;
 
 namespace {
 
 // ---- Removing instructions
-// -------------------------------------------------------------------------------------------
 
-/// Moves ranges to where their instructions went, drops the empty ones; returns the new index of
-/// each.
+/// Moves ranges to where their instructions went, drops the empty ones; returns the new index of each. Outer ranges
+/// stay before inner ones.
 template <typename Range>
 std::vector<uint32_t> moveRanges(std::vector<Range>& ranges, const std::vector<uint32_t>& newIndex) {
-  std::vector<uint32_t> moved(ranges.size(), kNone);
+  std::vector<uint32_t> order, moved(ranges.size(), kNone);
+  for (uint32_t r = 0; r < ranges.size(); ++r) {
+    Range& range = ranges[r];
+    const auto begin = newIndex.begin() + range.first, end = begin + range.count;
+    range.first = *std::min_element(begin, end); // kNone is above all
+    range.count -= static_cast<uint32_t>(std::count(begin, end, kNone));
+    if (range.count) order.push_back(r);
+  }
+  std::ranges::stable_sort(order, {}, [&](uint32_t r) { return ranges[r].first; });
   std::vector<Range> kept;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    Range range = ranges[i];
-    const uint32_t end = newIndex[range.first + range.count];
-    range.first = newIndex[range.first];
-    range.count = end - range.first;
-    if (range.count == 0) continue;
-    moved[i] = static_cast<uint32_t>(kept.size());
-    kept.push_back(range);
+  for (const uint32_t r : order) {
+    moved[r] = static_cast<uint32_t>(kept.size());
+    kept.push_back(ranges[r]);
   }
   ranges = std::move(kept);
   return moved;
 }
 
 void removeInstrs(Program& program, const std::vector<bool>& dead) {
-  std::vector<uint32_t> newIndex;
-  std::vector<Instr> kept;
-  for (size_t i = 0; i < program.instrs.size(); ++i) {
-    newIndex.push_back(static_cast<uint32_t>(kept.size()));
-    if (!dead[i]) kept.push_back(std::move(program.instrs[i]));
-  }
-  newIndex.push_back(static_cast<uint32_t>(kept.size()));
-  program.instrs = std::move(kept);
-  const auto loops = moveRanges(program.loops, newIndex);
-  const auto groups = moveRanges(program.groups, newIndex);
-  for (program::Loop& loop : program.loops)
-    if (loop.parent != kNone) loop.parent = loops[loop.parent];
-  for (Instr& instr : program.instrs) {
-    instr.waits.clear();
-    if (instr.loop != kNone) instr.loop = loops[instr.loop];
-    if (instr.group != kNone) instr.group = groups[instr.group];
-  }
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < program.instrs.size(); ++i)
+    if (!dead[i]) order.push_back(i);
+  reorder(program, order);
 }
 
 // ---- Dead stores
-// -----------------------------------------------------------------------------------------------------
 
 /// What the instructions behind some point read, by region.
 class Reads {
@@ -98,28 +81,23 @@ void removeDeadStores(Program& program) {
 }
 
 // ---- Copies
-// ----------------------------------------------------------------------------------------------------------
 
 /// Who touches a buffer, as instruction indices.
 struct Uses {
   uint32_t firstTouch = kNone, lastWrite = kNone; ///< kNone: never
-  uint32_t writers = 0, readers = 0;
+  uint32_t writers = 0;
 };
 
 std::vector<Uses> usesOf(const Program& program) {
   std::vector<Uses> uses(program.buffers.size());
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const Instr& instr = program.instrs[i];
-    for (const View& view : instr.inputs) {
-      uses[view.buffer].firstTouch = std::min(uses[view.buffer].firstTouch, i);
-      ++uses[view.buffer].readers;
-    }
+    for (const View& view : instr.inputs) uses[view.buffer].firstTouch = std::min(uses[view.buffer].firstTouch, i);
     for (const View& view : instr.outputs) {
       Uses& use = uses[view.buffer];
       use.firstTouch = std::min(use.firstTouch, i);
       use.lastWrite = i;
       ++use.writers;
-      use.readers += instr.inout;
     }
   }
   return uses;
@@ -179,7 +157,6 @@ void elideCopies(Program& program) {
 }
 
 // ---- Buffers
-// ---------------------------------------------------------------------------------------------------------
 
 void removeUntouchedTemps(Program& program) {
   const std::vector<Uses> uses = usesOf(program);
@@ -197,6 +174,25 @@ void removeUntouchedTemps(Program& program) {
 }
 
 } // namespace
+
+void reorder(Program& program, const std::vector<uint32_t>& order) {
+  std::vector<uint32_t> newIndex(program.instrs.size(), kNone);
+  std::vector<Instr> kept;
+  for (const uint32_t i : order) {
+    newIndex[i] = static_cast<uint32_t>(kept.size());
+    kept.push_back(std::move(program.instrs[i]));
+  }
+  program.instrs = std::move(kept);
+  const auto loops = moveRanges(program.loops, newIndex);
+  const auto groups = moveRanges(program.groups, newIndex);
+  for (Loop& loop : program.loops)
+    if (loop.parent != kNone) loop.parent = loops[loop.parent];
+  for (Instr& instr : program.instrs) {
+    instr.waits.clear();
+    if (instr.loop != kNone) instr.loop = loops[instr.loop];
+    if (instr.group != kNone) instr.group = groups[instr.group];
+  }
+}
 
 void simplify(Program& program) {
   removeDeadStores(program);

@@ -1,14 +1,15 @@
-#ifndef CANDELA_CORE_PLAN_SCHEDULE_SIMPLIFY_H
-#define CANDELA_CORE_PLAN_SCHEDULE_SIMPLIFY_H
+#pragma once
 
 #include "core/program/program.h"
 
 namespace candela::plan {
+
+/// Puts the instructions into this order and drops those that are not in it; loops and groups, which must stay
+/// contiguous, follow theirs. Waits are left empty.
+void reorder(program::Program& program, const std::vector<uint32_t>& order);
 
 /// Removes dead stores, copies whose target can be their source, and TEMP buffers that nothing
 /// touches any more. TEMP buffers must be unplaced. Waits are left empty.
 void simplify(program::Program& program);
 
 } // namespace candela::plan
-
-#endif

@@ -6,12 +6,7 @@
 
 namespace candela::plan {
 
-using program::Buffer;
-using program::Instr;
-using program::kNone;
-using program::Program;
-using program::Role;
-using program::View;
+using namespace program;
 
 namespace {
 

@@ -97,7 +97,7 @@ Result<uint64_t> Memory::load(uint32_t buffer, Elem elem, int64_t element) const
     if (!block.written[byte + i])
       return badModel("reads element {} of buffer '{}', which nothing wrote", element, program_->buffers[buffer].name);
   const auto* data = reinterpret_cast<const std::byte*>(block.data.data() + byte);
-  return text::loadElement(elem, data, elemBits(elem) == 4 ? element % 2 : 0);
+  return loadElement(elem, data, elemBits(elem) == 4 ? element % 2 : 0);
 }
 
 Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits) {
@@ -107,7 +107,7 @@ Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits)
     return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
   const auto [index, byte] = place(buffer, elem, element);
   Block& block = blocks_[index];
-  text::storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte),
+  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte),
                      elemBits(elem) == 4 ? element % 2 : 0, bits);
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) block.written[byte + i] = true;
   return Status::ok();

@@ -11,12 +11,18 @@ uint32_t Bundle::addConstant(const Hash& hash, const Bytes& bytes) {
   return static_cast<uint32_t>(constants.size() - 1);
 }
 
+Status BundleValue::checkInput(const Tensor& given) const {
+  if (given.elem == elem && given.dims == dims) return Status::ok();
+  return badArgument("input '{}' is {} but {} was given", name, typeText(), given.typeText());
+}
+
 namespace {
 
 /// A bundle that would run for hours is no bundle that somebody made in earnest.
 constexpr uint64_t kMaxExecutions = uint64_t(1) << 32;
 
-/// Instructions that one run of an image executes, loops counted; kMaxExecutions + 1 when there are more.
+} // namespace
+
 uint64_t executions(const cdl_image_t* image) {
   const auto capped = [](__int128 count) {
     return count > kMaxExecutions ? kMaxExecutions + 1 : static_cast<uint64_t>(count);
@@ -32,6 +38,8 @@ uint64_t executions(const cdl_image_t* image) {
   return total;
 }
 
+namespace {
+
 /// The buffers of an image that are bound per execution must be what a step binds.
 Status verifyStep(const Bundle& bundle, size_t index) {
   const BundleStep& step = bundle.steps[index];
@@ -41,10 +49,9 @@ Status verifyStep(const Bundle& bundle, size_t index) {
     const char* name = cdl_get_string(image, buffer.name);
     if (next == values.size()) return badModel("step {}: nothing is bound to buffer {}", index, name);
     const BundleValue& value = bundle.values[values[next++]];
-    const auto count = elementCount(value.dims);
-    if (!count || elemBytes(value.elem, *count) != buffer.bytes)
+    if (value.sizeBytes() != buffer.bytes)
       return badModel("step {}: value {} of {} bytes is bound to buffer {} of {} bytes", index, value.name,
-                      count ? elemBytes(value.elem, *count) : 0, name, buffer.bytes);
+                      value.sizeBytes(), name, buffer.bytes);
     return Status::ok();
   };
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
@@ -71,11 +78,9 @@ Status verifyBundle(const Bundle& bundle) {
   };
   for (size_t v = 0; v < bundle.values.size(); ++v) {
     const BundleValue& value = bundle.values[v];
-    const auto count = elementCount(value.dims);
-    if (value.elem == Elem::none || !count) return badModel("value {} has no type", value.name);
+    if (value.elem == Elem::none || !elementCount(value.dims)) return badModel("value {} has no type", value.name);
     if (value.constant == kNoConstant) continue;
-    if (value.constant >= bundle.constants.size() ||
-        bundle.constants[value.constant].bytes.size() < elemBytes(value.elem, *count))
+    if (value.constant >= bundle.constants.size() || bundle.constants[value.constant].bytes.size() < value.sizeBytes())
       return badModel("value {} has no content", value.name);
     known[v] = true;
   }
@@ -118,8 +123,8 @@ Status verifyBundle(const Bundle& bundle) {
       const BundleValue &from = bundle.values[step.inputs[0]], &to = bundle.values[step.outputs[0]];
       // What reads the copy trusts its declared type.
       if (from.elem != to.elem || from.dims != to.dims)
-        return badModel("step {}: {} of {}[{}] is copied to {} of {}[{}]", s, from.name, elemName(from.elem),
-                        fmt::join(from.dims, ","), to.name, elemName(to.elem), fmt::join(to.dims, ","));
+        return badModel("step {}: {} of {} is copied to {} of {}", s, from.name, from.typeText(), to.name,
+                        to.typeText());
       continue;
     }
     if (step.partition >= bundle.partitions.size())

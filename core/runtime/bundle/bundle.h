@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_RUNTIME_BUNDLE_BUNDLE_H
-#define CANDELA_CORE_RUNTIME_BUNDLE_BUNDLE_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -19,6 +18,11 @@ struct BundleValue {
   Elem elem = Elem::none;
   Shape dims;
   uint32_t constant = kNoConstant; ///< its content, when nothing computes it
+
+  uint64_t sizeBytes() const { return elemBytes(elem, elementCount(dims).value_or(0)); }
+  std::string typeText() const { return candela::typeText(elem, dims); }
+  /// Whether a tensor that is bound to it has its type. Failure: invalid_argument with both types.
+  Status checkInput(const Tensor& given) const;
 };
 
 enum class StepKind : uint8_t { run = 0, soft = 1, copy = 2 };
@@ -82,9 +86,11 @@ Result<Bundle> loadBundle(const std::string& path);
 /// True when the file begins like a bundle.
 bool isBundle(const std::string& path);
 
+/// Instructions that one run of a checked image executes, loops counted; 2^32 + 1 when there are more than 2^32, which
+/// verifyBundle refuses.
+uint64_t executions(const cdl_image_t* image);
+
 /// Indices, images and shapes fit together.
 Status verifyBundle(const Bundle& bundle);
 
 } // namespace candela::runtime
-
-#endif

@@ -102,21 +102,6 @@ Result<Bytes> take(const Bytes& payloads, const bundle::Blob& blob) {
   return payloads.slice(blob.offset(), blob.size());
 }
 
-/// An image holds the hash of itself with that field zero.
-Status checkImageHash(const Bytes& image) {
-  constexpr size_t kAt = offsetof(cdl_image_t, hash);
-  const Hash zero{};
-  if (image.size() < sizeof(cdl_image_t)) return badModel("an image of {} bytes is too short", image.size());
-  Hasher hasher;
-  hasher.add(image.data(), kAt);
-  hasher.add(zero.data(), zero.size());
-  hasher.add(image.data() + kAt + zero.size(), image.size() - kAt - zero.size());
-  const Hash hash = hasher.finish();
-  if (std::memcmp(hash.data(), image.data() + kAt, hash.size()) != 0)
-    return badModel("an image does not have its hash");
-  return Status::ok();
-}
-
 Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   Bundle out;
   out.model = in.model();

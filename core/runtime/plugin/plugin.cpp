@@ -12,11 +12,8 @@ namespace candela::runtime {
 namespace {
 
 // The oldest plugin whose table this host reads.
-constexpr uint16_t kMinPluginMajor = 0, kMinPluginMinor = 1;
-
-bool olderThan(uint16_t major, uint16_t minor, uint16_t thanMajor, uint16_t thanMinor) {
-  return major != thanMajor ? major < thanMajor : minor < thanMinor;
-}
+using Version = std::pair<uint16_t, uint16_t>;
+constexpr Version kMinPlugin{0, 1}, kHost{CDL_ABI_MAJOR, CDL_ABI_MINOR};
 
 void logToStderr(void*, int level, const char* text) {
   if (level >= 2) std::fprintf(stderr, "%s\n", text);
@@ -32,29 +29,22 @@ const cdl_host_t& host() {
   return kHost;
 }
 
-bool isName(const char* text) {
-  if (!text || !*text) return false;
-  for (; *text; ++text)
-    if (!((*text >= 'a' && *text <= 'z') || (*text >= '0' && *text <= '9') || *text == '_')) return false;
-  return true;
-}
-
 /// What must hold of a table before anything of it is used.
 Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
-  const auto incompatible = [&](const std::string& what) {
-    return Status(Code::incompatible, fmt::format("{}: {}", origin, what));
-  };
+  const auto incompatible = [&](std::string what) { return Status(Code::incompatible, what).context(origin); };
   const cdl_header_t& header = table.header;
   if (header.struct_size < offsetof(cdl_plugin_t, device_open))
     return incompatible(fmt::format("plugin table of {} bytes is too short, expected at least {}", header.struct_size,
                                     offsetof(cdl_plugin_t, device_open)));
-  if (olderThan(CDL_ABI_MAJOR, CDL_ABI_MINOR, table.min_host_major, table.min_host_minor))
+  if (kHost < Version{table.min_host_major, table.min_host_minor})
     return incompatible(fmt::format("plugin needs host ABI {}.{} or newer, this host has {}.{}", table.min_host_major,
                                     table.min_host_minor, CDL_ABI_MAJOR, CDL_ABI_MINOR));
-  if (header.major != CDL_ABI_MAJOR || olderThan(header.major, header.minor, kMinPluginMajor, kMinPluginMinor))
+  if (header.major != CDL_ABI_MAJOR || Version{header.major, header.minor} < kMinPlugin)
     return incompatible(fmt::format("plugin was built against ABI {}.{}, this host takes {}.{} to {}.x", header.major,
-                                    header.minor, kMinPluginMajor, kMinPluginMinor, CDL_ABI_MAJOR));
-  if (!isName(table.name)) return incompatible("plugin has no name of [a-z0-9_]");
+                                    header.minor, kMinPlugin.first, kMinPlugin.second, CDL_ABI_MAJOR));
+  const std::string_view name = table.name ? table.name : "";
+  if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
+    return incompatible("plugin has no name of [a-z0-9_]");
   if (!table.version) return incompatible("plugin has no version");
   const std::pair<const char*, bool> required[] = {{"device_open", table.device_open},
                                                    {"device_close", table.device_close},
@@ -108,10 +98,7 @@ Result<std::shared_ptr<Plugin>> Plugin::fromQuery(cdl_backend_query_fn query, co
 Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
   // Never closed: threads, thread-local destructors and static objects of a vendor's runtime outlive any handle.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* reason = dlerror();
-    return failure(Code::not_found, "{}: cannot load the plugin: {}", path, reason ? reason : "unknown reason");
-  }
+  if (!library) return failure(Code::not_found, "{}: cannot load the plugin: {}", path, dlerror());
   void* symbol = dlsym(library, CDL_BACKEND_QUERY_SYMBOL);
   if (!symbol)
     return failure(Code::incompatible, "{}: not a backend plugin: it does not export {}", path,
@@ -159,17 +146,14 @@ Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& opti
     CDL_TRY(checkOption(*this, key, value));
     list.push_back({key.c_str(), value.c_str()});
   }
+  cdl_device_t* handle = nullptr;
+  CDL_TRY(
+      callSlot(name(), table_.device_open, &host(), index, list.data(), static_cast<uint32_t>(list.size()), &handle));
   std::shared_ptr<Device> device(new Device(shared_from_this()));
   device->options_ = options;
-  ErrorBuffer error;
-  const cdl_code_t code = table_.device_open(&host(), index, list.data(), static_cast<uint32_t>(list.size()),
-                                             &device->handle_, error.get());
-  if (code != CDL_OK) {
-    device->handle_ = nullptr;
-    return error.status(code, name());
-  }
-  if (!device->handle_) return failure(Code::internal, "{}: device_open succeeded without a device", name());
-  const cdl_capabilities_t* capabilities = table_.device_capabilities(device->handle_);
+  device->handle_ = handle;
+  if (!handle) return failure(Code::internal, "{}: device_open succeeded without a device", name());
+  const cdl_capabilities_t* capabilities = table_.device_capabilities(handle);
   if (!capabilities) return failure(Code::internal, "{}: device_capabilities gave nothing", name());
   CDL_ASSIGN(device->target_, target::Target::fromCapabilities(name(), *capabilities, false));
   return device;
@@ -185,21 +169,14 @@ std::string Device::name() const {
 }
 
 Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t bytes, uint64_t alignment) {
+  const uint64_t size = std::max<uint64_t>(bytes, 1); // a zero-sized buffer is still an address to bind
+  cdl_memory_t* handle = nullptr;
+  CDL_TRY(callSlot(plugin_->name(), table().memory_create, handle_, space, size, alignment, &handle));
   std::shared_ptr<DeviceMemory> memory(new DeviceMemory(shared_from_this()));
-  memory->size_ = bytes;
-  ErrorBuffer error;
-  // A zero-sized buffer is still an address to bind.
-  const cdl_code_t code =
-      table().memory_create(handle_, space, bytes ? bytes : 1, alignment, &memory->handle_, error.get());
-  if (code != CDL_OK) {
-    memory->handle_ = nullptr;
-    return error.status(code, plugin_->name());
-  }
-  if (table().memory_map) {
-    void* pointer = nullptr;
-    if (table().memory_map(handle_, memory->handle_, 0, bytes ? bytes : 1, &pointer, error.get()) == CDL_OK)
-      memory->mapped_ = pointer;
-  }
+  memory->handle_ = handle;
+  void* pointer = nullptr;
+  if (table().memory_map && callSlot("memory_map", table().memory_map, handle_, handle, uint64_t{0}, size, &pointer))
+    memory->mapped_ = pointer;
   return memory;
 }
 
@@ -211,12 +188,10 @@ DeviceMemory::~DeviceMemory() {
 }
 
 Result<std::shared_ptr<Queue>> Device::createQueue() {
+  cdl_queue_t* handle = nullptr;
+  CDL_TRY(callSlot(plugin_->name(), table().queue_create, handle_, &handle));
   std::shared_ptr<Queue> queue(new Queue(shared_from_this()));
-  ErrorBuffer error;
-  if (const cdl_code_t code = table().queue_create(handle_, &queue->handle_, error.get()); code != CDL_OK) {
-    queue->handle_ = nullptr;
-    return error.status(code, plugin_->name());
-  }
+  queue->handle_ = handle;
   return queue;
 }
 
@@ -226,28 +201,30 @@ Queue::~Queue() {
 
 Status Queue::write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  ErrorBuffer error;
-  return error.status(device_->table().queue_write(handle_, to.handle(), offset, from, bytes, error.get()),
-                      "queue_write");
+  return callSlot("queue_write", device_->table().queue_write, handle_, to.handle(), offset, from, bytes);
 }
 
 Status Queue::read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  ErrorBuffer error;
-  return error.status(device_->table().queue_read(handle_, from.handle(), offset, to, bytes, error.get()),
-                      "queue_read");
+  return callSlot("queue_read", device_->table().queue_read, handle_, from.handle(), offset, to, bytes);
 }
 
 Status Queue::wait(uint64_t value) {
-  ErrorBuffer error;
-  return error.status(device_->table().queue_wait(handle_, value, UINT64_MAX, error.get()), "queue_wait");
+  return callSlot("queue_wait", device_->table().queue_wait, handle_, value, UINT64_MAX);
 }
 
 Status Queue::drain() {
-  ErrorBuffer error;
   const uint64_t value = next();
-  CDL_TRY(error.status(device_->table().queue_signal(handle_, value, error.get()), "queue_signal"));
+  CDL_TRY(callSlot("queue_signal", device_->table().queue_signal, handle_, value));
   return wait(value);
+}
+
+Result<std::shared_ptr<DeviceMemory>> Device::allocateWith(const Bytes& bytes, uint32_t space, uint64_t alignment) {
+  CDL_ASSIGN(std::shared_ptr<DeviceMemory> memory, allocate(space, bytes.size(), alignment));
+  CDL_ASSIGN(std::shared_ptr<Queue> queue, createQueue());
+  CDL_TRY(queue->write(*memory, 0, bytes.data(), bytes.size()));
+  CDL_TRY(queue->drain());
+  return memory;
 }
 
 Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_t space, uint64_t alignment) {
@@ -256,10 +233,7 @@ Result<std::shared_ptr<DeviceMemory>> Device::upload(const Bytes& bytes, uint32_
   const std::lock_guard lock(mutex_);
   if (auto known = uploads_[key].lock()) return known;
   CDL_ASSIGN(std::shared_ptr<DeviceMemory> memory,
-             allocate(space, bytes.size(), std::max<uint64_t>(alignment, target_->alignment())));
-  CDL_ASSIGN(std::shared_ptr<Queue> queue, createQueue());
-  CDL_TRY(queue->write(*memory, 0, bytes.data(), bytes.size()));
-  CDL_TRY(queue->drain());
+             allocateWith(bytes, space, std::max<uint64_t>(alignment, target_->alignment())));
   uploads_[key] = memory;
   return memory;
 }

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_RUNTIME_PLUGIN_PLUGIN_H
-#define CANDELA_CORE_RUNTIME_PLUGIN_PLUGIN_H
+#pragma once
 
 #include <map>
 #include <memory>
@@ -58,7 +57,6 @@ public:
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   cdl_memory_t* handle() const { return handle_; }
-  uint64_t size() const { return size_; }
   /// The host's address, or null when the device cannot map.
   void* mapped() const { return mapped_; }
 
@@ -68,7 +66,6 @@ private:
   std::shared_ptr<Device> device_;
   cdl_memory_t* handle_ = nullptr;
   void* mapped_ = nullptr;
-  uint64_t size_ = 0;
 };
 
 class Queue {
@@ -110,6 +107,8 @@ public:
 
   Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes, uint64_t alignment);
   Result<std::shared_ptr<Queue>> createQueue();
+  /// Memory of its own with these bytes in it.
+  Result<std::shared_ptr<DeviceMemory>> allocateWith(const Bytes& bytes, uint32_t space, uint64_t alignment);
   /// The device's copy of these bytes, uploaded once per device and kept while somebody uses it.
   Result<std::shared_ptr<DeviceMemory>> upload(const Bytes& bytes, uint32_t space, uint64_t alignment);
 
@@ -135,9 +134,13 @@ private:
   cdl_error_t error_{text_, sizeof(text_), 0};
 };
 
+/// Calls a slot, whose last argument is the error; `who` stands in front of its message.
+template <typename Slot, typename... Args> Status callSlot(const std::string& who, Slot slot, Args... args) {
+  ErrorBuffer error;
+  return error.status(slot(args..., error.get()), who);
+}
+
 /// The question that a target is asked about an instruction of a checked image.
 target::InstrDesc describe(const cdl_image_t* image, uint32_t instr);
 
 } // namespace candela::runtime
-
-#endif

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/runtime/plugin/plugin.h"
+#include "core/support/text/scan.h"
 
 namespace candela::runtime {
 namespace {
@@ -30,12 +31,8 @@ std::string ownFile() {
 std::vector<std::string> pluginFolders() {
   std::vector<std::string> folders;
   if (const char* path = std::getenv("CANDELA_PLUGIN_PATH")) {
-    std::string_view rest = path;
-    while (!rest.empty()) {
-      const size_t colon = rest.find(':');
-      if (colon != 0) folders.emplace_back(rest.substr(0, colon));
-      rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
-    }
+    folders = text::split(path, ':');
+    std::erase(folders, "");
   }
   std::error_code ignored;
   for (const std::string& file : {std::string("/proc/self/exe"), ownFile()}) {

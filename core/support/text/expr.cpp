@@ -3,39 +3,30 @@
 #include <map>
 
 #include "core/support/text/literal.h"
+#include "core/support/text/scan.h"
 
 namespace candela::text {
 namespace {
 
 struct FnName {
-  std::string_view kind, name;
-  uint16_t fn;
+  uint16_t kind, fn;
+  std::string_view name;
 };
 constexpr FnName kFns[] = {
-#define CANDELA_FN(kind, name, id, optional) {#kind, #name, id},
+#define CANDELA_FN(kind, name, id, optional) {cdl_kind_id_##kind, id, #name},
     CDL_FNS(CANDELA_FN)
 #undef CANDELA_FN
 };
 
-std::string_view kindName(uint16_t kind) {
-  switch (kind) {
-  case CDL_KIND_UNARY: return "unary";
-  case CDL_KIND_BINARY: return "binary";
-  case CDL_KIND_COMPARE: return "compare";
-  case CDL_KIND_CONVERT: return "convert";
-  default: return "select";
-  }
-}
-
 std::optional<uint16_t> findFn(uint16_t kind, std::string_view name) {
   for (const FnName& fn : kFns)
-    if (fn.kind == kindName(kind) && fn.name == name) return fn.fn;
+    if (fn.kind == kind && fn.name == name) return fn.fn;
   return std::nullopt;
 }
 
 std::string_view fnName(uint16_t kind, uint16_t fn) {
   for (const FnName& record : kFns)
-    if (record.kind == kindName(kind) && record.fn == fn) return record.name;
+    if (record.kind == kind && record.fn == fn) return record.name;
   return "unknown";
 }
 
@@ -78,13 +69,7 @@ std::optional<ExprStep> parseFn(std::string_view name) {
 
 /// v12 -> 12.
 std::optional<uint16_t> parseView(std::string_view name) {
-  if (name.size() < 2 || name.size() > 5 || name[0] != 'v') return std::nullopt;
-  unsigned index = 0;
-  for (const char c : name.substr(1)) {
-    if (c < '0' || c > '9') return std::nullopt;
-    index = index * 10 + static_cast<unsigned>(c - '0');
-  }
-  return static_cast<uint16_t>(index);
+  return name.size() <= 5 && name.starts_with('v') ? parseNumber<uint16_t>(name.substr(1)) : std::nullopt;
 }
 
 class Parser {

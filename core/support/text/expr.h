@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_TEXT_EXPR_H
-#define CANDELA_CORE_SUPPORT_TEXT_EXPR_H
+#pragma once
 
 #include <span>
 #include <string>
@@ -54,5 +53,3 @@ struct ExprTypes {
 Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views, Elem acc = Elem::none);
 
 } // namespace candela::text
-
-#endif

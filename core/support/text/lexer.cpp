@@ -1,6 +1,6 @@
 #include "core/support/text/lexer.h"
 
-#include <charconv>
+#include "core/support/text/scan.h"
 
 namespace candela::text {
 namespace {
@@ -86,12 +86,10 @@ bool TokenStream::expectInt(std::string_view what, int64_t& value) {
   std::string text;
   if (!expect(TokenKind::integer, what, text)) return false;
   const bool hex = text.starts_with("0x");
-  const char* begin = text.data() + (hex ? 2 : 0);
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, value, hex ? 16 : 10);
-  if (error == std::errc() && stop == end) return true;
-  fail(token, fmt::format("{} '{}' does not fit 64 bits", what, text));
-  return false;
+  const auto number = parseNumber<int64_t>(std::string_view(text).substr(hex ? 2 : 0), hex ? 16 : 10);
+  if (!number) fail(token, fmt::format("{} '{}' does not fit 64 bits", what, text));
+  value = number.value_or(0);
+  return number.has_value();
 }
 
 void TokenStream::advance() {

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_TEXT_LEXER_H
-#define CANDELA_CORE_SUPPORT_TEXT_LEXER_H
+#pragma once
 
 #include <deque>
 #include <string>
@@ -84,5 +83,3 @@ std::string quoteText(std::string_view text);
 std::string nameText(char sigil, std::string_view name);
 
 } // namespace candela::text
-
-#endif

@@ -8,6 +8,7 @@
 
 #include "core/support/file.h"
 #include "core/support/float_bits.h"
+#include "core/support/text/scan.h"
 
 namespace candela::text {
 namespace {
@@ -40,13 +41,6 @@ std::string shortestOf(Elem elem, uint64_t bits) {
 
 uint64_t canonicalNan(Elem elem) { return fromReal(elem, std::bit_cast<double>(uint64_t(0x7ff8) << 48)); }
 uint64_t widthMask(Elem elem) { return ~uint64_t(0) >> (64 - elemBits(elem)); }
-
-std::optional<uint64_t> parseBits(std::string_view hex) {
-  uint64_t bits = 0;
-  const auto [stop, error] = std::from_chars(hex.data(), hex.data() + hex.size(), bits, 16);
-  if (error != std::errc() || stop != hex.data() + hex.size()) return std::nullopt;
-  return bits;
-}
 
 Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
   if (literal == "nan") return canonicalNan(elem);
@@ -136,9 +130,8 @@ Result<Payload> listPayload(const PayloadSyntax& syntax, Elem elem, int64_t coun
 }
 
 Result<int64_t> wordOf(const Token& token) {
-  const auto parse = [&](Elem elem) { return parseElement(elem, token.text); };
-  auto bits = parse(Elem::i64_);
-  if (!bits) bits = parse(Elem::u64_);
+  auto bits = parseElement(Elem::i64_, token.text);
+  if (!bits) bits = parseElement(Elem::u64_, token.text);
   if (!bits) return bits.status();
   return static_cast<int64_t>(*bits);
 }
@@ -154,25 +147,18 @@ std::string realText(double value) {
 std::optional<double> parseReal(std::string_view text) {
   if (text == "nan") return std::bit_cast<double>(canonicalNan(Elem::f64_));
   if (text.starts_with("0x")) {
-    const auto bits = parseBits(text.substr(2));
+    const auto bits = parseNumber<uint64_t>(text.substr(2), 16);
     if (!bits) return std::nullopt;
     return std::bit_cast<double>(*bits);
   }
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parseNumber<double>(text);
 }
 
 std::string elementText(Elem elem, uint64_t bits) {
   bits &= widthMask(elem);
   if (elem == Elem::bool_ && bits <= 1) return bits ? "true" : "false";
   if (elem == Elem::bool_) return fmt::format("0x{:x}", bits);
-  if (!isFloat(elem)) {
-    const int unused = 64 - elemBits(elem);
-    if (isSigned(elem)) return fmt::format("{}", static_cast<int64_t>(bits << unused) >> unused);
-    return fmt::format("{}", bits);
-  }
+  if (!isFloat(elem)) return fmt::format("{}", integerOf(elem, bits));
   const double value = toReal(elem, bits);
   if (std::isnan(value)) return bits == canonicalNan(elem) ? "nan" : fmt::format("0x{:x}", bits);
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -183,30 +169,11 @@ std::string elementText(Elem elem, uint64_t bits) {
 
 Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
   if (literal.starts_with("0x")) {
-    const auto bits = parseBits(literal.substr(2));
+    const auto bits = parseNumber<uint64_t>(literal.substr(2), 16);
     if (!bits || (*bits & ~widthMask(elem))) return badModel("{} does not fit {}", literal, elemName(elem));
     return *bits;
   }
   return isFloat(elem) ? parseFloatElement(elem, literal) : parseIntegerElement(elem, literal);
-}
-
-uint64_t loadElement(Elem elem, const std::byte* data, int64_t index) {
-  const int bits = elemBits(elem);
-  if (bits == 4) return static_cast<uint64_t>(data[index / 2]) >> (index % 2 * 4) & 15;
-  uint64_t value = 0;
-  std::memcpy(&value, data + index * (bits / 8),
-              bits / 8); // little-endian hosts only, as the image
-  return value;
-}
-
-void storeElement(Elem elem, std::byte* data, int64_t index, uint64_t bits) {
-  const int width = elemBits(elem);
-  if (width == 4) {
-    const int shift = static_cast<int>(index % 2 * 4);
-    data[index / 2] = (data[index / 2] & ~(std::byte(15) << shift)) | std::byte(bits & 15) << shift;
-    return;
-  }
-  std::memcpy(data + index * (width / 8), &bits, width / 8);
 }
 
 bool parsePayload(TokenStream& in, PayloadSyntax& out) {

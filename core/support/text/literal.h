@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_SUPPORT_TEXT_LITERAL_H
-#define CANDELA_CORE_SUPPORT_TEXT_LITERAL_H
+#pragma once
 
 #include <optional>
 
@@ -20,10 +19,6 @@ std::string elementText(Elem elem, uint64_t bits);
 /// The bits of one element, zero-extended. 0x... gives the bits directly, for every type. Failure:
 /// "300 does not fit u8".
 Result<uint64_t> parseElement(Elem elem, std::string_view literal);
-
-/// One element of packed storage (4-bit types: two in a byte, low nibble first), zero-extended.
-uint64_t loadElement(Elem elem, const std::byte* data, int64_t index);
-void storeElement(Elem elem, std::byte* data, int64_t index, uint64_t bits);
 
 /// The content of a constant before its type is known:
 ///   [1.0, 2.0] | splat(0.5) | iota(0, 1) | random(7) | resource("name", sha256 "<64 hex digits>")
@@ -48,5 +43,3 @@ Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t c
 Result<std::string> payloadText(const Payload& payload, std::string_view name, const std::string& directory);
 
 } // namespace candela::text
-
-#endif

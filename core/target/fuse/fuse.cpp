@@ -82,7 +82,7 @@ private:
     if (!value.isConstant() || value.type.count() != 1) return std::nullopt;
     const auto tensor = value.payload().materialize({1});
     if (!tensor) return std::nullopt;
-    return text::loadElement(value.type.elem, tensor->bytes.data(), 0);
+    return loadElement(value.type.elem, tensor->bytes.data(), 0);
   }
   /// A literal takes its type from a neighbour: a condition and the only operand of a step have
   /// none.

@@ -88,8 +88,8 @@ Value Lowering::cast(Value x, Elem to) {
     auto result = Tensor::zeros(to, x->type.shape());
     if (source && result) {
       for (int64_t i = 0; i < x->type.count(); ++i)
-        text::storeElement(to, result->bytes.mutableData(), i,
-                           *castBits(from, to, text::loadElement(from, source->bytes.data(), i)));
+        storeElement(to, result->bytes.mutableData(), i,
+                           *castBits(from, to, loadElement(from, source->bytes.data(), i)));
       return constant(std::move(result).value());
     }
   }

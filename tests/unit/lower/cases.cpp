@@ -25,7 +25,7 @@ void store(Tensor& tensor, int64_t i, double value) {
   const int bits = elemBits(elem);
   uint64_t stored = isFloat(elem) ? fromReal(elem, value) : static_cast<uint64_t>(static_cast<int64_t>(value));
   if (bits < 64) stored &= (uint64_t(1) << bits) - 1;
-  text::storeElement(elem, tensor.bytes.mutableData(), i, stored);
+  storeElement(elem, tensor.bytes.mutableData(), i, stored);
 }
 
 Tensor values(Elem elem, Shape dims, const std::vector<double>& list) {
@@ -446,8 +446,8 @@ std::string compare(const Case& test, const Tensor& expected, const Tensor& got)
                          : elem == Elem::f64_  ? 0x1p-53
                                                : 0x1p-24;
   for (int64_t i = 0; i < expected.count(); ++i) {
-    const uint64_t a = text::loadElement(elem, expected.bytes.data(), i),
-                   b = text::loadElement(elem, got.bytes.data(), i);
+    const uint64_t a = loadElement(elem, expected.bytes.data(), i),
+                   b = loadElement(elem, got.bytes.data(), i);
     if (a == b) continue;
     if (isFloat(elem)) {
       const double x = toReal(elem, a), y = toReal(elem, b);

@@ -12,11 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 Interval alive(int64_t begin, int64_t end, uint64_t size, uint64_t alignment = 1) {
-  return {begin, end, size, alignment, std::nullopt};
-}
-Interval pinned(Interval interval, uint64_t offset) {
-  interval.pinned = offset;
-  return interval;
+  return {begin, end, size, alignment};
 }
 MemoryPlan planned(const MemoryProblem& problem) {
   Result<MemoryPlan> result = planMemory(problem);
@@ -85,25 +81,14 @@ TEST(PlanMemory, BuffersOfNoBytesTakeNoRoom) {
   EXPECT_EQ(validate(problem, plan), std::nullopt);
 }
 
-TEST(PlanMemory, PinsAreKeptAndAvoided) {
-  const MemoryProblem problem{{alive(0, 4, 64, 64), pinned(alive(1, 3, 100, 32), 32), alive(2, 6, 16, 16)}};
-  const MemoryPlan plan = planned(problem);
-  EXPECT_EQ(plan.offsets[1], 32u);
-  EXPECT_EQ(validate(problem, plan), std::nullopt);
-}
-
 TEST(PlanMemory, RefusesMalformedProblems) {
   const auto error = [](MemoryProblem problem) { return planMemory(problem).status().message(); };
   EXPECT_EQ(error({{alive(0, 1, 1), alive(5, 5, 1)}}), "buffer 1 begins at 5 but ends at 5");
   EXPECT_EQ(error({{alive(0, 1, 1, 24)}}), "buffer 0 has alignment 24, not a power of two");
   EXPECT_EQ(error({{alive(0, 1, 1, 0)}}), "buffer 0 has alignment 0, not a power of two");
-  EXPECT_EQ(error({{pinned(alive(0, 1, 1, 16), 24)}}), "buffer 0 is pinned to 24, not a multiple of its alignment 16");
-  EXPECT_THAT(error({{pinned(alive(0, 2, 10), 0), pinned(alive(1, 3, 10), 9)}}),
-              HasSubstr("buffers 0 and 1 are alive at once and pinned to 0 and 9"));
   EXPECT_EQ(error({{alive(0, 2, 60), alive(1, 3, 60)}, 100}),
             "the buffers need 120 bytes (at least 120 are alive at once) but the capacity is 100");
   EXPECT_THAT(error({{alive(0, 1, UINT64_MAX), alive(5, 6, 1)}}), HasSubstr("beyond 64 bits"));
-  EXPECT_THAT(error({{pinned(alive(0, 1, 2), UINT64_MAX)}}), HasSubstr("beyond 64 bits"));
 }
 
 TEST(PlanMemory, RandomProblemsAreValidAndNeverBelowTheBound) {
@@ -157,7 +142,6 @@ TEST(ValidatePlan, CatchesEveryKindOfWrongPlan) {
       {{two}, {{0, 10}, 19}, "buffer 1 of 10 bytes at 10 ends beyond the plan's 19 bytes"},
       {{two, 15}, {{0, 10}, 20}, "the plan takes 20 bytes but the capacity is 15"},
       {{{alive(0, 1, 8, 8)}}, {{4}, 12}, "buffer 0 is at 4, not a multiple of its alignment 8"},
-      {{{pinned(alive(0, 1, 8), 16)}}, {{0}, 8}, "buffer 0 is at 0 but pinned to 16"},
       {{{alive(2, 2, 8)}}, {{0}, 8}, "buffer 0 begins at 2 but ends at 2"},
       {{{alive(0, 1, 8)}},
        {{UINT64_MAX}, 8},

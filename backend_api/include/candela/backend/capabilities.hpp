@@ -8,17 +8,16 @@
 
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace cdl {
 
+/// BASE, FP32, FP16, BF16, INT8 or INT16.
 enum class Profile : uint8_t {
-  BASE = CDL_PROFILE_BASE,
-  FP32 = CDL_PROFILE_FP32,
-  FP16 = CDL_PROFILE_FP16,
-  BF16 = CDL_PROFILE_BF16,
-  INT8 = CDL_PROFILE_INT8,
-  INT16 = CDL_PROFILE_INT16,
+#define CDL_X(name, id, elems) name = id,
+  CDL_PROFILES(CDL_X)
+#undef CDL_X
 };
 
 /// NATIVE: the backend's function runs. EMULATED: the host runs it, visibly. ABSENT: no row, the
@@ -98,15 +97,17 @@ public:
   void claim(Profile profile) { profiles_ |= 1u << static_cast<unsigned>(profile) | 1u << CDL_PROFILE_BASE; }
   /// How all rows of a kind are supported. Without it: NATIVE when the backend overrides the kind's
   /// function.
-  void support(Kind kind, Support support) { support_[id(kind)] = support; }
+  void support(Kind kind, Support support) { kinds_[id(kind)].support = support; }
   /// The NATIVE rows of a kind hold only where all atoms do; beyond that it is EMULATED.
-  void limit(Kind kind, std::initializer_list<Atom> atoms) { limits_[id(kind)].assign(atoms); }
+  void limit(Kind kind, std::initializer_list<Atom> atoms) { kinds_[id(kind)].limits.assign(atoms); }
   /// The strides that the backend's functions of this kind take (CDL_CLASS_*), where more than
   /// required.
-  void operandClass(Kind kind, cdl_operand_class_t operandClass) { classes_[id(kind)] = operandClass; }
+  void operandClass(Kind kind, cdl_operand_class_t operandClass) {
+    kinds_[id(kind)].operandClass = static_cast<uint8_t>(operandClass);
+  }
   /// The NATIVE rows of a kind take an epilogue of these kinds of steps.
   void epilogue(Kind kind, std::initializer_list<Kind> steps) {
-    for (Kind step : steps) steps_[id(kind)] |= uint64_t(1) << id(step);
+    for (Kind step : steps) kinds_[id(kind)].steps |= uint64_t(1) << id(step);
   }
   /// An additional NATIVE row: types of the operands, then of the results.
   void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems,
@@ -160,11 +161,18 @@ public:
   }
 
 private:
+  struct KindClaim {
+    std::optional<Support> support;
+    std::vector<Atom> limits;
+    uint8_t operandClass = 0;
+    uint64_t steps = 0;
+  };
+
   static uint16_t id(Kind kind) { return static_cast<uint16_t>(kind); }
 
   Support supportOf(uint16_t kind, uint64_t overridden) const {
-    auto found = support_.find(kind);
-    if (found != support_.end()) return found->second;
+    auto known = kinds_.find(kind);
+    if (known != kinds_.end() && known->second.support) return *known->second.support;
     return overridden >> kind & 1 ? Support::NATIVE : Support::EMULATED;
   }
 
@@ -176,9 +184,8 @@ private:
         return;
     const Support support = supportOf(row.kind, overridden);
     if (support == Support::ABSENT) return;
-    const bool limited = limits_.count(row.kind) != 0;
     if (support == Support::NATIVE) addNative(row);
-    if (support == Support::NATIVE && !limited) return;
+    if (support == Support::NATIVE && kinds_[row.kind].limits.empty()) return;
     row.support = CDL_SUPPORT_EMULATED;
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
     rows_.push_back(row);
@@ -187,28 +194,18 @@ private:
   void addNative(cdl_row_t row) {
     row.support = CDL_SUPPORT_NATIVE;
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
-    auto operandClass = classes_.find(row.kind);
-    if (operandClass != classes_.end() && operandClass->second > row.operand_class)
-      row.operand_class = static_cast<uint8_t>(operandClass->second);
-    auto steps = steps_.find(row.kind);
-    if (steps != steps_.end()) {
-      row.flags |= CDL_ROW_EPILOGUE;
-      row.steps_mask = steps->second;
-    }
-    auto limits = limits_.find(row.kind);
-    if (limits != limits_.end()) {
-      row.first_atom = static_cast<uint32_t>(atoms_.size());
-      row.atoms = static_cast<uint32_t>(limits->second.size());
-      atoms_.insert(atoms_.end(), limits->second.begin(), limits->second.end());
-    }
+    const KindClaim& claim = kinds_[row.kind];
+    if (claim.operandClass > row.operand_class) row.operand_class = claim.operandClass;
+    if (claim.steps) row.flags |= CDL_ROW_EPILOGUE;
+    row.steps_mask = claim.steps;
+    row.first_atom = static_cast<uint32_t>(atoms_.size());
+    row.atoms = static_cast<uint32_t>(claim.limits.size());
+    atoms_.insert(atoms_.end(), claim.limits.begin(), claim.limits.end());
     rows_.push_back(row);
   }
 
   uint32_t profiles_ = 0, engines_ = 1, flags_ = CDL_DEVICE_DETERMINISTIC;
-  std::map<uint16_t, Support> support_;
-  std::map<uint16_t, std::vector<Atom>> limits_;
-  std::map<uint16_t, cdl_operand_class_t> classes_;
-  std::map<uint16_t, uint64_t> steps_;
+  std::map<uint16_t, KindClaim> kinds_;
   std::vector<cdl_row_t> extra_, rows_;
   std::vector<cdl_atom_t> atoms_;
   std::vector<cdl_space_t> spaces_;

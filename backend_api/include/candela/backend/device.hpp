@@ -66,8 +66,9 @@ private:
 
 /// The base of both doors. Objects are made by the plugin's entry (CDL_BACKEND): one for the
 /// table's names and options, then one per open device. Functions of one device are called by
-/// several threads unless they say otherwise.
-class Backend {
+/// several threads unless they say otherwise. Its constructor says what the device can do, by the
+/// functions of Capabilities.
+class Backend : public Capabilities {
 public:
   Backend(std::string name, std::string version) : name_(std::move(name)), version_(std::move(version)) {}
   virtual ~Backend() = default;
@@ -79,7 +80,7 @@ public:
   const std::string& description() const { return description_; }
   const std::vector<cdl_option_schema_t>& schema() const { return schema_; }
   std::pair<uint16_t, uint16_t> minHost() const { return minHost_; }
-  Capabilities& capabilities() { return capabilities_; }
+  Capabilities& capabilities() { return *this; }
   const Options& options() const { return options_; }
   Options& options() { return options_; }
   /// The host's services; a slot may be null.
@@ -144,22 +145,11 @@ protected:
   /// The oldest host ABI that it works with; without it: the one that it was built against.
   void requireHost(uint16_t major, uint16_t minor) { minHost_ = {major, minor}; }
 
-  // What the device can do; see Capabilities.
-  void claim(Profile profile) { capabilities_.claim(profile); }
-  void limit(Kind kind, std::initializer_list<Atom> atoms) { capabilities_.limit(kind, atoms); }
-  void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems, cdl_operand_class_t cls = CDL_CLASS_DENSE) {
-    capabilities_.native(kind, fn, elems, cls);
-  }
-  void support(Kind kind, Support support) { capabilities_.support(kind, support); }
-  void emulate(Kind kind) { capabilities_.support(kind, Support::EMULATED); }
-  void absent(Kind kind) { capabilities_.support(kind, Support::ABSENT); }
-
 private:
   std::string name_, version_, description_;
   std::vector<cdl_option_schema_t> schema_;
   std::pair<uint16_t, uint16_t> minHost_{CDL_ABI_MAJOR, CDL_ABI_MINOR};
   Options options_;
-  Capabilities capabilities_;
   cdl_host_t host_{};
 };
 

@@ -9,30 +9,6 @@
 
 namespace cdl {
 
-/// Every kind: X(Struct, function).
-#define CDL_OPS(X)                                                                                                     \
-  X(Copy, copy)                                                                                                        \
-  X(Fill, fill)                                                                                                        \
-  X(Convert, convert)                                                                                                  \
-  X(Binary, binary)                                                                                                    \
-  X(Compare, compare)                                                                                                  \
-  X(Select, select)                                                                                                    \
-  X(Gather, gather)                                                                                                    \
-  X(Scatter, scatter)                                                                                                  \
-  X(Reduce, reduce)                                                                                                    \
-  X(MatMul, matMul)                                                                                                    \
-  X(Unary, unary)                                                                                                      \
-  X(Rescale, rescale)                                                                                                  \
-  X(Table, table)                                                                                                      \
-  X(Conv2d, conv2d)                                                                                                    \
-  X(Pool2d, pool2d)                                                                                                    \
-  X(Elementwise, elementwise)                                                                                          \
-  X(Softmax, softmax)                                                                                                  \
-  X(Norm, norm)                                                                                                        \
-  X(Attention, attention)                                                                                              \
-  X(ArgReduce, argReduce)                                                                                              \
-  X(Custom, custom)
-
 /// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each
 /// function runs one instruction to its end; one queue calls one at a time, several queues at the
 /// same time.
@@ -40,7 +16,7 @@ class PrimitiveBackend : public Backend {
 public:
   using Backend::Backend;
 
-#define CDL_X(Struct, function)                                                                                        \
+#define CDL_X(Struct, function, NAME)                                                                                  \
   virtual Status function(const Struct& op) { return missing(op); }
   CDL_OPS(CDL_X)
 #undef CDL_X
@@ -48,7 +24,7 @@ public:
   /// Runs one instruction by the function of its kind.
   Status dispatch(const Op& op) {
     switch (op.kind()) {
-#define CDL_X(Struct, function)                                                                                        \
+#define CDL_X(Struct, function, NAME)                                                                                  \
   case Kind::Struct: return function(Struct{op});
       CDL_OPS(CDL_X)
 #undef CDL_X
@@ -65,34 +41,12 @@ private:
 /// Calls body(index, loop values) for every execution of every instruction of a checked image in
 /// order, until one returns an error.
 template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
-  const auto outermost = [image](uint32_t loop) {
-    const uint32_t parent = cdl_get_loop(image, loop)->parent;
-    return loop && parent ? parent : loop;
-  };
-  const auto range = [&](auto& self, uint32_t first, uint32_t end, uint32_t inside, int64_t* values) -> Status {
-    for (uint32_t i = first; i < end;) {
-      const uint32_t own = cdl_get_instr(image, i)->loop;
-      const uint32_t next = own == inside ? 0 : inside ? own : outermost(own);
-      if (next == 0) {
-        Status status = body(i, static_cast<const int64_t*>(values));
-        if (!status.isOk()) return status;
-        ++i;
-        continue;
-      }
-      const cdl_loop_t* loop = cdl_get_loop(image, next);
-      const int level = inside ? 1 : 0;
-      for (uint64_t trip = 0; trip < loop->trip; ++trip) {
-        values[level] = static_cast<int64_t>(trip);
-        Status status = self(self, loop->first, loop->first + loop->count, next, values);
-        if (!status.isOk()) return status;
-      }
-      values[level] = 0;
-      i = loop->first + loop->count;
-    }
-    return ok();
-  };
   int64_t values[CDL_MAX_LOOP_NESTING] = {};
-  return range(range, 1, image->instrs.count, 0, values);
+  for (uint32_t i = 1; i < image->instrs.count; i = cdl_next_instr(image, i, values)) {
+    Status status = body(i, static_cast<const int64_t*>(values));
+    if (!status.isOk()) return status;
+  }
+  return ok();
 }
 
 /// What compile made of one Program. Executions are re-entrant: no state but in the bindings.

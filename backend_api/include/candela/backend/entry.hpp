@@ -9,7 +9,7 @@ namespace cdl::detail {
 // OverridesMatMul<B> and so on: an inherited function keeps the type of the class that declared it.
 // A function that cannot be named from here (private, or overloaded) was declared by B or one of
 // its own bases.
-#define CDL_X(Struct, function)                                                                                        \
+#define CDL_X(Struct, function, NAME)                                                                                  \
   template <class B, class = void> struct Overrides##Struct : std::true_type {};                                       \
   template <class B>                                                                                                   \
   struct Overrides##Struct<B, std::void_t<decltype(&B::function)>>                                                     \
@@ -21,7 +21,7 @@ CDL_OPS(CDL_X)
 template <class B> constexpr uint64_t overriddenKinds() {
   uint64_t mask = 0;
   if constexpr (std::is_base_of_v<PrimitiveBackend, B>) {
-#define CDL_X(Struct, function)                                                                                        \
+#define CDL_X(Struct, function, NAME)                                                                                  \
   if (Overrides##Struct<B>::value) mask |= uint64_t(1) << static_cast<uint16_t>(Kind::Struct);
     CDL_OPS(CDL_X)
 #undef CDL_X
@@ -41,7 +41,15 @@ struct LoadedExecutable {
   std::unique_ptr<Executable> executable;
 };
 
-/// Slots that are the same for every backend.
+/// The slot over a function that takes the slot's arguments but the error and returns a Status.
+template <auto Function> struct Slot;
+template <class... Args, Status (*Function)(Args...)> struct Slot<Function> {
+  static cdl_code_t call(Args... args, cdl_error_t* e) noexcept {
+    return guard(e, [&] { return Function(args...); });
+  }
+};
+
+/// What stands behind the slots that are the same for every backend.
 struct Slots {
   static Backend* of(cdl_device_t* device) { return reinterpret_cast<Backend*>(device); }
   static Queue* of(cdl_queue_t* queue) { return reinterpret_cast<Queue*>(queue); }
@@ -58,76 +66,59 @@ struct Slots {
   static void deviceClose(cdl_device_t* device) noexcept { delete of(device); }
   static const char* deviceName(cdl_device_t* device) noexcept { return of(device)->name().c_str(); }
 
-  static cdl_code_t memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
-                                 cdl_memory_t** memory, cdl_error_t* e) noexcept {
-    return guard(e, [&]() -> Status {
-      const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
-      if (space >= spaces)
-        return error(CDL_INVALID_ARGUMENT, "space " + std::to_string(space) + " of " + std::to_string(spaces));
-      if (alignment == 0 || (alignment & (alignment - 1)))
-        return error(CDL_INVALID_ARGUMENT, "alignment " + std::to_string(alignment) + " is not a power of two");
-      auto made = std::make_unique<Memory>();
-      made->bytes = bytes;
-      made->space = space;
-      Status status = of(device)->memoryCreate(alignment, *made);
-      if (status.isOk()) *memory = reinterpret_cast<cdl_memory_t*>(made.release());
-      return status;
-    });
+  static Status memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
+                             cdl_memory_t** memory) {
+    const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
+    if (space >= spaces)
+      return error(CDL_INVALID_ARGUMENT, "space " + std::to_string(space) + " of " + std::to_string(spaces));
+    if (alignment == 0 || (alignment & (alignment - 1)))
+      return error(CDL_INVALID_ARGUMENT, "alignment " + std::to_string(alignment) + " is not a power of two");
+    auto made = std::make_unique<Memory>();
+    made->bytes = bytes;
+    made->space = space;
+    Status status = of(device)->memoryCreate(alignment, *made);
+    if (status.isOk()) *memory = reinterpret_cast<cdl_memory_t*>(made.release());
+    return status;
   }
   static void memoryDestroy(cdl_device_t* device, cdl_memory_t* memory) noexcept {
     if (!memory) return;
     guard(nullptr, [&] { return of(device)->memoryDestroy(*of(memory)), ok(); });
     delete of(memory);
   }
-  static cdl_code_t memoryMap(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset, uint64_t bytes,
-                              void** pointer, cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      Status status = outside(of(memory), offset, bytes);
-      return status.isOk() ? of(device)->memoryMap(*of(memory), offset, bytes, pointer) : status;
-    });
+  static Status memoryMap(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset, uint64_t bytes, void** pointer) {
+    Status status = outside(of(memory), offset, bytes);
+    return status.isOk() ? of(device)->memoryMap(*of(memory), offset, bytes, pointer) : status;
   }
-  static cdl_code_t memoryUnmap(cdl_device_t* device, cdl_memory_t* memory, void* pointer, cdl_error_t* e) noexcept {
-    return guard(e, [&] { return of(device)->memoryUnmap(*of(memory), pointer); });
+  static Status memoryUnmap(cdl_device_t* device, cdl_memory_t* memory, void* pointer) {
+    return of(device)->memoryUnmap(*of(memory), pointer);
   }
 
-  static cdl_code_t queueCreate(cdl_device_t* device, cdl_queue_t** queue, cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      *queue = reinterpret_cast<cdl_queue_t*>(new Queue(of(device)));
-      return ok();
-    });
+  static Status queueCreate(cdl_device_t* device, cdl_queue_t** queue) {
+    *queue = reinterpret_cast<cdl_queue_t*>(new Queue(of(device)));
+    return ok();
   }
   static void queueDestroy(cdl_device_t*, cdl_queue_t* queue) noexcept { delete of(queue); }
-  static cdl_code_t queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes,
-                               cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      Status status = outside(of(to), offset, bytes);
-      return status.isOk() ? of(queue)->backend()->memoryWrite(*of(to), offset, from, bytes) : status;
-    });
+  static Status queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes) {
+    Status status = outside(of(to), offset, bytes);
+    return status.isOk() ? of(queue)->backend()->memoryWrite(*of(to), offset, from, bytes) : status;
   }
-  static cdl_code_t queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes,
-                              cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      Status status = outside(of(from), offset, bytes);
-      return status.isOk() ? of(queue)->backend()->memoryRead(*of(from), offset, to, bytes) : status;
-    });
+  static Status queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes) {
+    Status status = outside(of(from), offset, bytes);
+    return status.isOk() ? of(queue)->backend()->memoryRead(*of(from), offset, to, bytes) : status;
   }
-  static cdl_code_t queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
-                              uint64_t fromOffset, uint64_t bytes, cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      Status status = outside(of(to), toOffset, bytes);
-      if (status.isOk()) status = outside(of(from), fromOffset, bytes);
-      return status.isOk() ? of(queue)->backend()->memoryCopy(*of(to), toOffset, *of(from), fromOffset, bytes) : status;
-    });
+  static Status queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
+                          uint64_t fromOffset, uint64_t bytes) {
+    Status status = outside(of(to), toOffset, bytes);
+    if (status.isOk()) status = outside(of(from), fromOffset, bytes);
+    return status.isOk() ? of(queue)->backend()->memoryCopy(*of(to), toOffset, *of(from), fromOffset, bytes) : status;
   }
-  static cdl_code_t queueSignal(cdl_queue_t* queue, uint64_t value, cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      Status status = of(queue)->backend()->finish();
-      if (status.isOk()) of(queue)->signal(value);
-      return status;
-    });
+  static Status queueSignal(cdl_queue_t* queue, uint64_t value) {
+    Status status = of(queue)->backend()->finish();
+    if (status.isOk()) of(queue)->signal(value);
+    return status;
   }
-  static cdl_code_t queueWait(cdl_queue_t* queue, uint64_t value, uint64_t timeoutNs, cdl_error_t* e) noexcept {
-    return guard(e, [&] { return of(queue)->wait(value, timeoutNs); });
+  static Status queueWait(cdl_queue_t* queue, uint64_t value, uint64_t timeoutNs) {
+    return of(queue)->wait(value, timeoutNs);
   }
 
   static Status located(const Op& op, const Status& status) {
@@ -137,63 +128,52 @@ struct Slots {
                      "'): " + status.text(),
                  status.vendorCode());
   }
-  static cdl_code_t run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
-                        const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
-                        cdl_error_t* e) noexcept {
-    return guard(e, [&]() -> Status {
-      auto* backend = static_cast<PrimitiveBackend*>(of(queue)->backend());
-      const Bindings buffers(*backend, image, bindings);
-      if (first == 0 || uint64_t(first) + count > image->instrs.count)
-        return error(CDL_INVALID_ARGUMENT, "instructions " + std::to_string(first) + " .. +" + std::to_string(count) +
-                                               " of " + std::to_string(image->instrs.count));
-      for (uint32_t i = first; i - first < count; ++i) {
-        const Op op(image, i, loops, &buffers);
-        Status status = located(op, backend->dispatch(op));
-        if (!status.isOk()) return status;
-      }
-      return ok();
-    });
+  static Status run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
+                    const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings) {
+    auto* backend = static_cast<PrimitiveBackend*>(of(queue)->backend());
+    const Bindings buffers(*backend, image, bindings);
+    if (first == 0 || uint64_t(first) + count > image->instrs.count)
+      return error(CDL_INVALID_ARGUMENT, "instructions " + std::to_string(first) + " .. +" + std::to_string(count) +
+                                             " of " + std::to_string(image->instrs.count));
+    for (uint32_t i = first; i - first < count; ++i) {
+      const Op op(image, i, loops, &buffers);
+      Status status = located(op, backend->dispatch(op));
+      if (!status.isOk()) return status;
+    }
+    return ok();
   }
 
-  static cdl_code_t compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
-                            cdl_executable_t** executable, cdl_refusal_t* refusal, cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
-      Status status = static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
-      if (status.code() == CDL_REFUSED && refusal) {
-        if (CDL_HAS(refusal, instr)) refusal->instr = status.instr();
-        if (CDL_HAS(refusal, reason)) refusal->reason = status.reason();
-      }
-      if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "compile made no executable");
-      if (status.isOk()) *executable = reinterpret_cast<cdl_executable_t*>(made.release());
-      return status;
-    });
+  static Status compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
+                        cdl_executable_t** executable, cdl_refusal_t* refusal) {
+    auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
+    Status status = static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
+    if (status.code() == CDL_REFUSED && refusal) {
+      if (CDL_HAS(refusal, instr)) refusal->instr = status.instr();
+      if (CDL_HAS(refusal, reason)) refusal->reason = status.reason();
+    }
+    if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "compile made no executable");
+    if (status.isOk()) *executable = reinterpret_cast<cdl_executable_t*>(made.release());
+    return status;
   }
   static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept { delete of(executable); }
-  static cdl_code_t execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
-                            const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal,
-                            cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      const LoadedExecutable& loaded = *of(executable);
-      const Bindings buffers(*of(queue)->backend(), loaded.image, bindings);
-      Status status;
-      for (uint32_t i = 0; i < waitCount && status.isOk(); ++i)
-        status = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
-      if (status.isOk()) status = loaded.executable->execute(buffers);
-      if (status.isOk()) status = of(queue)->backend()->finish();
-      if (status.isOk() && signal.queue) of(signal.queue)->signal(signal.value);
-      return status;
-    });
+  static Status execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
+                        const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal) {
+    const LoadedExecutable& loaded = *of(executable);
+    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings);
+    Status status;
+    for (uint32_t i = 0; i < waitCount && status.isOk(); ++i)
+      status = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
+    if (status.isOk()) status = loaded.executable->execute(buffers);
+    if (status.isOk()) status = of(queue)->backend()->finish();
+    if (status.isOk() && signal.queue) of(signal.queue)->signal(signal.value);
+    return status;
   }
   static uint64_t executableScratch(cdl_executable_t* executable) noexcept {
     return of(executable)->executable->scratchBytes();
   }
-  static cdl_code_t executableSupport(cdl_executable_t* executable, uint8_t* support, uint32_t count,
-                                      cdl_error_t* e) noexcept {
-    return guard(e, [&] {
-      for (uint32_t i = 1; i < count; ++i) support[i] = static_cast<uint8_t>(of(executable)->executable->support(i));
-      return ok();
-    });
+  static Status executableSupport(cdl_executable_t* executable, uint8_t* support, uint32_t count) {
+    for (uint32_t i = 1; i < count; ++i) support[i] = static_cast<uint8_t>(of(executable)->executable->support(i));
+    return ok();
   }
 };
 
@@ -209,28 +189,26 @@ template <class B> struct Entry : Slots {
     return *object;
   }
 
-  static cdl_code_t deviceOpen(const cdl_host_t* host, uint32_t index, const cdl_option_t* options,
-                               uint32_t optionCount, cdl_device_t** device, cdl_error_t* e) noexcept {
-    return guard(e, [&]() -> Status {
-      auto backend = std::make_unique<B>();
-      for (uint32_t i = 0; i < optionCount; ++i) {
-        bool known = false;
-        for (const cdl_option_schema_t& option : backend->schema())
-          known |= std::strcmp(option.name, options[i].name) == 0;
-        if (!known) return error(CDL_INVALID_ARGUMENT, backend->name() + " has no option '" + options[i].name + "'");
-        backend->options().set(options[i].name, options[i].value);
-      }
-      if (host) {
-        cdl_host_t known{};
-        std::memcpy(&known, host, host->header.struct_size < sizeof known ? host->header.struct_size : sizeof known);
-        backend->setHost(known);
-      }
-      Status status = backend->open(index);
-      if (!status.isOk()) return status;
-      backend->capabilities().build(overriddenKinds<B>());
-      *device = reinterpret_cast<cdl_device_t*>(static_cast<Backend*>(backend.release()));
-      return ok();
-    });
+  static Status deviceOpen(const cdl_host_t* host, uint32_t index, const cdl_option_t* options, uint32_t optionCount,
+                           cdl_device_t** device) {
+    auto backend = std::make_unique<B>();
+    for (uint32_t i = 0; i < optionCount; ++i) {
+      bool known = false;
+      for (const cdl_option_schema_t& option : backend->schema())
+        known |= std::strcmp(option.name, options[i].name) == 0;
+      if (!known) return error(CDL_INVALID_ARGUMENT, backend->name() + " has no option '" + options[i].name + "'");
+      backend->options().set(options[i].name, options[i].value);
+    }
+    if (host) {
+      cdl_host_t known{};
+      std::memcpy(&known, host, host->header.struct_size < sizeof known ? host->header.struct_size : sizeof known);
+      backend->setHost(known);
+    }
+    Status status = backend->open(index);
+    if (!status.isOk()) return status;
+    backend->capabilities().build(overriddenKinds<B>());
+    *device = reinterpret_cast<cdl_device_t*>(static_cast<Backend*>(backend.release()));
+    return ok();
   }
   static const cdl_capabilities_t* deviceCapabilities(cdl_device_t* device) noexcept {
     return of(device)->capabilities().build(0); // built when it was opened
@@ -248,29 +226,29 @@ template <class B> struct Entry : Slots {
     t.description = b.description().empty() ? nullptr : b.description().c_str();
     t.options = b.schema().data();
     t.option_count = static_cast<uint32_t>(b.schema().size());
-    t.device_open = deviceOpen;
+    t.device_open = Slot<deviceOpen>::call;
     t.device_close = deviceClose;
     t.device_capabilities = deviceCapabilities;
     t.device_name = deviceName;
-    t.memory_create = memoryCreate;
+    t.memory_create = Slot<memoryCreate>::call;
     t.memory_destroy = memoryDestroy;
-    t.memory_map = b.memoryMappable() ? memoryMap : nullptr;
-    t.memory_unmap = b.memoryMappable() ? memoryUnmap : nullptr;
-    t.queue_create = queueCreate;
+    t.memory_map = b.memoryMappable() ? Slot<memoryMap>::call : nullptr;
+    t.memory_unmap = b.memoryMappable() ? Slot<memoryUnmap>::call : nullptr;
+    t.queue_create = Slot<queueCreate>::call;
     t.queue_destroy = queueDestroy;
-    t.queue_write = queueWrite;
-    t.queue_read = queueRead;
-    t.queue_copy = queueCopy;
-    t.queue_signal = queueSignal;
-    t.queue_wait = queueWait;
+    t.queue_write = Slot<queueWrite>::call;
+    t.queue_read = Slot<queueRead>::call;
+    t.queue_copy = Slot<queueCopy>::call;
+    t.queue_signal = Slot<queueSignal>::call;
+    t.queue_wait = Slot<queueWait>::call;
     if constexpr (kPrograms) {
-      t.compile = compile;
+      t.compile = Slot<compile>::call;
       t.executable_destroy = executableDestroy;
-      t.execute = execute;
+      t.execute = Slot<execute>::call;
       t.executable_scratch = executableScratch;
-      t.executable_support = executableSupport;
+      t.executable_support = Slot<executableSupport>::call;
     } else {
-      t.run = run;
+      t.run = Slot<run>::call;
     }
     return t;
   }

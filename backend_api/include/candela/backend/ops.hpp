@@ -8,28 +8,34 @@
 
 namespace cdl {
 
+/// Every kind: X(Struct, function, NAME), the struct below, the function of PrimitiveBackend and CDL_KIND_NAME.
+#define CDL_OPS(X)                                                                                                     \
+  X(Copy, copy, COPY)                                                                                                  \
+  X(Fill, fill, FILL)                                                                                                  \
+  X(Convert, convert, CONVERT)                                                                                         \
+  X(Binary, binary, BINARY)                                                                                            \
+  X(Compare, compare, COMPARE)                                                                                         \
+  X(Select, select, SELECT)                                                                                            \
+  X(Gather, gather, GATHER)                                                                                            \
+  X(Scatter, scatter, SCATTER)                                                                                         \
+  X(Reduce, reduce, REDUCE)                                                                                            \
+  X(MatMul, matMul, MATMUL)                                                                                            \
+  X(Unary, unary, UNARY)                                                                                               \
+  X(Rescale, rescale, RESCALE)                                                                                         \
+  X(Table, table, TABLE)                                                                                               \
+  X(Conv2d, conv2d, CONV2D)                                                                                            \
+  X(Pool2d, pool2d, POOL2D)                                                                                            \
+  X(Elementwise, elementwise, ELEMENTWISE)                                                                             \
+  X(Softmax, softmax, SOFTMAX)                                                                                         \
+  X(Norm, norm, NORM)                                                                                                  \
+  X(Attention, attention, ATTENTION)                                                                                   \
+  X(ArgReduce, argReduce, ARG_REDUCE)                                                                                  \
+  X(Custom, custom, CUSTOM)
+
 enum class Kind : uint16_t {
-  Copy = CDL_KIND_COPY,
-  Fill = CDL_KIND_FILL,
-  Convert = CDL_KIND_CONVERT,
-  Binary = CDL_KIND_BINARY,
-  Compare = CDL_KIND_COMPARE,
-  Select = CDL_KIND_SELECT,
-  Gather = CDL_KIND_GATHER,
-  Scatter = CDL_KIND_SCATTER,
-  Reduce = CDL_KIND_REDUCE,
-  MatMul = CDL_KIND_MATMUL,
-  Unary = CDL_KIND_UNARY,
-  Rescale = CDL_KIND_RESCALE,
-  Table = CDL_KIND_TABLE,
-  Conv2d = CDL_KIND_CONV2D,
-  Pool2d = CDL_KIND_POOL2D,
-  Elementwise = CDL_KIND_ELEMENTWISE,
-  Softmax = CDL_KIND_SOFTMAX,
-  Norm = CDL_KIND_NORM,
-  Attention = CDL_KIND_ATTENTION,
-  ArgReduce = CDL_KIND_ARG_REDUCE,
-  Custom = CDL_KIND_CUSTOM,
+#define CDL_X(Struct, function, NAME) Struct = CDL_KIND_##NAME,
+  CDL_OPS(CDL_X)
+#undef CDL_X
 };
 
 /// Where the buffers of one execution lie: per buffer of the image its first byte.
@@ -212,29 +218,28 @@ struct Table : Op { // table[256] or table[513]
   CDL_OPERAND(table, 1)
 };
 
-struct Conv2d : Op { // x[N,C,H,W], w[O,C/group,KH,KW], y[N,O,OH,OW]
-  CDL_OPERAND(x, 0)
+/// What CONV2D and POOL2D share. d: 0 is height, 1 is width.
+struct Window : Op {
+  CDL_OPERAND(x, 0) // [N,C,H,W]
+  int64_t stride(int d) const { return attr(CDL_ATTR_STRIDES, 1, static_cast<uint32_t>(d)); }
+  int64_t dilation(int d) const { return attr(CDL_ATTR_DILATIONS, 1, static_cast<uint32_t>(d)); }
+  int64_t padBegin(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d)); }
+  int64_t padEnd(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d) + 2); }
+};
+
+struct Conv2d : Window { // x[N,C,H,W], w[O,C/group,KH,KW], y[N,O,OH,OW]
   CDL_OPERAND(w, 1)
   bool hasXZero() const { return operands() > 2; }
   bool hasWZero() const { return operands() > 3; }
   CDL_OPERAND(xZero, 2)
   CDL_OPERAND(wZero, 3)
-  int64_t stride(int d) const { return attr(CDL_ATTR_STRIDES, 1, static_cast<uint32_t>(d)); }
-  int64_t dilation(int d) const { return attr(CDL_ATTR_DILATIONS, 1, static_cast<uint32_t>(d)); }
-  int64_t padBegin(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d)); }
-  int64_t padEnd(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d) + 2); }
   int64_t group() const { return attr(CDL_ATTR_GROUP, 1); }
   bool transposed() const { return attr(CDL_ATTR_TRANSPOSED, 0) != 0; }
   bool accumulate() const { return attr(CDL_ATTR_ACCUMULATE, 0) != 0; }
 };
 
-struct Pool2d : Op { // fn: CDL_POOL2D_*; x[N,C,H,W]
-  CDL_OPERAND(x, 0)
+struct Pool2d : Window { // fn: CDL_POOL2D_*
   int64_t kernel(int d) const { return attr(CDL_ATTR_KERNEL, 1, static_cast<uint32_t>(d)); }
-  int64_t stride(int d) const { return attr(CDL_ATTR_STRIDES, 1, static_cast<uint32_t>(d)); }
-  int64_t dilation(int d) const { return attr(CDL_ATTR_DILATIONS, 1, static_cast<uint32_t>(d)); }
-  int64_t padBegin(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d)); }
-  int64_t padEnd(int d) const { return attr(CDL_ATTR_PADS, 0, static_cast<uint32_t>(d) + 2); }
   bool countIncludePad() const { return attr(CDL_ATTR_COUNT_INCLUDE_PAD, 0) != 0; }
 };
 

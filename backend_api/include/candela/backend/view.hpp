@@ -10,24 +10,16 @@
 namespace cdl {
 
 /// 0 .. count - 1, for range-based for loops.
-class Range {
-public:
-  class Iterator {
-  public:
-    explicit Iterator(int64_t at) : at_(at) {}
-    int64_t operator*() const { return at_; }
-    Iterator& operator++() { return ++at_, *this; }
-    bool operator!=(const Iterator& other) const { return at_ != other.at_; }
-
-  private:
-    int64_t at_;
+struct Range {
+  struct Iterator {
+    int64_t at;
+    int64_t operator*() const { return at; }
+    Iterator& operator++() { return ++at, *this; }
+    bool operator!=(Iterator other) const { return at != other.at; }
   };
-  explicit Range(int64_t count) : count_(count) {}
-  Iterator begin() const { return Iterator(0); }
-  Iterator end() const { return Iterator(count_); }
-
-private:
-  int64_t count_;
+  int64_t count;
+  Iterator begin() const { return {0}; }
+  Iterator end() const { return {count}; }
 };
 
 /// Dims and strides, in elements. Every index below the dims was checked to lie inside of the
@@ -54,27 +46,13 @@ struct Shape {
 };
 
 /// Does the C++ type T hold elements of this type? bool is held by uint8_t (0 or 1), f16 and bf16
-/// by uint16_t.
+/// by uint16_t. 4-bit types have no C++ type: use Operand::data.
 template <class T> bool holds(uint8_t elem) {
-  using U = std::remove_const_t<T>;
-  switch (elem) {
-  case CDL_F32: return std::is_same_v<U, float>;
-  case CDL_F64: return std::is_same_v<U, double>;
-  case CDL_I8: return std::is_same_v<U, int8_t>;
-  case CDL_U8:
-  case CDL_BOOL:
-  case CDL_F8E4M3:
-  case CDL_F8E5M2: return std::is_same_v<U, uint8_t>;
-  case CDL_I16: return std::is_same_v<U, int16_t>;
-  case CDL_U16:
-  case CDL_F16:
-  case CDL_BF16: return std::is_same_v<U, uint16_t>;
-  case CDL_I32: return std::is_same_v<U, int32_t>;
-  case CDL_U32: return std::is_same_v<U, uint32_t>;
-  case CDL_I64: return std::is_same_v<U, int64_t>;
-  case CDL_U64: return std::is_same_v<U, uint64_t>;
-  default: return false; // 4-bit types have no C++ type: use Operand::data
-  }
+  static_assert(std::is_arithmetic_v<T> && !std::is_same_v<std::remove_const_t<T>, bool>);
+  const bool isReal = elem == CDL_F32 || elem == CDL_F64;
+  const bool isSigned = isReal || elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64;
+  return cdl_elem_bits(elem) == 8 * sizeof(T) && std::is_floating_point_v<T> == isReal &&
+         std::is_signed_v<T> == isSigned;
 }
 
 template <class T> class View {
@@ -89,7 +67,7 @@ public:
   int64_t stride(int d) const { return shape_.strides[check(d)]; }
   int64_t elements() const { return shape_.elements(); }
   bool isDense() const { return shape_.isDense(); }
-  Range range(int d) const { return Range(dim(d)); }
+  Range range(int d) const { return {dim(d)}; }
 
   /// The sub-view at index i of the first dim. i is below dim(0); not checked.
   View operator[](int64_t i) const {

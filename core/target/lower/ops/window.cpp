@@ -154,7 +154,7 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
   } else {
     CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, {static_cast<int64_t>(columns)}));
     for (size_t i = 0; i < columns; ++i)
-      text::storeElement(elem, tensor.bytes.mutableData(), static_cast<int64_t>(i),
+      storeElement(elem, tensor.bytes.mutableData(), static_cast<int64_t>(i),
                          fromReal(elem, static_cast<double>(counts[i])));
     divisor = l.constant(std::move(tensor));
   }

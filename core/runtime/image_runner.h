@@ -1,0 +1,92 @@
+#pragma once
+
+#include "core/runtime/session.h"
+#include "core/support/payload.h"
+
+namespace candela::runtime {
+
+/// What the runners of an image share: its constants on the host, and contexts that executions leave for the next ones.
+template <class Context> class ImageRunner : public Runner {
+public:
+  Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs, RunStats& stats) final {
+    // State persists across executions, so executions of such a program take turns.
+    std::unique_lock<std::mutex> turn(stateMutex_, std::defer_lock);
+    if (hasState_) turn.lock();
+    CDL_ASSIGN(std::unique_ptr<Context> context, acquire());
+    Status status = runWith(*context, inputs, outputs, stats);
+    // After a failure a queue may be in any state: its context is not used again.
+    if (status) {
+      const std::lock_guard lock(mutex_);
+      free_.push_back(std::move(context));
+    }
+    return status;
+  }
+  const std::vector<target::Support>& support() const final { return support_; }
+
+  /// Finds the payloads of the constants. Failure: out_of_memory.
+  Status readConstants(const Bundle& bundle, const BundlePartition& partition) {
+    constants_.resize(image_->constants.count);
+    for (uint32_t c = 1; c < image_->constants.count; ++c) {
+      const cdl_constant_t& constant = *cdl_get_constant(image_, c);
+      if (constant.form == 1) {
+        const Elem elem = static_cast<Elem>(constant.elem);
+        const auto count = static_cast<int64_t>(constant.bytes * 8 / elemBits(elem));
+        CDL_ASSIGN(const Tensor splat, Payload::splat(elem, count, constant.bits).materialize({count}));
+        constants_[c] = splat.bytes;
+        continue;
+      }
+      const Bytes& payload = bundle.constants[partition.constants[c - 1]].bytes;
+      // Elements are read in place, so a mapped payload must be aligned for them.
+      const bool isAligned = reinterpret_cast<uintptr_t>(payload.data()) % 16 == 0;
+      constants_[c] = isAligned ? payload : Bytes::copyOf(payload.data(), payload.size());
+    }
+    return Status::ok();
+  }
+
+protected:
+  explicit ImageRunner(const BundlePartition& partition)
+      : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {}
+
+  virtual Result<std::unique_ptr<Context>> makeContext() = 0;
+  virtual Status runWith(Context& context, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                         RunStats& stats) = 0;
+
+  /// Bytes of arena that the TEMP buffers of a space need.
+  uint64_t arenaBytes(uint32_t space) const {
+    uint64_t bytes = 0;
+    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+      if (buffer.role == CDL_ROLE_TEMP && buffer.space == space && buffer.offset != CDL_UNPLACED)
+        bytes = std::max(bytes, buffer.offset + buffer.bytes);
+    }
+    return bytes;
+  }
+
+  Bytes bytes_;
+  const cdl_image_t* image_;
+  std::vector<target::Support> support_;
+  std::vector<Bytes> constants_; ///< per image constant
+  bool hasState_ = false;
+
+private:
+  Result<std::unique_ptr<Context>> acquire() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        std::unique_ptr<Context> context = std::move(free_.back());
+        free_.pop_back();
+        return context;
+      }
+    }
+    return makeContext();
+  }
+
+  std::mutex stateMutex_, mutex_;
+  std::vector<std::unique_ptr<Context>> free_;
+};
+
+Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle, const BundlePartition& partition);
+Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle, const BundlePartition& partition,
+                                                 std::shared_ptr<Device> device, Refusal* refusal);
+
+} // namespace candela::runtime
