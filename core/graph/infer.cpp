@@ -59,7 +59,7 @@ Result<std::vector<TensorType>> inferConstant(const Node& node) {
   if (!node.payload || node.results().size() != 1) return badModel("{}: no content", nodeText(node));
   const TensorType& type = node.result()->type;
   CDL_TRY(checkType(type, node.result()->name));
-  if (node.payload->elem() != type.elem || node.payload->count() != type.count())
+  if (node.payload->elem() != type.elem || node.payload->count() != type.physicalCount())
     return badModel("{}: content of {} {} elements for {}", nodeText(node), node.payload->count(),
                     elemName(node.payload->elem()), type.text());
   return std::vector<TensorType>{type};

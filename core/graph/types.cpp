@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 
 #include "core/support/text/literal.h"
 
@@ -14,6 +15,34 @@ Shape TensorType::shape() const {
 }
 
 int64_t TensorType::count() const { return elementCount(shape()).value_or(0); }
+
+Shape TensorType::physicalDims() const {
+  if (layout.isRowMajor()) return shape();
+  Shape physical;
+  for (size_t i = 0; i < layout.steps.size(); ++i) {
+    const Layout::Step& step = layout.steps[i];
+    const int64_t inner = layout.stepOf(i);
+    physical.push_back(step.factor ? step.factor : (dim(step.dim) + inner - 1) / inner);
+  }
+  return physical;
+}
+
+int64_t TensorType::physicalCount() const { return elementCount(physicalDims()).value_or(0); }
+
+int64_t Layout::stepOf(size_t i) const {
+  int64_t product = 1;
+  for (size_t j = i + 1; j < steps.size(); ++j)
+    if (steps[j].dim == steps[i].dim) product *= steps[j].factor;
+  return product;
+}
+
+bool Layout::divides(const Shape& shape) const {
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].dim >= shape.size() || (steps[i].factor == 0 && shape[steps[i].dim] % stepOf(i))) return false;
+  return std::ranges::all_of(std::views::iota(size_t(0), shape.size()), [&](size_t d) {
+    return std::ranges::any_of(steps, [&](const Step& step) { return step.dim == d; });
+  });
+}
 
 bool TensorType::isExact() const {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.exact; });

@@ -39,6 +39,10 @@ struct Layout {
   std::vector<Step> steps;
   Pad pad = Pad::undefined;
   bool isRowMajor() const { return steps.empty(); }
+  /// How many logical indices one step of physical dim i moves: the product of its dim's factors inside of it.
+  int64_t stepOf(size_t i) const;
+  /// True when no block of a value of this shape is partly empty, and the ranks agree.
+  bool divides(const Shape& shape) const;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
@@ -57,6 +61,9 @@ struct TensorType {
   /// The bounds.
   Shape shape() const;
   int64_t count() const; ///< elements, of the bounds
+  /// The extents in memory, outer to inner: one per step of the layout, blocks rounded up; the shape when row-major.
+  Shape physicalDims() const;
+  int64_t physicalCount() const; ///< elements that physicalDims holds
   bool isExact() const;
   /// "f32[1,3,8,8]"; an inexact dim is "<=100"; quantization and layout follow in braces.
   std::string text() const;

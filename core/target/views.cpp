@@ -43,11 +43,4 @@ Shape aroundAxis(const Shape& dims, size_t axis) {
   return form;
 }
 
-Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result) {
-  Walk walk{result, {}};
-  for (const Shape& shape : operands) walk.strides.push_back(broadcastStrides(shape, result));
-  walk.strides.push_back(denseStrides(result));
-  return coalesce(walk);
-}
-
 } // namespace candela::target

@@ -28,9 +28,6 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
 /// rank is reduced, gathered or joined.
 Shape aroundAxis(const Shape& dims, size_t axis);
 
-/// The coalesced walk of an elementwise op: the operands broadcast to `result`, then the result.
-Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result);
-
 } // namespace candela::target
 
 #endif

@@ -33,7 +33,7 @@ void Emitter::declareBuffers() {
   const auto declare = [&](const std::string& name, const graph::TensorType& type, Role role) {
     Buffer buffer;
     buffer.name = name;
-    buffer.bytes = elemBytes(type.elem, static_cast<uint64_t>(type.count()));
+    buffer.bytes = elemBytes(type.elem, static_cast<uint64_t>(type.physicalCount()));
     buffer.alignment = target_.alignment();
     buffer.role = role;
     return program_.addBuffer(std::move(buffer));

@@ -41,6 +41,12 @@ View Emitter::viewOf(const target::NodeView& from) {
   View view = dense(from.value, from.dims);
   view.strides = from.strides;
   view.offset = from.offset;
+  if (from.layout.isRowMajor()) return view;
+  view.layout.padContent = static_cast<uint8_t>(from.layout.pad);
+  for (const graph::Layout::Step& step : from.layout.steps) {
+    view.layout.steps.push_back({step.dim, step.factor});
+    view.layout.logicalRank = std::max<uint8_t>(view.layout.logicalRank, step.dim + 1);
+  }
   return view;
 }
 
@@ -63,9 +69,7 @@ Status Emitter::emitNode(const Node& node) {
     for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, attrType(id), values});
     if (!from.steps.empty()) CDL_TRY(addSteps(node, from.steps, instr));
     if (from.bias) { // an epilogue: add(acc, v2)
-      View bias = dense(from.bias, instr.outputs[0].dims);
-      bias.strides = {0, 1, 0, 0};
-      instr.inputs.push_back(std::move(bias));
+      instr.inputs.push_back(viewOf(target::channelsOver(from.bias, node.result())));
       Step step;
       step.kind = CDL_KIND_BINARY;
       step.fn = CDL_BINARY_ADD;

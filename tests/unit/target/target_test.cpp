@@ -272,15 +272,15 @@ TEST(Views, CoalesceKeepsTheOrderOfVisits) {
   }
 }
 
-TEST(Views, ElementwiseWalksAreShort) {
-  const Shape x{2, 3, 4, 5}, bias{3, 1, 1};
-  const Walk same = elementwiseWalk(std::vector{x, x}, x);
-  EXPECT_EQ(same.dims, Shape{120});
-  const Walk channel = elementwiseWalk(std::vector{x, bias}, x);
+TEST(Views, BroadcastWalksAreShort) {
+  const Shape x{2, 3, 4, 5};
+  const auto dense = broadcastStrides(x, x), bias = broadcastStrides({3, 1, 1}, x);
+  EXPECT_EQ(coalesce({x, {dense, dense}}).dims, Shape{120});
+  const Walk channel = coalesce({x, {dense, bias}});
   EXPECT_EQ(channel.dims, (Shape{2, 3, 20}));
   EXPECT_EQ(channel.strides[1], (std::vector<int64_t>{0, 1, 0}));
-  EXPECT_EQ(elementwiseWalk(std::vector{Shape{}, Shape{}}, {}).dims, Shape{1});
-  EXPECT_EQ(elementwiseWalk(std::vector<Shape>{Shape{2, 0}}, {2, 0}).dims, Shape{0});
+  EXPECT_EQ(coalesce({{}, {{}, {}}}).dims, Shape{1});
+  EXPECT_EQ(coalesce({{2, 0}, {{0, 1}}}).dims, Shape{0});
 }
 
 TEST(Cost, RanksByWork) {
