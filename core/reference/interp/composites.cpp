@@ -54,22 +54,24 @@ void conv2d(Call& call) {
   const View& y = instr.outputs[0];
   const size_t operands = instr.operandCount();
   const Elem own = instr.expr.empty() ? y.elem : accumulatorElem(instr, y.elem);
-  Convolution c{call.input(0),
-                call.input(1),
+  Convolution c{call.logicalInput(0),
+                call.logicalInput(1),
                 operands > 2 ? call.input(2) : Values(instr.inputs[0].elem, {1}),
                 operands > 3 ? call.input(3) : Values(instr.inputs[1].elem, {1}),
-                instr.inout ? call.read(y) : Values(own, y.dims),
+                unblocked(instr.inout ? call.read(y) : Values(own, y.dims), y),
                 own};
   if (call.failed()) return;
   const Window window(instr, {c.w.dim(2), c.w.dim(3)});
   const int64_t group = instr.intAttr(CDL_ATTR_GROUP, 1);
   const bool transposed = instr.intAttr(CDL_ATTR_TRANSPOSED, 0) != 0;
-  const int64_t in = c.x.dim(1) / group, out = y.dims[1] / group; // channels per group
+  // Channels per group; what a block has over is nobody's.
+  const int64_t in = std::min(c.x.dim(1) / group, c.w.dim(transposed ? 0 : 1) / (transposed ? group : 1));
+  const int64_t outs = std::min(c.y.dim(1), transposed ? c.w.dim(1) * group : c.w.dim(0)), out = outs / group;
   // Transposed: the same taps with x and y changing places, which is what the gradient of a
   // convolution is.
-  const std::vector<int64_t> small = transposed ? c.x.dims : y.dims, large = transposed ? y.dims : c.x.dims;
-  for (int64_t n = 0; n < y.dims[0]; ++n)
-    for (int64_t o = 0; o < y.dims[1]; ++o)
+  const std::vector<int64_t> small = transposed ? c.x.dims : c.y.dims, large = transposed ? c.y.dims : c.x.dims;
+  for (int64_t n = 0; n < std::min(c.x.dim(0), c.y.dim(0)); ++n)
+    for (int64_t o = 0; o < outs; ++o)
       for (int64_t i = 0; i < in; ++i)
         for (int64_t h = 0; h < small[2]; ++h)
           for (int64_t w = 0; w < small[3]; ++w)
@@ -85,16 +87,16 @@ void conv2d(Call& call) {
 
 void pool2d(Call& call) {
   const Instr& instr = call.instr;
-  const Values x = call.input(0);
-  const View& y = instr.outputs[0];
+  const Values x = call.logicalInput(0);
   const Window window(instr, instr.attr(CDL_ATTR_KERNEL)->values);
   const bool average = instr.fn == CDL_POOL2D_AVERAGE, withPad = instr.intAttr(CDL_ATTR_COUNT_INCLUDE_PAD, 0) != 0;
-  Values result(x.elem, y.dims);
+  const View& view = instr.outputs[0];
+  Values result = unblocked(Values(x.elem, view.dims), view);
   if (call.failed()) return;
-  for (int64_t n = 0; n < y.dims[0]; ++n)
-    for (int64_t c = 0; c < y.dims[1]; ++c)
-      for (int64_t h = 0; h < y.dims[2]; ++h)
-        for (int64_t w = 0; w < y.dims[3]; ++w) {
+  for (int64_t n = 0; n < std::min(x.dim(0), result.dim(0)); ++n)
+    for (int64_t c = 0; c < std::min(x.dim(1), result.dim(1)); ++c)
+      for (int64_t h = 0; h < result.dim(2); ++h)
+        for (int64_t w = 0; w < result.dim(3); ++w) {
           Scalar acc = average ? Scalar{} : lowest(x.elem);
           int64_t count = 0;
           window.visitTaps(h, w, x.dim(2), x.dim(3), [&](int64_t, int64_t, int64_t xh, int64_t xw) {

@@ -40,6 +40,54 @@ Values::Values(Elem elem, std::vector<int64_t> dims) : elem(elem), dims(std::mov
   items.resize(static_cast<size_t>(elementCount(this->dims).value_or(0)));
 }
 
+// ---- Layouts
+// ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// How far an index of physical dim i moves its logical dim.
+int64_t stepOf(const View& view, size_t i) {
+  int64_t product = 1;
+  for (size_t j = i + 1; j < view.layout.steps.size(); ++j)
+    if (view.layout.steps[j].dim == view.layout.steps[i].dim) product *= view.dims[j];
+  return product;
+}
+
+std::vector<int64_t> logicalDims(const View& view) {
+  std::vector<int64_t> dims(view.layout.logicalRank, 1);
+  for (size_t i = 0; i < view.dims.size(); ++i) dims[view.layout.steps[i].dim] *= view.dims[i];
+  return dims;
+}
+
+/// Calls visit(physical, logical): the same element among those of the view and among the logical ones.
+template <typename Visit> void forEachElement(const View& view, const Visit& visit) {
+  const std::vector<int64_t> strides = denseStrides(logicalDims(view));
+  std::vector<int64_t> moves, index(view.dims.size(), 0);
+  for (size_t i = 0; i < view.dims.size(); ++i) moves.push_back(strides[view.layout.steps[i].dim] * stepOf(view, i));
+  for (int64_t physical = 0; physical < view.count(); ++physical) {
+    int64_t logical = 0;
+    for (size_t i = 0; i < index.size(); ++i) logical += index[i] * moves[i];
+    visit(static_cast<size_t>(physical), static_cast<size_t>(logical));
+    for (size_t i = index.size(); i-- > 0 && ++index[i] == view.dims[i];) index[i] = 0;
+  }
+}
+
+} // namespace
+
+Values unblocked(Values physical, const View& view) {
+  if (view.layout.isRowMajor()) return physical;
+  Values logical(physical.elem, logicalDims(view));
+  forEachElement(view, [&](size_t p, size_t l) { logical.items[l] = physical.items[p]; });
+  return logical;
+}
+
+Values blocked(Values logical, const View& view) {
+  if (view.layout.isRowMajor()) return logical;
+  Values physical(logical.elem, view.dims);
+  forEachElement(view, [&](size_t p, size_t l) { physical.items[p] = logical.items[l]; });
+  return physical;
+}
+
 // ---- Memory
 // ------------------------------------------------------------------------------------------------------------
 
@@ -107,8 +155,8 @@ Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits)
     return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
   const auto [index, byte] = place(buffer, elem, element);
   Block& block = blocks_[index];
-  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte),
-                     elemBits(elem) == 4 ? element % 2 : 0, bits);
+  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte), elemBits(elem) == 4 ? element % 2 : 0,
+               bits);
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) block.written[byte + i] = true;
   return Status::ok();
 }
@@ -171,7 +219,10 @@ void Call::write(const Values& values) {
   });
 }
 
-void Call::finish(const Values& values) { write(instr.expr.empty() ? values : epilogue(values)); }
+void Call::finish(const Values& values) {
+  const Values physical = blocked(values, instr.outputs[0]);
+  write(instr.expr.empty() ? physical : epilogue(physical));
+}
 
 Values Call::epilogue(const Values& values) {
   std::vector<Values> views(instr.inputs.size());

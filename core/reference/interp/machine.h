@@ -31,6 +31,10 @@ struct Values {
   }
 };
 
+/// A view's elements by their logical dims, blocks rounded up; and back. Row-major ones stay as they are.
+Values unblocked(Values physical, const program::View& view);
+Values blocked(Values logical, const program::View& view);
+
 /// Memory with a bit per byte that says whether anything wrote it.
 class Memory {
 public:
@@ -76,13 +80,14 @@ public:
   const program::Instr& instr;
   Values read(const program::View& view);
   Values input(size_t i) { return read(instr.inputs[i]); }
+  Values logicalInput(size_t i) { return unblocked(input(i), instr.inputs[i]); }
   /// One element of a view, for the kinds that do not read all of it.
   Scalar readAt(const program::View& view, std::initializer_list<int64_t> index);
   /// Writes one element, already encoded. Elements that others of this instruction read are not
   /// written: finish() is.
   void writeAt(const program::View& view, std::initializer_list<int64_t> index, uint64_t bits);
-  /// Writes all of output 0: values of the accumulator's type, through the epilogue when there is
-  /// one.
+  /// Writes all of output 0: values of the accumulator's type by logical dims, through the epilogue
+  /// when there is one.
   void finish(const Values& values);
   /// Writes all of output 0, element type as in the view.
   void write(const Values& values);

@@ -109,19 +109,20 @@ void reduce(Call& call) {
 }
 
 void matmul(Call& call) {
-  const Values a = call.input(0), b = call.input(1);
+  const Values a = call.logicalInput(0), b = call.logicalInput(1);
   const size_t operands = call.instr.operandCount();
   const Values aZero = operands > 2 ? call.input(2) : Values(a.elem, {1});
   const Values bZero = operands > 3 ? call.input(3) : Values(b.elem, {1});
   const View& y = call.instr.outputs[0];
   const Elem own = call.instr.expr.empty() ? y.elem : accumulatorElem(call.instr, y.elem);
-  Values result(own, y.dims);
-  if (call.instr.inout) result = call.read(y);
-  for (int64_t n = 0; n < y.dims[0] && !call.failed(); ++n)
-    for (int64_t i = 0; i < y.dims[1]; ++i)
-      for (int64_t j = 0; j < y.dims[2]; ++j) {
+  Values result = unblocked(call.instr.inout ? call.read(y) : Values(own, y.dims), y);
+  // What a block has over is nobody's.
+  const int64_t batch = std::min({result.dim(0), a.dim(0), b.dim(0)}), rows = std::min(result.dim(1), a.dim(1));
+  for (int64_t n = 0; n < batch && !call.failed(); ++n)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < std::min(result.dim(2), b.dim(2)); ++j) {
         Scalar sum;
-        for (int64_t k = 0; k < a.dim(2); ++k) {
+        for (int64_t k = 0; k < std::min(a.dim(2), b.dim(1)); ++k) {
           Scalar left = a.at(n, i, k), right = b.at(n, k, j);
           left.whole -= aZero.at(0).whole;
           right.whole -= bZero.at(bZero.items.size() > 1 ? j : 0).whole;

@@ -99,7 +99,8 @@ private:
 
 Result<Node*> addBefore(Graph& graph, Node* root, const Expression& expression, graph::Provenance provenance) {
   graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(expression.steps)}};
-  CDL_ASSIGN(Node * expr, graph.addNode(OpKind::Expr, expression.operands, std::move(attrs), std::move(provenance), root));
+  CDL_ASSIGN(Node * expr,
+             graph.addNode(OpKind::Expr, expression.operands, std::move(attrs), std::move(provenance), root));
   expr->result()->type.layout = root->result()->type.layout;
   return expr;
 }

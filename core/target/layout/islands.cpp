@@ -91,7 +91,10 @@ private:
     case OpKind::Conv:
     case OpKind::MaxPool:
     case OpKind::AveragePool:
-    case OpKind::BatchMatmul: fromRows(node, add); break;
+    case OpKind::BatchMatmul:
+      fromRows(node, add);
+      priceRows(node, options);
+      break;
     case OpKind::Reshape: reduced(node, options); break;
     case OpKind::Reduce:
       if (const auto found = reduced_.find(node.operand(0)); found != reduced_.end()) add({{found->second}, {}, 0});
@@ -100,17 +103,19 @@ private:
       if (node.kind == OpKind::Place || node.info().has(graph::kTraitElementwise))
         for (const Layout& layout : activations_) alike(node, layout, add);
     }
-    // What another option would have read or written as it lies is rearranged inside of the kernel.
-    const auto inside = [&](Option& option, const auto& layoutIn, const Value* value) {
-      const bool couldBe = std::ranges::any_of(options, [&](const Option& o) { return !layoutIn(o).isRowMajor(); });
-      if (value && layoutIn(option).isRowMajor() && couldBe) option.cost += kInside * bytesOf(value->type);
-    };
-    for (Option& option : options) {
-      for (size_t i = 0; i < node.operands().size(); ++i)
-        inside(option, [&](const Option& o) -> const Layout& { return o.operands[i]; }, node.operand(i));
-      inside(option, [](const Option& o) -> const Layout& { return o.result; }, node.result());
-    }
     return options;
+  }
+
+  /// A kernel that reads or writes rows where another row of the target has blocks rearranges them itself.
+  static void priceRows(const Node& node, std::vector<Option>& options) {
+    const auto price = [&](const Value* value, const auto& layoutIn) {
+      if (!value || std::ranges::all_of(options, [&](Option& o) { return layoutIn(o).isRowMajor(); })) return;
+      for (Option& option : options)
+        if (layoutIn(option).isRowMajor()) option.cost += kInside * bytesOf(value->type);
+    };
+    for (size_t i = 0; i < node.operands().size(); ++i)
+      price(node.operand(i), [&](const Option& o) -> const Layout& { return o.operands[i]; });
+    price(node.result(), [](const Option& o) -> const Layout& { return o.result; });
   }
 
   /// The target takes the node natively on these layouts.
@@ -297,9 +302,10 @@ private:
     if (!isAlias) attrs = {{"offset", int64_t(0)}, {"dims", shape}, {"strides", denseStrides(shape)}};
     TensorType type = value->type;
     type.layout = layout;
-    const Node* made = graph_.addNodeUnchecked(isAlias ? OpKind::Reshape : OpKind::Affine, {value}, std::move(attrs),
-                                               value->producer ? value->producer->provenance : graph::Provenance{value->name},
-                                               {std::move(type)}, before, {graph_.uniqueName(value->name)});
+    const Node* made =
+        graph_.addNodeUnchecked(isAlias ? OpKind::Reshape : OpKind::Affine, {value}, std::move(attrs),
+                                value->producer ? value->producer->provenance : graph::Provenance{value->name},
+                                {std::move(type)}, before, {graph_.uniqueName(value->name)});
     converted_[value].emplace_back(layout, made->result());
     return made->result();
   }

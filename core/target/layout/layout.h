@@ -7,8 +7,8 @@
 namespace candela::target {
 
 /// Gives values their layouts (islands.h), then does the movement of constants: an `affine` or `reshape` or `place` of
-/// constants becomes a constant in that form (packed weights), unless it would grow by more than 4 KB and its reader takes
-/// it as it was. Returns how many constants were packed.
+/// constants becomes a constant in that form (packed weights), unless it would grow by more than 4 KB and its reader
+/// takes it as it was. Returns how many constants were packed.
 Result<int> chooseLayouts(graph::Graph& graph, const Target& target);
 
 /// Conversions of layout that are left to run.

@@ -213,8 +213,7 @@ NodeView viewOver(const Value* x, const Value* y) {
 NodeView channelsOver(const Value* x, const Value* y) {
   const graph::Layout layout = stepsOf(y->type);
   NodeView over{x, x->type.elem, y->type.physicalDims(), {}, 0, y->type.layout};
-  for (size_t i = 0; i < over.dims.size(); ++i)
-    over.strides.push_back(layout.steps[i].dim == 1 ? layout.stepOf(i) : 0);
+  for (size_t i = 0; i < over.dims.size(); ++i) over.strides.push_back(layout.steps[i].dim == 1 ? layout.stepOf(i) : 0);
   return over;
 }
 
