@@ -96,6 +96,10 @@ Status checkType(const TensorType& type, std::string_view what) {
   }
   if (type.layout.steps.size() > CDL_MAX_RANK)
     return badModel("'{}': layout of {} steps, at most {}", what, type.layout.steps.size(), CDL_MAX_RANK);
+  const size_t physical = type.layout.isRowMajor() ? type.dims.size() : type.layout.steps.size();
+  if (type.halo && (type.halo->lo.size() != physical || type.halo->hi.size() != physical))
+    return badModel("'{}': halo of {} and {} widths, expected {}", what, type.halo->lo.size(), type.halo->hi.size(),
+                    physical);
   if (type.layout.isRowMajor()) return Status::ok();
   std::vector<int> whole(type.rank(),
                          0); // how often a dim has the step that takes what its factors leave over

@@ -27,7 +27,26 @@ Shape TensorType::physicalDims() const {
   return physical;
 }
 
-int64_t TensorType::physicalCount() const { return elementCount(physicalDims()).value_or(0); }
+namespace {
+
+Shape withHalo(const TensorType& type) {
+  Shape dims = type.physicalDims();
+  for (size_t i = 0; type.halo && i < dims.size(); ++i) dims[i] += type.halo->lo[i] + type.halo->hi[i];
+  return dims;
+}
+
+} // namespace
+
+std::vector<int64_t> TensorType::physicalStrides() const { return denseStrides(withHalo(*this)); }
+
+int64_t TensorType::physicalOffset() const {
+  const std::vector<int64_t> strides = physicalStrides();
+  int64_t offset = 0;
+  for (size_t i = 0; halo && i < strides.size(); ++i) offset += halo->lo[i] * strides[i];
+  return offset;
+}
+
+int64_t TensorType::physicalCount() const { return elementCount(withHalo(*this)).value_or(0); }
 
 int64_t Layout::stepOf(size_t i) const {
   int64_t product = 1;
@@ -75,13 +94,17 @@ std::string TensorType::text() const {
   for (const Dim& dim : dims) bounds.push_back(fmt::format("{}{}", dim.exact ? "" : "<=", dim.bound));
   if (quant) addQuant(details, *quant);
   if (!layout.isRowMajor()) addLayout(details, layout);
+  if (halo)
+    details.push_back(fmt::format("halo [{}] [{}] {}", fmt::join(halo->lo, ", "), fmt::join(halo->hi, ", "),
+                                  text::elementText(elem, halo->fill)));
   const std::string out = fmt::format("{}[{}]", elemName(elem), fmt::join(bounds, ","));
   return details.empty() ? out : fmt::format("{}{{{}}}", out, fmt::join(details, ", "));
 }
 
 bool operator==(const TensorType& a, const TensorType& b) {
   const bool sameQuant = a.quant == b.quant || (a.quant && b.quant && *a.quant == *b.quant);
-  return a.elem == b.elem && a.dims == b.dims && sameQuant && a.layout == b.layout;
+  return a.elem == b.elem && a.dims == b.dims && sameQuant && a.layout == b.layout &&
+         (a.halo == b.halo || (a.halo && b.halo && *a.halo == *b.halo));
 }
 
 std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b) {
