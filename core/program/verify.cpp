@@ -149,6 +149,11 @@ Status verifyExtent(const View& view, const Buffer& buffer, const Nest& nest) {
     (product < 0 ? low : high) += product;
   };
   const bool empty = std::find(view.dims.begin(), view.dims.end(), 0) != view.dims.end();
+  // A kernel may read the border of a view that has the dims of its buffer's halo.
+  for (size_t d = 0; buffer.halo && buffer.halo->lo.size() == view.dims.size() && d < view.dims.size(); ++d) {
+    reach(-int64_t(buffer.halo->lo[d]), view.strides[d]);
+    reach(buffer.halo->hi[d], view.strides[d]);
+  }
   for (size_t d = 0; d < view.dims.size() && !empty; ++d) reach(view.dims[d] - 1, view.strides[d]);
   for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) {
     if (nest.trips[l])

@@ -36,6 +36,7 @@ void Emitter::declareBuffers() {
     buffer.bytes = elemBytes(type.elem, static_cast<uint64_t>(type.physicalCount()));
     buffer.alignment = target_.alignment();
     buffer.role = role;
+    if (type.halo) buffer.halo = Halo{type.elem, type.halo->lo, type.halo->hi, type.halo->fill};
     return program_.addBuffer(std::move(buffer));
   };
   for (const Value* input : graph_.inputs()) buffers_[input] = declare(input->name, input->type, Role::input);

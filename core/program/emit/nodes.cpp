@@ -3,6 +3,7 @@
 #include "core/program/emit/emitter.h"
 #include "core/support/text/literal.h"
 #include "core/target/lower/describe.h"
+#include "core/target/views.h"
 
 namespace candela::program {
 
@@ -50,11 +51,39 @@ View Emitter::viewOf(const target::NodeView& from) {
   return view;
 }
 
+/// Fills the halo of the result: slabs before and behind the content of each dim, as wide as all of the later ones.
+void Emitter::addBorder(const Node& node) {
+  const graph::TensorType& type = node.result()->type;
+  const graph::Halo& halo = *type.halo;
+  const Shape content = type.physicalDims();
+  for (size_t d = 0; d < content.size(); ++d) {
+    for (const auto& [start, width] :
+         {std::pair<int64_t, int64_t>{0, halo.lo[d]}, {halo.lo[d] + content[d], halo.hi[d]}}) {
+      if (width == 0) continue;
+      View slab = dense(node.result(), content);
+      slab.strides = type.physicalStrides();
+      slab.dims[d] = width;
+      slab.offset = start * slab.strides[d];
+      for (size_t i = 0; i < d; ++i) slab.offset += halo.lo[i] * slab.strides[i];
+      for (size_t i = d + 1; i < content.size(); ++i) slab.dims[i] += halo.lo[i] + halo.hi[i];
+      target::Walk walk = target::coalesce({slab.dims, {slab.strides}});
+      slab.dims = std::move(walk.dims);
+      slab.strides = std::move(walk.strides[0]);
+      Instr fill;
+      fill.kind = CDL_KIND_FILL;
+      fill.outputs = {std::move(slab)};
+      fill.attrs = {Attr::ofBits(CDL_ATTR_VALUE, halo.fill)};
+      add(std::move(fill), node);
+    }
+  }
+}
+
 Status Emitter::emitNode(const Node& node) {
   const auto described = target::instructionsOf(node);
   if (described.empty())
     return badArgument("{} '{}' has no instruction: it must be lowered first", graph::opName(node.kind),
                        node.userName());
+  if (node.result()->type.halo) addBorder(node);
   for (const target::NodeInstr& from : described) {
     const target::Answer answer = target_.query(target::describe(from));
     if (answer.support == target::Support::none)

@@ -202,6 +202,28 @@ Values Call::read(const View& view) {
   return values;
 }
 
+void Call::checkHalo(const View& view) {
+  const std::optional<program::Halo>& halo = program_.buffers[view.buffer].halo;
+  if (!halo || halo->lo.size() != view.dims.size() || halo->elem != view.elem) return;
+  View around = view;
+  for (size_t d = 0; d < view.dims.size(); ++d) {
+    around.dims[d] += halo->lo[d] + halo->hi[d];
+    around.offset -= halo->lo[d] * view.strides[d];
+  }
+  // Of a part of the content the rest stands around it.
+  if (around.count() != static_cast<int64_t>(program_.buffers[view.buffer].bytes * 8 / elemBits(view.elem))) return;
+  std::set<int64_t> inside;
+  forEach(view, [&](size_t, int64_t element) { inside.insert(element); });
+  forEach(around, [&](size_t, int64_t element) {
+    if (failed() || inside.count(element)) return;
+    const auto bits = memory_.load(view.buffer, view.elem, element);
+    if (!bits) return fail(bits.status());
+    if (*bits != halo->fill)
+      fail(badModel("element {} of the halo of '{}' is {:#x}, expected {:#x}", element,
+                    program_.buffers[view.buffer].name, *bits, halo->fill));
+  });
+}
+
 Scalar Call::readAt(const View& view, std::initializer_list<int64_t> index) {
   const auto bits = memory_.load(view.buffer, view.elem, elementOf(view, index.begin()));
   if (!bits) fail(bits.status());

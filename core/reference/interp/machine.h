@@ -80,7 +80,12 @@ public:
   const program::Instr& instr;
   Values read(const program::View& view);
   Values input(size_t i) { return read(instr.inputs[i]); }
-  Values logicalInput(size_t i) { return unblocked(input(i), instr.inputs[i]); }
+  Values logicalInput(size_t i) {
+    checkHalo(instr.inputs[i]);
+    return unblocked(input(i), instr.inputs[i]);
+  }
+  /// Fails when the border around a view of a buffer with a halo does not hold the fill.
+  void checkHalo(const program::View& view);
   /// One element of a view, for the kinds that do not read all of it.
   Scalar readAt(const program::View& view, std::initializer_list<int64_t> index);
   /// Writes one element, already encoded. Elements that others of this instruction read are not

@@ -11,6 +11,10 @@ namespace candela::target {
 /// takes it as it was. Returns how many constants were packed.
 Result<int> chooseLayouts(graph::Graph& graph, const Target& target);
 
+/// Runs after fuse: a blocked value that a convolution or a pool with padding reads lies in a border that holds what the
+/// padding counts as, if the target takes every node around it so. Core fills the border, kernels read it.
+void giveHalos(graph::Graph& graph, const Target& target);
+
 /// Conversions of layout that are left to run.
 int countConversions(const graph::Graph& graph);
 

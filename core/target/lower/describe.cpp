@@ -55,6 +55,13 @@ void coalesceAll(std::vector<NodeView>& views) {
     views[i] = view(views[i].value, walk.dims, walk.strides[i], views[i].offset);
 }
 
+// All elements, in the fewest dims.
+NodeView content(const Value* value) {
+  std::vector<NodeView> views{whole(value)};
+  coalesceAll(views);
+  return views[0];
+}
+
 // Operands broadcast to the result. Nothing when the walk needs more dims than a view has.
 Instrs elementwise(const Node& node, uint16_t kind, uint16_t fn, Attrs attrs = {}) {
   std::vector<NodeView> views;
@@ -91,24 +98,24 @@ Instrs place(const Node& node) {
   Instrs all;
   const Value* y = node.result();
   if (node.intAttr("fill"))
-    all.push_back(instr(CDL_KIND_FILL, 0, {}, flat(y), {{CDL_ATTR_VALUE, {node.intAttr("value")}}}));
+    all.push_back(instr(CDL_KIND_FILL, 0, {}, content(y), {{CDL_ATTR_VALUE, {node.intAttr("value")}}}));
   const graph::Layout layout = stepsOf(y->type);
-  const std::vector<int64_t> strides = denseStrides(y->type.physicalDims()), offsets = node.intsAttr("offsets");
+  const std::vector<int64_t> strides = y->type.physicalStrides(), offsets = node.intsAttr("offsets");
   const size_t rank = y->type.dims.size();
   const std::vector<int64_t> steps = node.intsAttr("steps", rank, 1);
   for (size_t i = 0; i < node.operands().size(); ++i) {
     const Value* x = node.operand(i);
     if (x->type.count() == 0) continue;
     // Whole blocks side by side: offsets move the open step of a dim.
-    int64_t offset = 0;
+    int64_t offset = y->type.physicalOffset();
     std::vector<int64_t> stepped = strides;
     for (size_t p = 0; p < strides.size(); ++p) {
       if (layout.steps[p].factor) continue;
       offset += offsets[i * rank + layout.steps[p].dim] / layout.stepOf(p) * strides[p];
       stepped[p] *= steps[layout.steps[p].dim];
     }
-    const Shape dims = x->type.physicalDims();
-    all.push_back(copy(x, y, dims, denseStrides(dims), 0, stepped, offset));
+    all.push_back(
+        copy(x, y, x->type.physicalDims(), x->type.physicalStrides(), x->type.physicalOffset(), stepped, offset));
   }
   return all;
 }
@@ -194,8 +201,9 @@ Instrs matmul(const Node& node) {
 
 NodeView viewOver(const Value* x, const Value* y) {
   const graph::Layout layout = stepsOf(y->type);
-  NodeView over{x, x->type.elem, y->type.physicalDims(), {}, 0, y->type.layout};
+  NodeView over{x, x->type.elem, y->type.physicalDims(), {}, x->type.physicalOffset(), y->type.layout};
   if (x->type.layout.isRowMajor()) {
+    CDL_CHECK(!x->type.halo, "'{}' is row-major with a halo", x->name);
     const Shape shape = x->type.shape();
     const auto logical = shape == y->type.shape() ? denseStrides(shape) : broadcastStrides(shape, y->type.shape());
     for (size_t i = 0; i < over.dims.size(); ++i)
@@ -204,7 +212,7 @@ NodeView viewOver(const Value* x, const Value* y) {
   }
   CDL_CHECK(x->type.layout == y->type.layout && x->type.rank() == y->type.rank(), "'{}' of {} is read over {}", x->name,
             x->type.text(), y->type.text());
-  over.strides = denseStrides(x->type.physicalDims());
+  over.strides = x->type.physicalStrides();
   for (size_t i = 0; i < over.dims.size(); ++i)
     if (const uint8_t d = layout.steps[i].dim; x->type.dim(d) != y->type.dim(d)) over.strides[i] = 0;
   return over;

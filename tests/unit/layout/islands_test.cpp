@@ -1,6 +1,7 @@
 // Layout islands: where conversions stand, and that a Program on them gives the graph's numbers.
 #include <gmock/gmock.h>
 
+#include "core/plan/schedule/schedule.h"
 #include "core/program/emit/emit.h"
 #include "core/program/text.h"
 #include "core/reference/interp/interp.h"
@@ -37,13 +38,18 @@ Laid laid(Graph& graph, const target::Target& target = testing::blocking()) {
   EXPECT_TRUE(target::lower(graph, target));
   EXPECT_TRUE(target::chooseLayouts(graph, target).isOk());
   EXPECT_TRUE(target::fuse(graph, target).isOk());
+  target::giveHalos(graph, target);
   const Status status = graph::verify(graph);
   EXPECT_TRUE(status.isOk()) << status.message() << testing::textOf(graph);
   result.conversions = target::countConversions(graph);
   result.text = testing::textOf(graph);
   auto program = program::emit(graph, target);
   EXPECT_TRUE(program.isOk()) << program.status().message() << result.text;
-  if (program) result.program = std::move(*program);
+  if (!program) return result;
+  result.program = std::move(*program);
+  EXPECT_TRUE(plan::schedule(result.program));
+  const auto placed = plan::place(result.program);
+  EXPECT_TRUE(placed.isOk()) << placed.status().message();
   return result;
 }
 
@@ -81,6 +87,8 @@ graph @net(%x: f32[1,3,9,9]) -> (%y: f32[1,10]) {
   const Laid net = laid(graph);
   EXPECT_EQ(net.conversions, 0) << net.text;
   EXPECT_THAT(net.text, HasSubstr(kBlocked));
+  EXPECT_THAT(net.text, HasSubstr("halo [0, 0, 1, 1, 0] [0, 0, 1, 1, 0] 0.0"));
+  EXPECT_THAT(net.text, HasSubstr("halo [0, 0, 1, 1, 0] [0, 0, 1, 1, 0] -inf")) << "of the pool";
   expectSame(net, *expected, inputs);
 }
 
