@@ -11,14 +11,14 @@ struct KindName {
   const char* name;
 };
 constexpr KindName kKinds[] = {
-#define CANDELA_KIND(name, id, primitive, low, high, outputs, epilogue) {id, primitive != 0, #name},
+#define CANDELA_KIND(name, id, primitive, ...) {id, primitive != 0, #name},
     CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
 };
 
 // Functions name their kind by its word, not by its number.
 enum KindId : uint16_t {
-#define CANDELA_KIND(name, id, primitive, low, high, outputs, epilogue) id_##name = id,
+#define CANDELA_KIND(name, id, ...) id_##name = id,
   CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
 };
@@ -38,13 +38,13 @@ struct AttrName {
   const char* name;
 };
 constexpr AttrName kAttrs[] = {
-#define CANDELA_ATTR(name, id, type) {id, #name},
+#define CANDELA_ATTR(name, id, ...) {id, #name},
     CDL_ATTRS(CANDELA_ATTR)
 #undef CANDELA_ATTR
 };
 
 enum AttrId : uint16_t {
-#define CANDELA_ATTR(name, id, type) attr_##name = id,
+#define CANDELA_ATTR(name, id, ...) attr_##name = id,
   CDL_ATTRS(CANDELA_ATTR)
 #undef CANDELA_ATTR
 };
