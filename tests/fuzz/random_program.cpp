@@ -324,7 +324,7 @@ private:
   void instr() {
     --budget_;
     static constexpr uint16_t kKinds[] = {
-#define CANDELA_KIND(name, id, primitive, min, max, outputs, epilogue) id,
+#define CANDELA_KIND(name, id, ...) id,
         CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
     };

@@ -199,7 +199,7 @@ bool Call::sameElements(const View& a, const View& b) const {
 }
 
 void Call::checkOverlaps() {
-  const program::KindInfo& info = *program::kindInfo(instr.kind);
+  const cdl_kind_facts_t& facts = *cdl_kind_facts(instr.kind);
   const bool elementwise = isElementwise(instr.kind);
   const View& y = instr.outputs[0];
   std::set<Memory::Place> written;
@@ -213,7 +213,7 @@ void Call::checkOverlaps() {
   for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
     const View& x = instr.inputs[i];
     const bool alongside =
-        (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (info.epilogue && i >= instr.operandCount());
+        (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (facts.epilogue && i >= instr.operandCount());
     if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
     if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
     writtenBytes();
