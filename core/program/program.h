@@ -133,6 +133,10 @@ struct Instr {
   friend bool operator==(const Instr&, const Instr&) = default;
 };
 
+/// The element type that an instruction's own result has: that of the expr's accumulator, else of
+/// the output. none: the expr never reads the accumulator.
+Elem accumulatorElem(const Instr& instr);
+
 /// instrs[first .. first + count) run `trip` times, with a full barrier at the back edge. Nested at
 /// most twice; loops nest properly and inner loops stand after outer ones.
 struct Loop {

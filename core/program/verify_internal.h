@@ -20,10 +20,6 @@ Status verifyKind(const Instr& instr);
 /// Steps, their types, and the views that they read.
 Status verifyExpr(const Instr& instr);
 
-/// The element type that an instruction's own result has: that of the expr's accumulator, else of
-/// the output. none: the expr never reads the accumulator.
-Elem accumulatorElem(const Instr& instr);
-
 /// The value has no bits beyond those of the element type.
 bool fitsElem(uint64_t bits, Elem elem);
 
