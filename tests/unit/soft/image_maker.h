@@ -89,6 +89,17 @@ public:
   }
   /// Instructions first .. first + count - 1, `trip` times; they get their `loop` from the
   /// innermost region made.
+  /// Factors of each logical dim in turn; 0: the rest.
+  uint16_t layout(const std::vector<std::pair<int, int>>& factors, int rank) {
+    cdl_layout_t record{};
+    record.logical_rank = static_cast<uint8_t>(rank);
+    for (const auto& [dim, factor] : factors) {
+      record.dim[record.count] = static_cast<uint8_t>(dim);
+      record.factor[record.count++] = static_cast<uint32_t>(factor);
+    }
+    layouts_.push_back(record);
+    return static_cast<uint16_t>(layouts_.size() - 1);
+  }
   uint32_t loop(uint32_t first, uint32_t count, uint64_t trip, uint32_t parent = 0) {
     loops_.push_back({first, count, parent, 0, trip});
     return static_cast<uint32_t>(loops_.size() - 1);
