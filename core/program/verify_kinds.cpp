@@ -270,6 +270,21 @@ Status verifyReduce(const Instr& instr, Shapes& shapes) {
   return Status::ok();
 }
 
+Status verifySort(const Instr& instr, Shapes& shapes) {
+  const View &x = instr.inputs[0], &y = instr.outputs[0], &index = instr.outputs[1];
+  CDL_TRY(takes(!isStorageOnly(x.elem), "x", x.elem));
+  CDL_TRY(sameElem("x", x, "y", y));
+  CDL_TRY(takes(index.elem == Elem::i32_, "index", index.elem));
+  CDL_TRY(shapes.rank("x", x, 3));
+  CDL_TRY(shapes.rank("y", y, 3));
+  if (index.dims != y.dims) return badModel("y has shape {} but index {}", shapeText(y.dims), shapeText(index.dims));
+  CDL_TRY(shapes.same("outer dims", x, 0, y, 0));
+  CDL_TRY(shapes.same("inner dims", x, 2, y, 2));
+  const Extent sorted = shapes.of(x)[1], kept = shapes.of(y)[1];
+  if (kept.low <= sorted.high) return Status::ok();
+  return badModel("keeps {} of {} elements", extentText(kept), extentText(sorted));
+}
+
 Status verifyMatmul(const Instr& instr, Shapes& shapes) {
   const View &a = instr.inputs[0], &b = instr.inputs[1], &y = instr.outputs[0];
   CDL_TRY(verifyContraction(instr));
@@ -444,6 +459,7 @@ Status verifyKind(const Instr& instr) {
   case CDL_KIND_REDUCE:
   case CDL_KIND_ARG_REDUCE: return verifyReduce(instr, shapes);
   case CDL_KIND_MATMUL: return verifyMatmul(instr, shapes);
+  case CDL_KIND_SORT: return verifySort(instr, shapes);
   case CDL_KIND_TABLE: return verifyTable(instr, shapes);
   case CDL_KIND_CONV2D: return verifyConv(instr, shapes);
   case CDL_KIND_POOL2D: return verifyPool(instr, shapes);

@@ -41,6 +41,10 @@ void maxPool(const graph::Window& window, const Array& x, Array& y, Array* place
 /// A window that lies in the padding, which is not counted, gives 0.
 void averagePool(const graph::Window& window, bool countPadding, const Array& x, Array& y);
 
+/// The first elements of x along an axis, as many as y has there, in order, with their places. Of equals the lower
+/// place first; NaN is above every number.
+void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places);
+
 /// exp(x - max) / sum(exp(x - max)), or its logarithm, in place.
 void softmax(std::span<double> line, bool logarithm);
 /// The same along an axis.

@@ -20,7 +20,7 @@ struct Call {
   Operand input(uint32_t i) const { return i < operands() ? view(i) : Operand{}; }
   /// Input i, an operand or one of the epilogue's views.
   Operand view(uint32_t i) const { return resolve(*cdl_get_input(image, instr, i)); }
-  Operand output() const { return resolve(*cdl_get_output(image, instr, 0)); }
+  Operand output(uint32_t i = 0) const { return resolve(*cdl_get_output(image, instr, i)); }
   int64_t attr(uint16_t id, int64_t otherwise) const { return cdl_int_attr(image, instr, id, otherwise); }
 
   /// "<kind> '<node>': <text>".
@@ -44,6 +44,7 @@ cdl::Status runArgReduce(const Call& call);
 cdl::Status runMatmul(const Call& call);
 cdl::Status runRescale(const Call& call);
 cdl::Status runTable(const Call& call);
+cdl::Status runSort(const Call& call);
 cdl::Status runSoftmax(const Call& call);
 cdl::Status runNorm(const Call& call);
 

@@ -56,6 +56,7 @@ struct Rows : std::vector<cdl_row_t> {
         if (findUnary(fn, e)) add(CDL_KIND_UNARY, fn, {e, e});
       for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_REDUCE, fn); ++fn) addFinished(CDL_KIND_REDUCE, fn, {e}, e);
       addAll(CDL_KIND_COMPARE, {e, e, CDL_BOOL});
+      addAll(CDL_KIND_SORT, {e, e, CDL_I32});
       add(CDL_KIND_SELECT, 0, {CDL_BOOL, e, e, e});
       for (const uint8_t index : {CDL_I32, CDL_I64}) {
         addAll(CDL_KIND_GATHER, {e, index, e});

@@ -4,7 +4,7 @@
 #ifndef CANDELA_CDL_SHAPES_H
 #define CANDELA_CDL_SHAPES_H
 
-/* Dims of operands, then '>' and the result's: a letter names a dim that is the same wherever it
+/* Dims of operands, then '>' and the results': a letter names a dim that is the same wherever it
  * stands; '-' says nothing of an operand; "=" means that all are alike. Null: nothing is known of
  * the kind's shapes. */
 static inline const char* cdl_kind_shape(uint16_t kind) {
@@ -19,6 +19,7 @@ static inline const char* cdl_kind_shape(uint16_t kind) {
   case CDL_KIND_NORM: return "OR R R > OR";
   case CDL_KIND_ATTENTION: return "BSD BTD BTE BST > BSE";
   case CDL_KIND_ARG_REDUCE: return "ORI > OI";
+  case CDL_KIND_SORT: return "ONI > OKI OKI";
   case CDL_KIND_FILL:
   case CDL_KIND_CUSTOM: return NULL;
   default: return "=";
@@ -145,7 +146,13 @@ static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in) {
     if (i < operands && !cdl_check_word(c, cdl_get_input(m, in, i), word, dims)) return 0;
     while (*word++ != ' ') {}
   }
-  if (!cdl_check_word(c, y, word + 2, dims)) return 0;
+  for (i = 0; i < in->outputs; ++i) {
+    while (*word < 'A' && *word != '-') ++word;
+    if (!cdl_check_word(c, cdl_get_output(m, in, i), word, dims)) return 0;
+    while (*word >= 'A') ++word;
+  }
+  if (in->kind == CDL_KIND_SORT && dims['K' - 'A'] > dims['N' - 'A'])
+    return cdl_bad_signed(c, "dim of a view", dims['K' - 'A'], "exceeds what is sorted,", (uint64_t)dims['N' - 'A']);
   if (in->kind == CDL_KIND_CONV2D) return cdl_check_conv(c, in);
   if (in->kind == CDL_KIND_MATMUL)
     return cdl_check_zero_point(c, in, 2, 0) && cdl_check_zero_point(c, in, 3, y->dims[2]);

@@ -31,7 +31,7 @@ private:
   Status emitMatmul(const Node& node);
   Status emitConv(const Node& node);
   Status emitPool(const Node& node);
-  Status emitSoftmax(const Node& node);
+  Status emitAlongAxis(const Node& node, uint16_t kind, uint16_t fn);
 
   /// The value whose bytes this one is: reshapes share their operand's buffer.
   static const Value* baseOf(const Value* value);

@@ -162,14 +162,16 @@ Status Emitter::emitPool(const Node& node) {
   return Status::ok();
 }
 
-Status Emitter::emitSoftmax(const Node& node) {
-  const Shape shape = node.operand(0)->type.shape();
-  const auto rank = static_cast<int64_t>(shape.size());
-  const int64_t axis = node.intAttr("axis") < 0 ? node.intAttr("axis") + rank : node.intAttr("axis");
-  Shape form{1, shape[axis], 1};
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != axis) form[d < axis ? 0 : 2] *= shape[d];
-  add(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, node, {dense(node.operand(0), form)}, dense(node.result(), form));
+Status Emitter::emitAlongAxis(const Node& node, uint16_t kind, uint16_t fn) {
+  const auto around = [&](const Value* value) {
+    return dense(value, target::aroundAxis(value->type.shape(), node.intAttr("axis")));
+  };
+  Instr instr;
+  instr.kind = kind;
+  instr.fn = fn;
+  instr.inputs = {around(node.operand(0))};
+  for (const Value* result : node.results()) instr.outputs.push_back(around(result));
+  add(std::move(instr), node);
   return Status::ok();
 }
 
@@ -230,7 +232,9 @@ Status Emitter::emitNode(const Node& node) {
   case OpKind::Conv: return emitConv(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return emitPool(node);
-  case OpKind::Softmax: return emitSoftmax(node);
+  case OpKind::Softmax: return emitAlongAxis(node, CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX);
+  case OpKind::Sort:
+    return emitAlongAxis(node, CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING);
   default:
     if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return noInstruction(node);
     return emitElementwise(node, node.info().instrKind, node.info().instrFn);

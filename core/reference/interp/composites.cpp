@@ -128,6 +128,14 @@ void argReduce(Call& call) {
   call.write(y);
 }
 
+void sort(Call& call) {
+  const Array x = call.input(0);
+  Array y(x.elem, call.instr.outputs[0].dims), places(Elem::i32_, y.dims);
+  if (!call.failed()) reference::sort(x, 1, call.instr.fn == CDL_SORT_DESCENDING, y, places);
+  call.write(y);
+  call.write(places, 1);
+}
+
 } // namespace
 
 void runComposite(Call& call) {
@@ -139,6 +147,7 @@ void runComposite(Call& call) {
   case CDL_KIND_NORM: return norm(call);
   case CDL_KIND_ATTENTION: return attention(call);
   case CDL_KIND_ARG_REDUCE: return argReduce(call);
+  case CDL_KIND_SORT: return sort(call);
   default: call.fail(failure(Code::unsupported, "the interpreter does not know the ops of plugins"));
   }
 }

@@ -178,8 +178,8 @@ Array Call::accumulator() {
   return Array(own == Elem::none ? instr.inputs[0].elem : own, y.dims);
 }
 
-void Call::write(const Array& values) {
-  const View& y = instr.outputs[0];
+void Call::write(const Array& values, size_t output) {
+  const View& y = instr.outputs[output];
   forEach(y, [&](int64_t i, int64_t element) {
     if (!failed()) fail(memory_.store(y.buffer, y.elem, element, encode(y.elem, values.at(i))));
   });
@@ -213,9 +213,12 @@ bool Call::sameElements(const View& a, const View& b) const {
 }
 
 void Call::checkOverlaps() {
+  for (const View& y : instr.outputs) checkOverlaps(y);
+}
+
+void Call::checkOverlaps(const View& y) {
   const program::KindInfo& info = *program::kindInfo(instr.kind);
   const bool elementwise = isElementwise(instr.kind);
-  const View& y = instr.outputs[0];
   std::set<Memory::Place> written;
   const auto writtenBytes = [&] {
     if (written.empty())

@@ -72,8 +72,8 @@ public:
   /// Writes all of output 0: values of the accumulator's type, through the epilogue when there is
   /// one.
   void finish(const Array& values);
-  /// Writes all of output 0, element type as in the view.
-  void write(const Array& values);
+  /// Writes all of an output, element type as in the view.
+  void write(const Array& values, size_t output = 0);
   void fail(Status status) {
     if (status_) status_ = std::move(status);
   }
@@ -86,6 +86,7 @@ private:
   int64_t elementOf(const program::View& view, const int64_t* index) const;
   /// Calls visit(dense index, element in the buffer) for every element.
   void forEach(const program::View& view, const std::function<void(int64_t, int64_t)>& visit) const;
+  void checkOverlaps(const program::View& y);
   bool sameElements(const program::View& a, const program::View& b) const;
   Array epilogue(const Array& values);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "core/reference/kinds.h"
 #include "core/support/text/expr.h"
@@ -53,6 +54,33 @@ Status referencePut(const graph::Node& node, Operands in, Results out) {
         const int64_t at = (o * around.count + static_cast<int64_t>(k)) * around.inner + i;
         y.set(at, scattered(fn, y.elem, y.at(at), updates.at(u)));
       }
+  return Status::ok();
+}
+
+void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places) {
+  const Around all(x.dims, axis), kept(y.dims, axis);
+  const auto isNan = [&](const Scalar& v) { return isFloat(x.elem) && v.real != v.real; };
+  std::vector<int64_t> order(static_cast<size_t>(all.count));
+  for (int64_t line = 0; line < all.outer * all.inner; ++line) {
+    const auto at = [&](const Around& array, int64_t n) {
+      return (line / all.inner * array.count + n) * all.inner + line % all.inner;
+    };
+    const auto below = [&](int64_t p, int64_t q) {
+      const Scalar a = x.at(at(all, p)), b = x.at(at(all, q));
+      return isNan(b) ? !isNan(a) : compare(CDL_COMPARE_LT, x.elem, a, b);
+    };
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t p, int64_t q) { return descending ? below(q, p) : below(p, q); });
+    for (int64_t k = 0; k < kept.count; ++k) {
+      y.set(at(kept, k), x.at(at(all, order[static_cast<size_t>(k)])));
+      places.whole[at(kept, k)] = order[static_cast<size_t>(k)];
+    }
+  }
+}
+
+Status referenceSort(const graph::Node& node, Operands in, Results out) {
+  sort(*in[0], axisOf(node.intAttr("axis"), in[0]->dims), node.intAttr("descending") != 0, out[0], out[1]);
   return Status::ok();
 }
 

@@ -118,14 +118,8 @@ std::optional<InstrDesc> pool2d(const Node& node) {
                 {CDL_ATTR_COUNT_INCLUDE_PAD, {countPad}}});
 }
 
-InstrDesc softmax(const Node& node) {
-  const Shape shape = node.operand(0)->type.shape();
-  int64_t axis = node.intAttr("axis");
-  if (axis < 0) axis += static_cast<int64_t>(shape.size());
-  Shape form{1, shape[axis], 1};
-  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
-    if (d != axis) form[d < axis ? 0 : 2] *= shape[d];
-  return instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {dense(node.operand(0), form), dense(node.result(), form)});
+OperandDesc around(const Node& node, const Value* value) {
+  return dense(value, aroundAxis(value->type.shape(), node.intAttr("axis")));
 }
 
 std::optional<InstrDesc> expression(const Node& node) {
@@ -205,7 +199,11 @@ std::optional<InstrDesc> describe(const Node& node) {
   case OpKind::Conv: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
-  case OpKind::Softmax: return softmax(node);
+  case OpKind::Softmax:
+    return instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, node.operand(0)), around(node, node.result())});
+  case OpKind::Sort:
+    return instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
+                 {around(node, node.operand(0)), around(node, node.result(0)), around(node, node.result(1))});
   default:
     if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return std::nullopt;
     return elementwise(node, node.info().instrKind, node.info().instrFn);

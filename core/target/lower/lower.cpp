@@ -54,7 +54,8 @@ Answer ask(const Node& node, const Target& target, const LowerOptions& options) 
   if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
   for (const InstrDesc& desc : instructions) {
-    if (options.toPrimitives && !isRequiredFn(desc.kind, desc.fn))
+    const bool stays = target.isHost() && isHostOp(desc.kind);
+    if (options.toPrimitives && !stays && !isRequiredFn(desc.kind, desc.fn))
       return {Support::none, CDL_REASON_NO_ROW, instrText(desc.kind, desc.fn) + " is optional", -1};
     Answer answer = target.query(desc);
     if (answer.support < worst.support) worst = std::move(answer);

@@ -159,6 +159,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"attention @in %a[1,2,4]:f32, @in %b[1,3,5]:f32, @in %c[1,3,4]:f32, @out %y[1,2,4]:f32",
              "attention [1]: depths of q and k, 4 and 5 differ"},
         Case{"arg_reduce.max @in %a[2,0,3]:f32, @out %y[2,3]:i64", "arg_reduce [1]: no extreme along x of shape 2x0x3"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,5,3]:f32, @out %y[2,5,3]:i32",
+             "sort [1]: keeps 5 of 4 elements"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32, @out %y[2,2,3]:i64",
+             "sort [1]: index cannot have type i64"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32, @out %y[2,3,3]:i32",
+             "sort [1]: y has shape 2x2x3 but index 2x3x3"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32", "sort [1]: 1 outputs, expected 2"},
         Case{"arg_reduce.max @in %a[2,4,3]:f32, @out %y[2,3]:f32", "arg_reduce [1]: y cannot have type f32"},
         Case{"custom.7{attr200 = [1, 2]} @in %a[3]:i4 at 0, @out %y[3]:f32",
              "custom [1]: input 0: i4 needs an even innermost extent of stride 1"}));

@@ -31,6 +31,7 @@ namespace cdl {
   X(Norm, norm)                                                                                                        \
   X(Attention, attention)                                                                                              \
   X(ArgReduce, argReduce)                                                                                              \
+  X(Sort, sort)                                                                                                        \
   X(Custom, custom)
 
 /// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each

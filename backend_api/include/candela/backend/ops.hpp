@@ -29,6 +29,7 @@ enum class Kind : uint16_t {
   Norm = CDL_KIND_NORM,
   Attention = CDL_KIND_ATTENTION,
   ArgReduce = CDL_KIND_ARG_REDUCE,
+  Sort = CDL_KIND_SORT,
   Custom = CDL_KIND_CUSTOM,
 };
 
@@ -265,6 +266,10 @@ struct Attention : Op { // q[B,S,D], k[B,T,D], v[B,T,E], mask[B,S,T], y[B,S,E]
 struct ArgReduce : Op { // fn: CDL_ARG_REDUCE_*; x[O,R,I], y[O,I] of i32 or i64
   CDL_OPERAND(x, 0)
   bool selectLast() const { return attr(CDL_ATTR_SELECT_LAST, 0) != 0; }
+};
+
+struct Sort : Op { // fn: CDL_SORT_*; x[O,N,I], y[O,K,I], index[O,K,I] of i32
+  CDL_OPERAND(x, 0)
 };
 
 struct Custom : Op {};
