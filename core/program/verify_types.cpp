@@ -26,7 +26,8 @@ bool inSet(char letter, Elem elem) {
 }
 
 /// Operands and result against the words of the kind.
-Status verifyElems(uint16_t kind, std::string_view operandName, const std::vector<Elem>& operands, Elem result) {
+Status verifyElems(uint16_t kind, std::string_view operandName, const std::vector<Elem>& operands,
+                   const std::vector<Elem>& results) {
   std::map<char, Elem> known;
   const auto verifyElem = [&](const std::string& name, char letter, Elem elem) {
     if (!inSet(letter, elem)) return badModel("{} cannot have type {}", name, elemName(elem));
@@ -39,7 +40,12 @@ Status verifyElems(uint16_t kind, std::string_view operandName, const std::vecto
     CDL_TRY(verifyElem(fmt::format("{} {}", operandName, i), letters.front(), operands[i]));
     if (letters[2] != '>') letters.remove_prefix(2);
   }
-  return verifyElem("the result", letters.back(), result);
+  letters.remove_prefix(letters.find('>') + 2);
+  for (size_t i = 0; i < results.size(); ++i) {
+    CDL_TRY(verifyElem(results.size() > 1 ? fmt::format("result {}", i) : "the result", letters.front(), results[i]));
+    if (letters.size() > 2) letters.remove_prefix(2);
+  }
+  return Status::ok();
 }
 
 Status verifyFn(uint16_t kind, uint16_t fn, Elem elem) {
@@ -57,7 +63,7 @@ Status verifyStep(const Instr& instr, const Step& step) {
   }
   if (elems.size() == 1 && step.in[0].source == Operand::Source::constant)
     return badModel("{} of a constant alone", kindName(step.kind));
-  CDL_TRY(verifyElems(step.kind, "operand", elems, step.elem));
+  CDL_TRY(verifyElems(step.kind, "operand", elems, {step.elem}));
   if (isStorageOnly(step.elem)) return badModel("{} does not give {}", kindName(step.kind), elemName(step.elem));
   return step.kind == CDL_KIND_CONVERT ? Status::ok() : verifyFn(step.kind, step.fn, elems[0]);
 }
@@ -158,10 +164,11 @@ Status verifyTypes(const Instr& instr) {
     return badModel("the kind never reads its result, expected @out");
   for (size_t i = 0; i < instr.expr.size(); ++i)
     CDL_TRY(verifyStep(instr, instr.expr[i]).context(fmt::format("step {}", i)));
-  std::vector<Elem> elems;
+  std::vector<Elem> elems, results;
   for (size_t i = 0; i < instr.operandCount(); ++i) elems.push_back(instr.inputs[i].elem);
-  const Elem y = instr.outputs[0].elem;
-  CDL_TRY(verifyElems(instr.kind, "input", elems, y));
+  for (const View& result : instr.outputs) results.push_back(result.elem);
+  CDL_TRY(verifyElems(instr.kind, "input", elems, results));
+  const Elem y = results[0];
   switch (instr.kind) {
   case CDL_KIND_UNARY:
   case CDL_KIND_BINARY: return verifyFn(instr.kind, instr.fn, y);

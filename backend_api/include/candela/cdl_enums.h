@@ -84,6 +84,7 @@ enum {
   CDL_KIND_NORM = 36, /* normalisation of x[O,R] over R, scale[R], bias[R] */
   CDL_KIND_ATTENTION = 37, /* scaled dot-product attention; q[B,S,D], k[B,T,D], v[B,T,E], mask[B,S,T] */
   CDL_KIND_ARG_REDUCE = 38, /* index of the extreme of x[O,R,I] along R as i32 or i64 y[O,I] */
+  CDL_KIND_SORT = 39, /* the first K of x[O,N,I] in order along N: values y and their places as i32 index; K <= N; of equals the lower place first, NaN above every number, -0 equals 0 */
   CDL_KIND_CUSTOM = 63, /* an op of a domain that a plugin claims */
 };
 typedef uint16_t cdl_kind_t;
@@ -185,6 +186,12 @@ enum {
 enum {
   CDL_ARG_REDUCE_MAX = 0, /* of the maximum; the first one unless select_last */
   CDL_ARG_REDUCE_MIN = 1, /* of the minimum */
+};
+
+/* Functions of sort. */
+enum {
+  CDL_SORT_ASCENDING = 0, /* the lowest first, NaN last */
+  CDL_SORT_DESCENDING = 1, /* the highest first, NaN before them */
 };
 
 /* Attributes of instructions. */
@@ -318,6 +325,7 @@ typedef uint16_t cdl_profile_t;
   X(norm, 36, 0, 1, 3, 1, 0, "= R R > OR", "F F F > F") \
   X(attention, 37, 0, 3, 4, 1, 0, "BSD BTD BTE BST > BSE", "F F F F > F") \
   X(arg_reduce, 38, 0, 1, 1, 1, 0, "ORI > OI", "n > i") \
+  X(sort, 39, 0, 1, 1, 2, 0, "ONI > OKI OKI", "N > N W") \
   X(custom, 63, 0, 0, 255, 1, 0, "- > -", "- > -") \
 
 /* X(kind, name, id, optional) */
@@ -378,6 +386,8 @@ typedef uint16_t cdl_profile_t;
   X(norm, rms, 1, 0) \
   X(arg_reduce, max, 0, 0) \
   X(arg_reduce, min, 1, 0) \
+  X(sort, ascending, 0, 0) \
+  X(sort, descending, 1, 0) \
 
 /* X(name, id, type, count, low, high); type: 1 int, 2 float, 3 ints, 4 bits of an element; count 0: values of any number within any range. */
 #define CDL_ATTRS(X) \

@@ -137,8 +137,12 @@ static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in, const 
   for (i = 0; i < 26; ++i) letters[i].low = 0, letters[i].high = INT64_MAX;
   if (in->kind == CDL_KIND_TABLE)
     letters['T' - 'A'].low = letters['T' - 'A'].high = cdl_get_input(m, in, 0)->elem == CDL_I16 ? 513 : 256;
-  cdl_at(c, "output", 0);
-  if (!cdl_check_word(c, y, y, result, letters)) return 0;
+  for (i = 0; i < in->outputs; ++i) {
+    cdl_at(c, "output", i);
+    if (!cdl_check_word(c, cdl_get_output(m, in, i), y, result, letters)) return 0;
+    next = strchr(result, ' ');
+    if (next) result = next + 1;
+  }
   for (i = 0; i < operands; ++i) {
     cdl_at(c, "input", i);
     if (!cdl_check_word(c, cdl_get_input(m, in, i), y, word, letters)) return 0;
@@ -146,6 +150,8 @@ static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in, const 
     if (*next != '>') word = next; /* the last word is for all that follow */
   }
   cdl_at(c, NULL, 0);
+  if (in->kind == CDL_KIND_SORT && letters['K' - 'A'].low > letters['N' - 'A'].high)
+    return cdl_bad_signed(c, "elements kept", letters['K' - 'A'].low, "are more than the", (uint64_t)letters['N' - 'A'].high);
   if (conv) {
     cdl_extent_t x_channels = letters['C' - 'A'], y_channels = letters['O' - 'A'];
     if (!cdl_check_groups(c, *cdl_attr_values(m, in, CDL_ATTR_GROUP, &one), transposed ? x_channels : y_channels,

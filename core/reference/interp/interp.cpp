@@ -24,18 +24,7 @@ bool isBlocked(const View& view) { return !view.layout.isRowMajor(); }
 /// Kinds whose operands are all alike run on physical dims as they stand; others would need the
 /// logical ones.
 bool takesLayouts(uint16_t kind) {
-  switch (kind) {
-  case CDL_KIND_COPY:
-  case CDL_KIND_FILL:
-  case CDL_KIND_CONVERT:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT:
-  case CDL_KIND_UNARY:
-  case CDL_KIND_RESCALE:
-  case CDL_KIND_ELEMENTWISE: return true;
-  default: return false;
-  }
+  return kind == CDL_KIND_COPY || kind == CDL_KIND_FILL || (interp::isElementwise(kind) && kind != CDL_KIND_TABLE);
 }
 
 class Interpreter {

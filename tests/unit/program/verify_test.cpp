@@ -166,6 +166,13 @@ INSTANTIATE_TEST_SUITE_P(
              "attention [1]: input 1 (%b): dims[2] 5 is above the expected 4"},
         Case{"arg_reduce.max @in %a[2,0,3]:f32, @out %y[2,3]:i64", "arg_reduce [1]: no extreme along x of shape 2x0x3"},
         Case{"arg_reduce.max @in %a[2,4,3]:f32, @out %y[2,3]:f32", "arg_reduce [1]: the result cannot have type f32"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,5,3]:f32, @out %y[2,5,3]:i32",
+             "sort [1]: elements kept 5 are more than the 4"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32, @out %y[2,2,3]:i64",
+             "sort [1]: result 1 cannot have type i64"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32, @out %y[2,3,3]:i32",
+             "sort [1]: output 1 (%y): dims[1] 3 is above the expected 2"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32", "sort [1]: 1 outputs, expected 2"},
         Case{"custom.7{attr200 = [1, 2]} @in %a[3]:i4 at 0, @out %y[3]:f32",
              "custom [1]: input 0 (%a): innermost extent of 4-bit elements 3 is odd"}));
 
