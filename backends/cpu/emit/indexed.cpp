@@ -60,6 +60,7 @@ bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
   const int64_t outer = y.dims[0], size = table.dims[1], count = index.dims[0], inner = y.dims[2];
   if (outer * inner == 0) return true;
   const uint16_t fn = instr.fn;
+  if (isGather && fn == CDL_GATHER_CLAMP && size == 0 && count > 0) return why = "an index into an axis of nothing", false;
   if (!isGather && fn != CDL_SCATTER_SET && y.elem == CDL_BOOL) return why = "arithmetic on bool", false;
   Key key(isGather ? "gather" : "scatter");
   key << fn << index.elem << index.strides[0] << count;
