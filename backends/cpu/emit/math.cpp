@@ -88,7 +88,7 @@ Value erfF32(Builder& b, Value x) {
                                     -1.60960333262415e-02});
   const Value q = polynomial(b, z, {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
                                     -7.37332916720468e-03, -1.42647390514189e-02});
-  return b.div(b.mul(x, p), q);
+  return b.mul(x, b.div(p, q)); // x * p would be denormal too soon
 }
 
 } // namespace cpu
