@@ -61,7 +61,6 @@ bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
   if (outer * inner == 0) return true;
   const uint16_t fn = instr.fn;
   if (isGather && fn == CDL_GATHER_CLAMP && size == 0 && count > 0) return why = "an index into an axis of nothing", false;
-  if (!isGather && fn != CDL_SCATTER_SET && y.elem == CDL_BOOL) return why = "arithmetic on bool", false;
   Key key(isGather ? "gather" : "scatter");
   key << fn << index.elem << index.strides[0] << count;
   for (const Operand* o : {&source, &y}) {
@@ -123,8 +122,8 @@ bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
             const Value there = at(y, to, i);
             if (fn != CDL_SCATTER_SET) {
               const Value old = b.loadStrided(ty, width, there, y.bytes(y.strides[2]));
-              const bool isSigned = isSignedElem(y.elem);
-              v = fn == CDL_SCATTER_ADD   ? b.add(old, v)
+              const bool isSigned = isSignedElem(y.elem), isBool = y.elem == CDL_BOOL; // true + true is true
+              v = fn == CDL_SCATTER_ADD   ? (isBool ? b.bitOr(old, v) : b.add(old, v))
                   : fn == CDL_SCATTER_MUL ? b.mul(old, v)
                   : fn == CDL_SCATTER_MIN ? b.min(old, v, isSigned)
                                           : b.max(old, v, isSigned);
