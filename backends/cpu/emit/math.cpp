@@ -72,11 +72,12 @@ Value tanhF32(Builder& b, Value x) {
   const Value z = b.mul(x, x), size = b.abs(x);
   const Value p = polynomial(b, z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
                                     -3.33332819422e-1});
-  const Value near = b.fma(b.mul(p, z), x, x);
+  const Value near = b.fma(b.mul(p, z), size, size);
   const Value e = expF32(b, b.add(size, size));
   const Value far = b.sub(b.f32(1.0f), b.div(b.f32(2.0f), b.add(e, b.f32(1.0f))));
-  const Value isNegative = b.compare(Cmp::LT, x, b.f32(0.0f));
-  return b.select(b.compare(Cmp::LT, size, b.f32(0.625f)), near, b.select(isNegative, b.neg(far), far));
+  const Value y = b.select(b.compare(Cmp::LT, size, b.f32(0.625f)), near, far);
+  const Value sign = b.bitAnd(b.bitcast(x, Ty::I32), b.integer(Ty::I32, INT32_MIN)); // of -0 too
+  return b.bitcast(b.bitOr(b.bitcast(y, Ty::I32), sign), Ty::F32);
 }
 
 // x * P(x^2) / Q(x^2) on |x| <= 4, beyond which erf is 1 in f32; the coefficients are those that Eigen publishes.
