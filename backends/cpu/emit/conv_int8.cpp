@@ -20,11 +20,7 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
                         const int64_t end[2], uint64_t value) {
   const int64_t ins = x.c / groups;
   const bool hasBorder = begin[0] || begin[1] || end[0] || end[1];
-  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0) {
-    if (!hasBorder) return x;
-    const cdl_halo_t* halo = x.view.halo;
-    if (halo && halo->rank == 4 && halo->fill == value) return bordered(lowering, x, begin, end, value);
-  }
+  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0 && !hasBorder) return x;
   Image to = x;
   to.isBlocked = false;
   to.h += begin[0] + end[0], to.w += begin[1] + end[1];
