@@ -17,6 +17,7 @@ bool emitTable(Lowering& lowering, const std::vector<Operand>& in, std::string& 
   const Operand &x = in[0], &table = in[1], &y = in[2];
   const bool isWide = x.elem == CDL_I16;
   if (!isWide && x.elem != CDL_I8 && x.elem != CDL_U8) return why = "its element type", false;
+  if (x.elements() == 0) return true;
   if (!table.isDense() || !x.isDense() || !y.isDense()) return why = "strides", false;
   const int64_t count = x.elements(), chunk = 4096, units = (count + chunk - 1) / chunk;
   Key key("table");

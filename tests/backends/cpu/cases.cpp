@@ -136,8 +136,13 @@ private:
     return d;
   }
 
-  /// Strides of a class. What is written never overlaps itself.
+  /// Strides of a class. What is written never overlaps itself. A dim that nothing steps along has any stride.
   void stride(View& v, int operandClass, bool isWritten) {
+    strideOf(v, operandClass, isWritten);
+    for (size_t d = 0; d < v.dims.size(); ++d)
+      if (v.dims[d] <= 1 && shape_.chance(15)) v.strides[d] = shape_.in(-3, 9);
+  }
+  void strideOf(View& v, int operandClass, bool isWritten) {
     const auto rank = static_cast<int>(v.dims.size());
     const int64_t cls = shape_.in(CDL_CLASS_DENSE, operandClass);
     const bool repeats = !isWritten && cls >= CDL_CLASS_BROADCAST;
