@@ -19,4 +19,7 @@ const cdl_capabilities_t& capabilities();
 cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2], void* const* buffers,
                cdl_error_t* error);
 
+/// Runs all instructions in order, `for` regions too. Stops at the first error.
+cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error);
+
 } // namespace candela::soft
