@@ -35,6 +35,7 @@ void claimOptional(cdl::Capabilities& c) {
   for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Elementwise}) c.epilogue(kind, steps);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
+  c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_TRANSPOSED) == 0, cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
   c.native(Kind::Conv2d, 0, {F32, F32, F32});
   claimBlocked(c);
   for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});

@@ -50,7 +50,7 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row, uint32_t index, u
     if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return bad(fmt::format("dim {} is out of range", dim));
   }
   if (atom.subject == CDL_ATOM_ATTR) {
-    if (!cdl_attr_type(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
+    if (!cdl_attr_facts(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
     if (atom.dim >= 8) return bad(fmt::format("value {} of an attribute is out of range", atom.dim));
   }
   if (atom.subject == CDL_ATOM_DIM_PRODUCT && (atom.attr == 0 || atom.attr >> CDL_MAX_RANK != 0))

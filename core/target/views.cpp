@@ -24,6 +24,15 @@ Walk coalesce(const Walk& walk) {
   return out;
 }
 
+Shape aroundAxis(const Shape& dims, int64_t axis) {
+  const auto rank = static_cast<int64_t>(dims.size());
+  if (axis < 0) axis += rank;
+  Shape form{1, dims[axis], 1};
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != axis) form[d < axis ? 0 : 2] *= dims[d];
+  return form;
+}
+
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   CDL_CHECK(shape.size() <= dims.size(), "{} broadcast to {}", shapeText(shape), shapeText(dims));
   const std::vector<int64_t> dense = denseStrides(shape);

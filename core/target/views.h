@@ -20,6 +20,9 @@ struct Walk {
 /// operand walks as one merge. The order of visits stays. An empty walk becomes dims {0}.
 Walk coalesce(const Walk& walk);
 
+/// [outer, dims[axis], inner] of a dense tensor; an axis below 0 counts from the end.
+Shape aroundAxis(const Shape& dims, int64_t axis);
+
 /// Strides of a dense operand of `shape` when it is broadcast, NumPy-style, to `dims`; 0 where it
 /// repeats.
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);

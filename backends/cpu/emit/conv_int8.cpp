@@ -21,11 +21,7 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
                         const int64_t end[2], uint64_t value) {
   const int64_t ins = x.c / groups;
   const bool hasBorder = begin[0] || begin[1] || end[0] || end[1];
-  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0) {
-    if (!hasBorder) return x;
-    const cdl_halo_t* halo = x.view.halo;
-    if (halo && halo->rank == 4 && halo->fill == value) return bordered(lowering, x, begin, end, value);
-  }
+  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0 && !hasBorder) return x;
   Image to = x;
   to.isBlocked = false;
   to.h += begin[0] + end[0], to.w += begin[1] + end[1];
@@ -138,8 +134,11 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
     });
   };
 
-  if (!payload || !symmetric || ins * g.group < 4 || (ins == 1 && g.group > 1)) {
-    const Image x = bordered(lowering, *input, g.begin, g.end, border);
+  // Groups that end within a block: only those of whole fours can be dot products.
+  const bool splitsBlocks = input->isBlocked && ins % kPanel != 0;
+  if (!payload || !symmetric || ins * g.group < 4 || (ins == 1 && g.group > 1) || (splitsBlocks && ins % 4 != 0)) {
+    const Image x = input->isBlocked ? channelsInnermost(lowering, *input, 1, input->c, g.begin, g.end, border)
+                                     : bordered(lowering, *input, g.begin, g.end, border);
     Image sums = y;
     if (epilogue) {
       sums.lane = y.h * y.w, sums.block = kPanel * sums.lane, sums.row = y.w, sums.column = 1, sums.batch = y.c * sums.lane;
@@ -157,7 +156,8 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
 
   const bool isSigned = in[0].elem == CDL_I8;
   const int64_t channels = roundUp(ins, 4);
-  const Image x = channelsInnermost(lowering, *input, g.group, channels, g.begin, g.end, border);
+  const Image x = channelsInnermost(lowering, *input, splitsBlocks ? 1 : g.group, splitsBlocks ? input->c : channels,
+                                    g.begin, g.end, border);
   std::vector<char> weights(static_cast<size_t>(g.group * panels * kh * kw * channels * kPanel), 0);
   std::vector<int32_t> bias(static_cast<size_t>(g.group * panels * kPanel), 0);
   const int64_t tap = channels * kPanel, panelBytes = kh * kw * tap;

@@ -83,6 +83,19 @@ Result<Types> inferReduce(const Node& node) {
   return oneResult(x.elem, {x.dims[0], x.dims[2]});
 }
 
+Result<Types> inferSort(const Node& node) {
+  const int64_t given = node.intAttr("axis"), k = node.intAttr("k");
+  const auto axis = resolveAxis(given, typeOf(node, 0).rank());
+  if (!axis) return node.fail("sort_c1", given, typeOf(node, 0).rank());
+  Types types{likeOperand(node, 0), likeOperand(node, 0)};
+  const int64_t count = types[0].dim(*axis);
+  if (k < 0 || k > count) return node.fail("sort_c2", k, given, count);
+  if (count > INT32_MAX) return node.fail("sort_c3", given, count);
+  for (TensorType& type : types) type.dims[*axis] = {k, true};
+  types[1].elem = Elem::i32_;
+  return types;
+}
+
 Result<Types> inferBatchMatmul(const Node& node) {
   const TensorType &a = typeOf(node, 0), &b = typeOf(node, 1);
   const bool fits = a.rank() == 3 && b.rank() == 3 && a.dim(2) == b.dim(1) &&

@@ -95,7 +95,8 @@ Status Emitter::emitNode(const Node& node) {
     instr.inout = from.kind == CDL_KIND_SCATTER;
     for (const target::NodeView& operand : from.operands) instr.inputs.push_back(viewOf(operand));
     instr.outputs = {viewOf(from.result)};
-    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, attrType(id), values});
+    if (from.second.value) instr.outputs.push_back(viewOf(from.second));
+    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
     if (!from.steps.empty()) CDL_TRY(addSteps(node, from.steps, instr));
     if (from.bias) { // an epilogue: add(acc, v2)
       instr.inputs.push_back(viewOf(target::channelsOver(from.bias, node.result())));

@@ -23,28 +23,16 @@ using interp::Memory;
 constexpr uint64_t kMostSteps = uint64_t(1) << 26;
 
 /// Kinds whose operands are all alike run on physical dims as they stand; contractions and pools by logical ones, of
-/// which those that a window moves along are whole.
+/// which those that a window moves along must be whole.
 bool takesLayout(uint16_t kind, const View& view) {
   if (view.layout.opaque) return false;
-  if (view.layout.isRowMajor()) return true;
+  if (view.layout.isRowMajor() || kind == CDL_KIND_MATMUL || kind == CDL_KIND_COPY || kind == CDL_KIND_FILL)
+    return true;
+  if (interp::isElementwise(kind)) return kind != CDL_KIND_TABLE;
   std::set<uint8_t> spatial;
-  switch (kind) {
-  case CDL_KIND_COPY:
-  case CDL_KIND_FILL:
-  case CDL_KIND_CONVERT:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT:
-  case CDL_KIND_UNARY:
-  case CDL_KIND_RESCALE:
-  case CDL_KIND_MATMUL:
-  case CDL_KIND_ELEMENTWISE: return true;
-  case CDL_KIND_CONV2D:
-  case CDL_KIND_POOL2D:
-    return std::ranges::all_of(view.layout.steps,
-                               [&](const auto& step) { return step.dim < 2 || spatial.insert(step.dim).second; });
-  default: return false;
-  }
+  return (kind == CDL_KIND_CONV2D || kind == CDL_KIND_POOL2D) &&
+         std::ranges::all_of(view.layout.steps,
+                             [&](const auto& step) { return step.dim < 2 || spatial.insert(step.dim).second; });
 }
 
 class Interpreter {

@@ -33,7 +33,7 @@ NodeView dense(const Value* value) { return dense(value, value->type.shape()); }
 NodeView flat(const Value* value) { return dense(value, {value->type.count()}); }
 
 NodeInstr instr(uint16_t kind, uint16_t fn, std::vector<NodeView> operands, NodeView result, Attrs attrs = {}) {
-  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, nullptr};
+  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, {}, nullptr};
 }
 
 // x[O,R,1]; O in blocks or not, sums lie as if it were not.
@@ -168,10 +168,10 @@ Instrs pool2d(const Node& node) {
                 whole(node.result()), std::move(attrs))};
 }
 
-Instrs softmax(const Node& node) {
-  const Shape shape = node.operand(0)->type.shape();
-  const Shape form = aroundAxis(shape, graph::wrapAxis(node.intAttr("axis"), static_cast<int>(shape.size())));
-  return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {dense(node.operand(0), form)}, dense(node.result(), form))};
+// Along the axis of a softmax or a sort.
+NodeView around(const Node& node, const Value* value) {
+  const Shape shape = value->type.shape();
+  return dense(value, aroundAxis(shape, graph::wrapAxis(node.intAttr("axis"), static_cast<int>(shape.size()))));
 }
 
 Instrs expression(const Node& node) {
@@ -265,7 +265,14 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Conv: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
-  case OpKind::Softmax: return softmax(node);
+  case OpKind::Softmax:
+    return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
+  case OpKind::Sort: {
+    NodeInstr sort = instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
+                           {around(node, x)}, around(node, node.result(0)));
+    sort.second = around(node, node.result(1));
+    return {sort};
+  }
   default:
     if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return {};
     return elementwise(node, node.info().instrKind, node.info().instrFn);
@@ -302,6 +309,7 @@ InstrDesc describe(const NodeInstr& instr) {
   };
   for (const NodeView& operand : instr.operands) add(operand);
   add(instr.result);
+  if (instr.second.value) add(instr.second);
   for (const text::ExprStep& step : instr.steps) desc.stepKinds |= uint64_t(1) << step.kind;
   if (instr.bias) desc.stepKinds |= uint64_t(1) << CDL_KIND_BINARY;
   return desc;

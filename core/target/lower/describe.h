@@ -30,6 +30,7 @@ struct NodeInstr {
   NodeView result;
   std::vector<std::pair<uint16_t, std::vector<int64_t>>> attrs; ///< CDL_ATTR_*
   text::ExprSteps steps;                                        ///< of ELEMENTWISE
+  NodeView second;                                              ///< of SORT: the places
   const graph::Value* bias = nullptr; ///< of CONV2D: one value a channel is added as an epilogue
 };
 
