@@ -65,10 +65,9 @@ void Emitter::declareBuffers() {
 uint32_t Emitter::bufferOf(const Value* value) { return buffers_.at(baseOf(value)); }
 
 void Emitter::add(Instr instr, const Node& node) {
-  for (const std::string& name : node.provenance)
-    instr.provenance.push_back({name, std::string(graph::opName(node.kind))});
-  if (instr.provenance.empty() && !node.results().empty())
-    instr.provenance.push_back({node.result()->name, std::string(graph::opName(node.kind))});
+  const std::string op(target::convertsLayout(node) ? kLayoutOrigin : graph::opName(node.kind));
+  for (const std::string& name : node.provenance) instr.provenance.push_back({name, op});
+  if (instr.provenance.empty() && !node.results().empty()) instr.provenance.push_back({node.result()->name, op});
   touched_.resize(program_.buffers.size());
   const auto index = static_cast<uint32_t>(program_.instrs.size());
   for (const View& view : instr.inputs)

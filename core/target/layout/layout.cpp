@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/target/layout/islands.h"
+#include "core/target/lower/describe.h"
 
 namespace candela::target {
 
@@ -33,10 +34,6 @@ void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64
     }
     if (d == SIZE_MAX) return;
   }
-}
-
-bool changesLayout(const Node& node) {
-  return node.kind == OpKind::Affine && node.operand(0)->type.layout != node.result()->type.layout;
 }
 
 /// Row-major elements into blocks; what blocks have over is 0.
@@ -73,7 +70,7 @@ Result<Payload> packAffine(const Node& node) {
   const graph::TensorType& type = node.result()->type;
   if (x.payload().form() == Payload::Form::splat)
     return Payload::splat(type.elem, type.physicalCount(), x.payload().splatBits());
-  if (changesLayout(node)) return packBlocks(node);
+  if (convertsLayout(node)) return packBlocks(node);
   CDL_ASSIGN(const Tensor from, x.tensor());
   CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.shape()));
   const size_t size = elemBits(type.elem) / 8;
@@ -114,7 +111,7 @@ Result<Payload> packPlace(const Node& node) {
 bool isPackable(const Graph& graph, const Node& node) {
   if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place) return false;
   const graph::TensorType& type = node.result()->type;
-  if (changesLayout(node)) return node.operand(0)->isConstant(); // its reader takes no other form
+  if (convertsLayout(node)) return node.operand(0)->isConstant(); // its reader takes no other form
   if (graph.isOutput(node.result()) || !type.isExact()) return false;
   int64_t bytes = 0;
   for (const Value* operand : node.operands()) {
@@ -151,12 +148,6 @@ Result<int> chooseLayouts(Graph& graph, const Target& target) {
     ++count;
   }
   graph.eraseDead();
-  return count;
-}
-
-int countConversions(const Graph& graph) {
-  int count = 0;
-  for (const auto& node : graph.nodes()) count += changesLayout(*node);
   return count;
 }
 

@@ -15,9 +15,6 @@ Result<int> chooseLayouts(graph::Graph& graph, const Target& target);
 /// padding counts as, if the target takes every node around it so. Core fills the border, kernels read it.
 void giveHalos(graph::Graph& graph, const Target& target);
 
-/// Conversions of layout that are left to run.
-int countConversions(const graph::Graph& graph);
-
 } // namespace candela::target
 
 #endif

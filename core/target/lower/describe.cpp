@@ -199,6 +199,10 @@ Instrs matmul(const Node& node) {
 
 } // namespace
 
+bool convertsLayout(const Node& node) {
+  return node.kind == OpKind::Affine && node.operand(0)->type.layout != node.result()->type.layout;
+}
+
 NodeView viewOver(const Value* x, const Value* y) {
   const graph::Layout layout = stepsOf(y->type);
   NodeView over{x, x->type.elem, y->type.physicalDims(), {}, x->type.physicalOffset(), y->type.layout};
@@ -231,7 +235,7 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Constant:
   case OpKind::Reshape: return {};
   case OpKind::Affine: {
-    if (x->type.layout != y->type.layout) return convertLayout(x, y);
+    if (convertsLayout(node)) return convertLayout(x, y);
     const Shape dims = node.intsAttr("dims");
     return {copy(x, y, dims, node.intsAttr("strides"), node.intAttr("offset"), denseStrides(dims), 0)};
   }

@@ -7,6 +7,9 @@
 
 namespace candela::target {
 
+/// An `affine` that changes nothing but how its operand lies in memory.
+bool convertsLayout(const graph::Node& node);
+
 /// How an instruction walks a value: dims, strides and offset in elements of the value's bytes.
 struct NodeView {
   const graph::Value* value = nullptr; ///< null: a constant of one element, 0
