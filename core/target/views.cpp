@@ -45,13 +45,6 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   return strides;
 }
 
-Shape aroundAxis(const Shape& dims, size_t axis) {
-  Shape form{1, dims[axis], 1};
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (d != axis) form[d < axis ? 0 : 2] *= dims[d];
-  return form;
-}
-
 Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result) {
   Walk walk{result, {}};
   for (const Shape& shape : operands) walk.strides.push_back(broadcastStrides(shape, result));
