@@ -45,11 +45,4 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   return strides;
 }
 
-Shape aroundAxis(const Shape& dims, size_t axis) {
-  Shape form{1, dims[axis], 1};
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (d != axis) form[d < axis ? 0 : 2] *= dims[d];
-  return form;
-}
-
 } // namespace candela::target

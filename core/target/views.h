@@ -27,10 +27,6 @@ Shape aroundAxis(const Shape& dims, int64_t axis);
 /// repeats.
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
 
-/// {elements before the axis, its extent, elements behind it}: the form in which one axis of any
-/// rank is reduced, gathered or joined.
-Shape aroundAxis(const Shape& dims, size_t axis);
-
 } // namespace candela::target
 
 #endif

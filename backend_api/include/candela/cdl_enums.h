@@ -325,7 +325,7 @@ typedef uint16_t cdl_profile_t;
   X(norm, 36, 0, 1, 3, 1, 0, "= R R > OR", "F F F > F") \
   X(attention, 37, 0, 3, 4, 1, 0, "BSD BTD BTE BST > BSE", "F F F F > F") \
   X(arg_reduce, 38, 0, 1, 1, 1, 0, "ORI > OI", "n > i") \
-  X(sort, 39, 0, 1, 1, 2, 0, "ONI > OKI OKI", "N > N W") \
+  X(sort, 39, 0, 1, 1, 2, 0, "ONI > OKI OKI", "V > V W") \
   X(custom, 63, 0, 0, 255, 1, 0, "- > -", "- > -") \
 
 /* X(kind, name, id, optional) */

@@ -84,14 +84,13 @@ Result<Types> inferReduce(const Node& node) {
 }
 
 Result<Types> inferSort(const Node& node) {
-  const int64_t given = node.intAttr("axis"), k = node.intAttr("k");
-  const auto axis = resolveAxis(given, typeOf(node, 0).rank());
-  if (!axis) return node.fail("sort_c1", given, typeOf(node, 0).rank());
+  const int64_t k = node.intAttr("k");
+  const int axis = wrapAxis(node.intAttr("axis"), typeOf(node, 0).rank());
   Types types{likeOperand(node, 0), likeOperand(node, 0)};
-  const int64_t count = types[0].dim(*axis);
-  if (k < 0 || k > count) return node.fail("sort_c2", k, given, count);
-  if (count > INT32_MAX) return node.fail("sort_c3", given, count);
-  for (TensorType& type : types) type.dims[*axis] = {k, true};
+  const int64_t count = types[0].dim(axis);
+  if (k < 0 || k > count) return node.fail("sort_c1", k, axis, count);
+  if (count > INT32_MAX) return node.fail("sort_c2", axis, count);
+  for (TensorType& type : types) type.dims[axis] = {k, true};
   types[1].elem = Elem::i32_;
   return types;
 }

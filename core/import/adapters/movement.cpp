@@ -177,7 +177,7 @@ Status importPad(Step& step) {
 
 /// The order among the kept is free where `sorted` is 0: it is the same.
 Status importTopK(Step& step) {
-  CDL_ASSIGN(const int64_t axis, step.intAttr("axis", -1));
+  CDL_ASSIGN(const int64_t axis, step.attr<int64_t>("axis", -1));
   bool largest = true;
   if (step.opset >= 11) {
     CDL_ASSIGN(largest, step.flagAttr("largest", true));
@@ -185,7 +185,7 @@ Status importTopK(Step& step) {
   }
   std::optional<int64_t> k;
   if (step.opset < 10) {
-    CDL_ASSIGN(k, step.maybeInt("k"));
+    CDL_ASSIGN(k, step.maybe<int64_t>("k"));
     if (step.input(1)) return badModel("input 'K' needs opset 10, the model has {}", step.opset);
   } else {
     CDL_ASSIGN(const auto known, step.knownInts(1, "K"));

@@ -170,8 +170,7 @@ Instrs pool2d(const Node& node) {
 
 // Along the axis of a softmax or a sort.
 NodeView around(const Node& node, const Value* value) {
-  const Shape shape = value->type.shape();
-  return dense(value, aroundAxis(shape, graph::wrapAxis(node.intAttr("axis"), static_cast<int>(shape.size()))));
+  return dense(value, aroundAxis(value->type.shape(), node.intAttr("axis")));
 }
 
 Instrs expression(const Node& node) {

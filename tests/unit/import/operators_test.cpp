@@ -494,7 +494,7 @@ TEST(Operators, TopKTakesItsCountFromAnAttributeAndLaterFromAnInput) {
   EXPECT_THAT(refusal(Op(11, "TopK").in(x).in(i64({1}, {2})).outputs(2)),
               HasSubstr("K ('x1') is not known when the model is imported"));
   EXPECT_THAT(refusal(Op(11, "TopK").in(x).constant(i64({1}, {5})).outputs(2)),
-              HasSubstr("k is 5 but axis -1 has 4 elements (sort_c2)"));
+              HasSubstr("k is 5 but axis 1 has 4 elements (sort_c1)"));
   EXPECT_THAT(refusal(Op(10, "TopK").in(x).outputs(2)), HasSubstr("input 'K' is missing"));
   EXPECT_THAT(refusal(Op(9, "TopK").in(x).outputs(2)), HasSubstr("attribute 'k' is missing"));
   EXPECT_THAT(refusal(Op(10, "TopK").in(x).constant(i64({1}, {1})).attr("largest", int64_t(0)).outputs(2)),

@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
              "sort [1]: result 1 cannot have type i64"},
         Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32, @out %y[2,3,3]:i32",
              "sort [1]: output 1 (%y): dims[1] 3 is above the expected 2"},
-        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32", "sort [1]: 1 outputs, expected 2"},
+        Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32", "sort [1]: outputs 1 is not 2"},
         Case{"custom.7{attr200 = [1, 2]} @in %a[3]:i4 at 0, @out %y[3]:f32",
              "custom [1]: input 0 (%a): innermost extent of 4-bit elements 3 is odd"}));
 
