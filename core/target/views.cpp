@@ -45,11 +45,4 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   return strides;
 }
 
-Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result) {
-  Walk walk{result, {}};
-  for (const Shape& shape : operands) walk.strides.push_back(broadcastStrides(shape, result));
-  walk.strides.push_back(denseStrides(result));
-  return coalesce(walk);
-}
-
 } // namespace candela::target

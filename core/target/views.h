@@ -27,9 +27,6 @@ Shape aroundAxis(const Shape& dims, int64_t axis);
 /// repeats.
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
 
-/// The coalesced walk of an elementwise op: the operands broadcast to `result`, then the result.
-Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result);
-
 } // namespace candela::target
 
 #endif

@@ -407,12 +407,19 @@ static inline int cdl_check_view(cdl_check_t* c, const cdl_view_t* v) {
 
 /* Every element, for every iteration of `trips` (0: no such loop), lies inside of the buffer. */
 static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v, const uint64_t trips[CDL_MAX_LOOP_NESTING]) {
-  uint64_t bytes = cdl_get_buffer(c->image, v->buffer)->bytes, down = 0, up = 0, end, held;
+  const cdl_buffer_t* b = cdl_get_buffer(c->image, v->buffer);
+  const cdl_halo_t* halo = b->halo ? cdl_get_halo(c->image, b->halo) : NULL;
+  uint64_t bytes = b->bytes, down = 0, up = 0, end, held;
   uint32_t bits = cdl_elem_bits(v->elem), d, fits = 1, empty = 0;
   if (v->layout && cdl_get_layout(c->image, v->layout)->opaque) return 1;
   held = bits == 4 ? bytes * 2 : bytes / (bits / 8);
   for (d = 0; d < v->rank; ++d)
     if (v->dims[d] == 0) empty = 1;
+  /* A kernel may read the border of a view that has the dims of its buffer's halo. */
+  for (d = 0; halo && halo->rank == v->rank && d < v->rank; ++d) {
+    fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &up : &down, halo->lo[d], cdl_magnitude(v->strides[d]));
+    fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &down : &up, halo->hi[d], cdl_magnitude(v->strides[d]));
+  }
   for (d = 0; d < v->rank && !empty; ++d)
     fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &down : &up, (uint64_t)v->dims[d] - 1,
                                       cdl_magnitude(v->strides[d]));

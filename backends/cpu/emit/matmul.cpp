@@ -199,6 +199,9 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (k == 0) {
     c.axes = {{0, 0, 0}};
     c.b = w.at;
+  } else if (w.rank == 4) { // {b, n/16, k, n%16}
+    c.b = w.at, c.bBatch = w.bytes(w.strides[0]), c.bPanel = w.bytes(w.strides[1]);
+    c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[2])}};
   } else if (m <= kFewRows && !isConstant && isWhole && w.strides[2] == 1) {
     c.b = w.at, c.bBatch = w.bytes(w.strides[0]), c.bPanel = kPanel * 4;
     c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[1])}};

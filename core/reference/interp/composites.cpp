@@ -1,4 +1,5 @@
 // The optional instructions, each as its definition says.
+#include <algorithm>
 #include <cmath>
 
 #include "core/reference/interp/machine.h"
@@ -35,8 +36,7 @@ Array alongChannels(const Array& zero, const Shape& w, const Convolution& convol
 }
 
 void conv2d(Call& call) {
-  const Array x = call.withoutZero(0);
-  Array w = call.input(1);
+  Array x = call.withoutZero(0), w = call.logicalInput(1);
   const Convolution convolution{windowOf(call.instr, {w.dims[2], w.dims[3]}), call.instr.intAttr(CDL_ATTR_GROUP, 1),
                                 call.flag(CDL_ATTR_TRANSPOSED)};
   if (call.instr.operandCount() > 3) {
@@ -44,14 +44,28 @@ void conv2d(Call& call) {
     w = withoutZero(w, zero.count() > 1 ? alongChannels(zero, w.dims, convolution) : zero);
   }
   Array y = call.accumulator();
+  // Of channels that blocks round up on one side the other one knows how many there are.
+  Shape xDims = x.dims, wDims = w.dims, yDims = y.dims;
+  const size_t out = convolution.transposed ? 1 : 0;
+  const auto agree = [&](int64_t& image, int64_t& weight, int64_t groups) {
+    image = std::min(image, weight * groups);
+    weight = image / groups;
+  };
+  xDims[0] = yDims[0] = std::min(xDims[0], yDims[0]);
+  agree(xDims[1], wDims[1 - out], out ? 1 : convolution.group);
+  agree(yDims[1], wDims[out], out ? convolution.group : 1);
+  x = resized(x, xDims), w = resized(w, wDims), y = resized(y, yDims);
   if (!call.failed()) addConvolution(convolution, x, w, y);
   call.finish(y);
 }
 
 void pool2d(Call& call) {
-  const Array x = call.input(0);
+  Array x = call.logicalInput(0);
   const graph::Window window = windowOf(call.instr, call.instr.attr(CDL_ATTR_KERNEL)->values);
-  Array y(x.elem, call.instr.outputs[0].dims);
+  Shape dims = logicalDims(call.instr.outputs[0]);
+  dims[0] = std::min(dims[0], x.dims[0]), dims[1] = std::min(dims[1], x.dims[1]);
+  x = resized(x, {dims[0], dims[1], x.dims[2], x.dims[3]});
+  Array y(x.elem, dims);
   if (call.instr.fn == CDL_POOL2D_AVERAGE)
     averagePool(window, call.flag(CDL_ATTR_COUNT_INCLUDE_PAD), x, y);
   else

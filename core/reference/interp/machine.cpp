@@ -105,8 +105,8 @@ Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits)
     return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
   const auto [index, byte] = place(buffer, elem, element);
   Block& block = blocks_[index];
-  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte),
-                     elemBits(elem) == 4 ? element % 2 : 0, bits);
+  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte), elemBits(elem) == 4 ? element % 2 : 0,
+               bits);
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) block.written[byte + i] = true;
   return Status::ok();
 }
@@ -167,15 +167,107 @@ void Call::writeAt(const View& view, std::initializer_list<int64_t> index, const
   fail(memory_.store(view.buffer, view.elem, elementOf(view, index.begin()), encode(view.elem, value)));
 }
 
+Shape logicalDims(const View& view) {
+  if (view.layout.isRowMajor()) return view.dims;
+  Shape dims(view.layout.logicalRank, 1);
+  for (size_t i = 0; i < view.dims.size(); ++i) dims[view.layout.steps[i].dim] *= view.dims[i];
+  return dims;
+}
+
+Array resized(const Array& values, const Shape& dims) {
+  if (values.dims == dims) return values;
+  Array out(values.elem, dims);
+  const Shape from = denseStrides(values.dims), to = denseStrides(dims);
+  for (int64_t i = 0; i < values.count(); ++i) {
+    int64_t at = 0;
+    bool inside = true;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const int64_t index = i / from[d] % values.dims[d];
+      inside = inside && index < dims[d];
+      at += index * to[d];
+    }
+    if (inside) out.set(at, values.at(i));
+  }
+  return out;
+}
+
+namespace {
+
+/// For each element of a view, in order, its place among the logical ones.
+std::vector<int64_t> logicalPlaces(const View& view) {
+  const std::vector<program::Layout::Step>& steps = view.layout.steps;
+  const Shape strides = denseStrides(logicalDims(view));
+  Shape moves;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    moves.push_back(strides[steps[i].dim]);
+    for (size_t j = i + 1; j < steps.size(); ++j)
+      if (steps[j].dim == steps[i].dim) moves[i] *= view.dims[j];
+  }
+  std::vector<int64_t> places{0};
+  for (size_t i = 0; i < steps.size(); ++i) {
+    std::vector<int64_t> next;
+    for (const int64_t place : places)
+      for (int64_t k = 0; k < view.dims[i]; ++k) next.push_back(place + k * moves[i]);
+    places = std::move(next);
+  }
+  return places;
+}
+
+Array unblocked(const Array& values, const View& view) {
+  if (view.layout.isRowMajor()) return values;
+  Array out(values.elem, logicalDims(view));
+  const std::vector<int64_t> places = logicalPlaces(view);
+  for (size_t i = 0; i < places.size(); ++i) out.set(places[i], values.at(static_cast<int64_t>(i)));
+  return out;
+}
+
+Array blocked(const Array& values, const View& view) {
+  if (view.layout.isRowMajor()) return values;
+  const Array whole = resized(values, logicalDims(view));
+  Array out(values.elem, view.dims);
+  const std::vector<int64_t> places = logicalPlaces(view);
+  for (size_t i = 0; i < places.size(); ++i) out.set(static_cast<int64_t>(i), whole.at(places[i]));
+  return out;
+}
+
+} // namespace
+
+void Call::checkHalo(const View& view) {
+  const std::optional<program::Halo>& halo = program_.buffers[view.buffer].halo;
+  if (!halo || halo->lo.size() != view.dims.size() || halo->elem != view.elem) return;
+  View around = view;
+  for (size_t d = 0; d < view.dims.size(); ++d) {
+    around.dims[d] += halo->lo[d] + halo->hi[d];
+    around.offset -= halo->lo[d] * view.strides[d];
+  }
+  // Of a part of the content the rest stands around it.
+  if (elemBytes(view.elem, static_cast<uint64_t>(around.count())) != program_.buffers[view.buffer].bytes) return;
+  std::set<int64_t> inside;
+  forEach(view, [&](int64_t, int64_t element) { inside.insert(element); });
+  forEach(around, [&](int64_t, int64_t element) {
+    if (failed() || inside.count(element)) return;
+    const auto bits = memory_.load(view.buffer, view.elem, element);
+    if (!bits) return fail(bits.status());
+    if (*bits != halo->fill)
+      fail(badModel("element {} in the halo of '{}' is {:#x}, expected {:#x}", element,
+                    program_.buffers[view.buffer].name, *bits, halo->fill));
+  });
+}
+
+Array Call::logicalInput(size_t i) {
+  checkHalo(instr.inputs[i]);
+  return unblocked(input(i), instr.inputs[i]);
+}
+
 Array Call::withoutZero(size_t i) {
-  return i + 2 < instr.operandCount() ? reference::withoutZero(input(i), input(i + 2)) : input(i);
+  return i + 2 < instr.operandCount() ? reference::withoutZero(logicalInput(i), input(i + 2)) : logicalInput(i);
 }
 
 Array Call::accumulator() {
   const View& y = instr.outputs[0];
-  if (instr.inout) return read(y);
+  if (instr.inout) return unblocked(read(y), y);
   const Elem own = program::accumulatorElem(instr); // none: the epilogue never looks at it
-  return Array(own == Elem::none ? instr.inputs[0].elem : own, y.dims);
+  return Array(own == Elem::none ? instr.inputs[0].elem : own, logicalDims(y));
 }
 
 void Call::write(const Array& values, size_t output) {
@@ -185,7 +277,10 @@ void Call::write(const Array& values, size_t output) {
   });
 }
 
-void Call::finish(const Array& values) { write(instr.expr.empty() ? values : epilogue(values)); }
+void Call::finish(const Array& values) {
+  const Array physical = blocked(values, instr.outputs[0]);
+  write(instr.expr.empty() ? physical : epilogue(physical));
+}
 
 Array Call::epilogue(const Array& values) {
   std::vector<Array> views(instr.inputs.size());

@@ -55,22 +55,24 @@ public:
   /// The elements, dense.
   Array read(const program::View& view);
   Array input(size_t i) { return read(instr.inputs[i]); }
+  /// An operand by its logical dims, blocks rounded up. Fails when its buffer has a halo that does not hold the fill.
+  Array logicalInput(size_t i);
   /// An optional operand: `otherwise` without it.
   Array input(size_t i, Array otherwise) { return i < instr.operandCount() ? input(i) : otherwise; }
-  /// Operand i less its zero point, which is operand i + 2.
+  /// Operand i by its logical dims, less its zero point, which is operand i + 2.
   Array withoutZero(size_t i);
   bool flag(uint16_t attr) const { return instr.intAttr(attr, 0) != 0; }
   double floatAttr(uint16_t id, double otherwise) const;
   /// One element of a view, for the kinds that do not read all of it.
   Scalar readAt(const program::View& view, std::initializer_list<int64_t> index);
   /// Where a contraction or reduction sums up: what output 0 holds when it accumulates, else 0 of the type that the
-  /// instruction's own result has.
+  /// instruction's own result has. By logical dims.
   Array accumulator();
   /// Writes one element. Elements that others of this instruction read are not
   /// written: finish() is.
   void writeAt(const program::View& view, std::initializer_list<int64_t> index, const Scalar& value);
-  /// Writes all of output 0: values of the accumulator's type, through the epilogue when there is
-  /// one.
+  /// Writes all of output 0: values of the accumulator's type by logical dims, 0 where blocks have more, through the
+  /// epilogue when there is one.
   void finish(const Array& values);
   /// Writes all of an output, element type as in the view.
   void write(const Array& values, size_t output = 0);
@@ -87,6 +89,7 @@ private:
   /// Calls visit(dense index, element in the buffer) for every element.
   void forEach(const program::View& view, const std::function<void(int64_t, int64_t)>& visit) const;
   void checkOverlaps(const program::View& y);
+  void checkHalo(const program::View& view);
   bool sameElements(const program::View& a, const program::View& b) const;
   Array epilogue(const Array& values);
 
@@ -95,6 +98,11 @@ private:
   Memory& memory_;
   Status status_;
 };
+
+/// The extents by logical dim, blocks rounded up.
+Shape logicalDims(const program::View& view);
+/// The same elements by index; what `dims` have more is 0.
+Array resized(const Array& values, const Shape& dims);
 
 /// One value of an expr: `acc` and the views' elements at one index.
 Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::function<Scalar(size_t view)>& view);

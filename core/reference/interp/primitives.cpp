@@ -75,8 +75,11 @@ void reduce(Call& call) {
 }
 
 void matmul(Call& call) {
-  const Array a = call.withoutZero(0), b = call.withoutZero(1);
-  Array y = call.accumulator();
+  Array a = call.withoutZero(0), b = call.withoutZero(1), y = call.accumulator();
+  // Blocks round up: the smaller extent is the one that is meant.
+  const int64_t batch = std::min({a.dims[0], b.dims[0], y.dims[0]}), m = std::min(a.dims[1], y.dims[1]);
+  const int64_t k = std::min(a.dims[2], b.dims[1]), n = std::min(b.dims[2], y.dims[2]);
+  a = resized(a, {batch, m, k}), b = resized(b, {batch, k, n}), y = resized(y, {batch, m, n});
   if (!call.failed()) addProducts(a, b, y);
   call.finish(y);
 }

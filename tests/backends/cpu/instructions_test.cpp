@@ -318,7 +318,8 @@ TEST_F(CpuInstructions, EveryRowAgreesWithTheOracle) {
   const int rounds = isFull() ? 2 : 1, pairs = isFull() ? 2 : 1;
   int wrong = 0;
   for (size_t r = 0; r < rows.size() && wrong < 20; ++r) {
-    if (rows[r].support != CDL_SUPPORT_NATIVE) continue;
+    // On blocks: layouts_test.cpp.
+    if (rows[r].support != CDL_SUPPORT_NATIVE || std::ranges::count(rows[r].layouts, 0) < 8) continue;
     const std::string text = rowText(rows[r]);
     if (only && text.find(only) == std::string::npos) continue;
     const bool isRich = rows[r].kind >= CDL_KIND_CONV2D || rows[r].kind == CDL_KIND_MATMUL;
