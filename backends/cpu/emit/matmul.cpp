@@ -64,7 +64,7 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
         const Value aZero = in.size() > 2 ? widened(in[2], 1, b.arg(2)) : b.zero(ty);
         Value bZero = b.zero(ty, width);
         if (in.size() > 3)
-          bZero = in[3].dims[0] == 1
+          bZero = in[3].elements() == 1
                       ? b.splat(widened(in[3], 1, b.arg(3)), width)
                       : widened(in[3], width, b.at(b.arg(3), b.mul(first, b.i64(in[3].bytes(in[3].strides[0])))));
         const Value wAt = b.at(rowOf(1, w, b.i64(0)), b.mul(first, b.i64(w.bytes(w.strides[2]))));
@@ -91,7 +91,7 @@ void emitInteger(Lowering& lowering, std::vector<Operand> in, size_t operands, c
   if (k == 0) return fill(lowering, y, 0);
   int64_t aZero = 0, bZero = 0;
   const bool zerosKnown = (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
-                          (operands < 4 || (in[3].dims[0] == 1 && knownInteger(lowering, in[3], bZero)));
+                          (operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], bZero)));
   const char* payload = payloadOf(lowering, w);
   if (a.elem == CDL_I16 || !payload || !zerosKnown || bZero != 0 || k % 4 != 0 || a.strides[2] != 1 ||
       y.strides[2] != 1 || (batch > 1 && w.strides[0] != 0) || accumulates) {
