@@ -104,7 +104,8 @@ struct Problem {
     int64_t outs = isPool ? ins : kBlock * random.in(1, 3);
     if (!isPool && random.chance(30)) group = ins, outs = ins; // depthwise
     if (!isPool && group == 1 && ins == 32 && outs == 32 && random.chance(30)) group = 2;
-    if (!isPool && elem != Elem::f32_ && group == 1 && random.chance(30)) group = kBlock / random.in(1, 2); // within blocks
+    if (!isPool && elem != Elem::f32_ && group == 1 && random.chance(30))
+      group = kBlock / random.in(1, 2); // within blocks
     x = {n, ins, 0, 0}, w = {outs, ins / group, 0, 0}, y = {n, outs, 0, 0}, kernel = {0, 0};
     for (size_t d = 0; d < 2; ++d) {
       kernel[d] = random.in(1, 3), strides[d] = random.in(1, 2), dilations[d] = random.chance(80) ? 1 : 2;
@@ -148,7 +149,8 @@ struct Problem {
     const float lowest = !isMax ? 0 : elem == Elem::f32_ ? -INFINITY : elem == Elem::i8_ ? -128 : 0;
     Instr i;
     i.kind = kind, i.fn = fn;
-    i.inputs = {xForm.view(buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem), elem, x)};
+    i.inputs = {
+        xForm.view(buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem), elem, x)};
     if (xForm.kind == Form::Kind::halo) {
       uint64_t bits = 0;
       if (elem == Elem::f32_)
@@ -269,8 +271,8 @@ protected:
   size_t turn_ = 0;
 };
 
-const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false}, kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false},
-    kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
+const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false},
+    kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false}, kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
 
 TEST_F(CpuLayouts, ConvolutionsOfBlocks) {
   Random random(1);
