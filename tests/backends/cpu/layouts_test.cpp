@@ -26,7 +26,7 @@ Layout layoutOf(std::initializer_list<std::pair<int, int>> steps) {
 
 /// How a tensor of 4 dims lies in memory.
 struct Form {
-  enum class Kind { rows, blocks, halo, weights6, weights5 } kind = Kind::rows;
+  enum class Kind { rows, blocks, halo, weights6, weights5, last } kind = Kind::rows;
   uint32_t lo[2] = {0, 0}, hi[2] = {0, 0}; ///< halo of the last two dims
   bool isPart = false;                     ///< of a larger content: the border around it is content, not halo
 
@@ -35,6 +35,7 @@ struct Form {
     if (kind == Kind::blocks) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}});
     if (kind == Kind::weights6) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}});
     if (kind == Kind::weights5) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}});
+    if (kind == Kind::last) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}});
     if (kind == Kind::halo) {
       v.strides[2] = d[3] + lo[1] + hi[1];
       v.strides[1] = v.strides[2] * (d[2] + lo[0] + hi[0]);
@@ -48,6 +49,7 @@ struct Form {
     case Kind::blocks: return {d[0], d[1] / kBlock, d[2], d[3], kBlock};
     case Kind::weights6: return {d[0] / kBlock, d[1] / kBlock, d[2], d[3], kBlock, kBlock};
     case Kind::weights5: return {d[0] / kBlock, d[2], d[3], d[1], kBlock};
+    case Kind::last: return {d[0], d[2], d[3], d[1]};
     default: return d;
     }
   }
@@ -322,6 +324,20 @@ TEST_F(CpuLayouts, BordersThatTheBufferHolds) {
     taken += judge(problem, halo, kRows, kRows);
   }
   EXPECT_EQ(taken, 60);
+}
+
+// A layout of the same rank as row-major, with channels last.
+TEST_F(CpuLayouts, OthersAreRefused) {
+  Random random(5);
+  const Form last{Form::Kind::last, {0, 0}, {0, 0}, false};
+  for (const uint16_t kind : {CDL_KIND_CONV2D, CDL_KIND_POOL2D}) {
+    Problem problem(kind, 0, Elem::f32_, random);
+    problem.hasBias = false;
+    Compiled::Contents contents;
+    const Program p = problem.program(last, kRows, kRows, contents);
+    ASSERT_TRUE(verify(p).isOk()) << verify(p).message();
+    EXPECT_EQ(Compiled(devices_.back(), p).code(), CDL_REFUSED) << problem.text();
+  }
 }
 
 } // namespace
