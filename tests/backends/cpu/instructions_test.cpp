@@ -380,7 +380,7 @@ TEST_F(CpuInstructions, ManyExecutionsAtTheSameTime) {
 TEST_F(CpuInstructions, RandomProgramsAreCompiledOrRefused) {
   const auto device = openCpu(tiers().back(), 1);
   int compiledOnes = 0;
-  const int programs = isFull() ? 4000 : 300;
+  const int programs = isFull() ? 2000 : 200;
   for (int seed = 1; seed <= programs && !HasFailure(); ++seed) {
     RandomOptions options;
     options.instrs = 1;
