@@ -65,7 +65,7 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
         const Value aZero = in.size() > 2 ? widened(in[2], 1, b.arg(2)) : b.zero(ty);
         Value bZero = b.zero(ty, width);
         if (in.size() > 3)
-          bZero = in[3].dims[0] == 1
+          bZero = in[3].elements() == 1
                       ? b.splat(widened(in[3], 1, b.arg(3)), width)
                       : widened(in[3], width, b.at(b.arg(3), b.mul(first, b.i64(in[3].bytes(in[3].strides[0])))));
         const Value wAt = b.at(rowOf(1, w, b.i64(0)), b.mul(first, b.i64(w.bytes(w.strides[2]))));
@@ -90,7 +90,7 @@ bool packs(const Lowering& lowering, const std::vector<Operand>& in, size_t oper
   const Operand &a = in[0], &w = in[1];
   int64_t bZero = 0;
   return a.elem != CDL_I16 && payloadOf(lowering, w) && (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
-         (operands < 4 || (in[3].dims[0] == 1 && knownInteger(lowering, in[3], bZero))) && bZero == 0 &&
+         (operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], bZero))) && bZero == 0 &&
          a.dims[2] > 0 && a.dims[2] % 4 == 0 && a.strides[2] == 1 && y.strides[2] == 1 &&
          (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
 }

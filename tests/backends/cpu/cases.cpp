@@ -46,6 +46,7 @@ public:
     }
     case_.output = instr_.outputs[0].buffer;
     case_.elem = instr_.outputs[0].elem;
+    residualInPlace();
     case_.isPlain = case_.isPlain && instr_.expr.empty() && trips_.empty();
     p_.instrs.push_back(std::move(instr_));
     out_.cases.push_back(std::move(case_));
@@ -223,9 +224,19 @@ private:
   }
   /// The result takes the place of an operand, where elements may share one.
   void perhapsInPlace() {
+    if (case_.bound.ulps && !trips_.empty()) return; // a loop would feed an error to the function again
     const View& y = instr_.outputs[0];
     for (View& x : instr_.inputs)
       if (x.dims == y.dims && elemBits(x.elem) == elemBits(y.elem) && x.elem == y.elem && value_.chance(10)) x = y;
+  }
+
+  /// The result takes the place of what an epilogue reads: both are walked alike.
+  void residualInPlace() {
+    if (!(row_.flags & CDL_ROW_EPILOGUE) || instr_.expr.empty() || instr_.inout || row_.kind == CDL_KIND_ELEMENTWISE)
+      return;
+    const View& y = instr_.outputs[0];
+    for (size_t i = instr_.operandCount(); i < instr_.inputs.size(); ++i)
+      if (View& x = instr_.inputs[i]; x.elem == y.elem && value_.chance(30)) x = y;
   }
 
   // ---- Expressions
@@ -514,18 +525,20 @@ private:
       return std::any_of(step.in.begin(), step.in.end(),
                          [](const Operand& o) { return o.source == Operand::Source::acc; });
     };
-    if (!value_.chance(20) || !(instr_.expr.empty() || std::any_of(instr_.expr.begin(), instr_.expr.end(), readsAcc)))
+    if (!value_.chance(row_.kind == CDL_KIND_CONV2D ? 2 : 20) ||
+        !(instr_.expr.empty() || std::any_of(instr_.expr.begin(), instr_.expr.end(), readsAcc)))
       return;
     instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1));
     instr_.inout = true;
   }
-  /// Not among the operands of a row: a backend may refuse them.
+  /// Not among the operands of a row: a backend may refuse them, and convolutions do when they are no constants.
   void zeroPoints(int64_t channels) {
     if (isFloat(elem(0)) || !value_.chance(40)) return;
     case_.isPlain = false;
-    mustBeConstant_ = value_.chance(80);
-    in(elem(0), {1}, Fill::whole);
-    if (value_.chance(50)) in(elem(1), {value_.chance(50) ? 1 : std::max<int64_t>(channels, 1)}, Fill::whole);
+    mustBeConstant_ = value_.chance(row_.kind == CDL_KIND_CONV2D ? 97 : 50);
+    in(elem(0), value_.chance(50) ? Dims{} : Dims{1}, Fill::whole);
+    const Dims ofB[] = {{}, {1}, {std::max<int64_t>(channels, 1)}, {std::max<int64_t>(channels, 1)}};
+    if (value_.chance(60)) in(elem(1), value_.of(ofB), Fill::whole);
     mustBeConstant_ = false;
   }
 

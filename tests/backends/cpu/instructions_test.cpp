@@ -12,6 +12,7 @@
 #include "core/program/text.h"
 #include "core/reference/interp/interp.h"
 #include "core/target/rows.h"
+#include "tests/abi/image_builder.h"
 #include "tests/backends/cpu/cases.h"
 #include "tests/backends/cpu/machine.h"
 
@@ -374,6 +375,44 @@ TEST_F(CpuInstructions, ManyExecutionsAtTheSameTime) {
     }
     EXPECT_GT(kinds.size(), 15u);
   }
+}
+
+// Any Program that is well formed, whatever its kinds, types and layouts.
+TEST_F(CpuInstructions, RandomProgramsAreCompiledOrRefused) {
+  const auto device = openCpu(tiers().back(), 1);
+  int compiledOnes = 0;
+  const int programs = isFull() ? 2000 : 200;
+  for (int seed = 1; seed <= programs && !HasFailure(); ++seed) {
+    RandomOptions options;
+    options.instrs = 1;
+    const Program p = randomProgram(static_cast<uint64_t>(seed), options);
+    current = fmt::format("random program of seed {}", seed);
+    const Compiled compiled(device, p);
+    compiledOnes += compiled.code() == CDL_OK;
+    EXPECT_TRUE(compiled.code() == CDL_OK || compiled.code() == CDL_REFUSED)
+        << "seed " << seed << ": " << compiled.text();
+  }
+  EXPECT_GT(compiledOnes, programs / 10);
+}
+
+// The core's verifier does not let it pass, the check of images does.
+TEST_F(CpuInstructions, AClampedIndexIntoNothingIsRefused) {
+  abi::ImageBuilder builder;
+  builder.instr(CDL_KIND_GATHER, CDL_GATHER_CLAMP,
+                {abi::ImageBuilder::view(builder.buffer(CDL_ROLE_INPUT, 4), CDL_F32, {1, 0, 1}),
+                 abi::ImageBuilder::view(builder.buffer(CDL_ROLE_INPUT, 8), CDL_I32, {2}),
+                 abi::ImageBuilder::view(builder.buffer(CDL_ROLE_OUTPUT, 8), CDL_F32, {1, 2, 1})});
+  const abi::Block block(builder.bytes());
+  const auto device = openCpu(tiers().back(), 1);
+  runtime::ErrorBuffer error;
+  ASSERT_EQ(cdl_image_check(block.data(), block.size(), error.get()), CDL_OK) << error.get()->text;
+  cdl_executable_t* executable = nullptr;
+  cdl_refusal_t refusal = {CDL_HEADER(cdl_refusal_t), 0, 0};
+  const void* constants[] = {nullptr};
+  EXPECT_EQ(device->table().compile(device->handle(), block.image(), constants, &executable, &refusal, error.get()),
+            CDL_REFUSED);
+  EXPECT_EQ(refusal.instr, 1u);
+  EXPECT_STREQ(error.get()->text, "gather: no kernel for an index into an axis of nothing");
 }
 
 } // namespace

@@ -26,7 +26,7 @@ Layout layoutOf(std::initializer_list<std::pair<int, int>> steps) {
 
 /// How a tensor of 4 dims lies in memory.
 struct Form {
-  enum class Kind { rows, blocks, halo, weights6, weights5 } kind = Kind::rows;
+  enum class Kind { rows, blocks, halo, weights6, weights5, last } kind = Kind::rows;
   uint32_t lo[2] = {0, 0}, hi[2] = {0, 0}; ///< halo of the last two dims
   bool isPart = false;                     ///< of a larger content: the border around it is content, not halo
 
@@ -35,6 +35,7 @@ struct Form {
     if (kind == Kind::blocks) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}});
     if (kind == Kind::weights6) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}});
     if (kind == Kind::weights5) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}});
+    if (kind == Kind::last) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}});
     if (kind == Kind::halo) {
       v.strides[2] = d[3] + lo[1] + hi[1];
       v.strides[1] = v.strides[2] * (d[2] + lo[0] + hi[0]);
@@ -48,6 +49,7 @@ struct Form {
     case Kind::blocks: return {d[0], d[1] / kBlock, d[2], d[3], kBlock};
     case Kind::weights6: return {d[0] / kBlock, d[1] / kBlock, d[2], d[3], kBlock, kBlock};
     case Kind::weights5: return {d[0] / kBlock, d[2], d[3], d[1], kBlock};
+    case Kind::last: return {d[0], d[2], d[3], d[1]};
     default: return d;
     }
   }
@@ -104,7 +106,8 @@ struct Problem {
     int64_t outs = isPool ? ins : kBlock * random.in(1, 3);
     if (!isPool && random.chance(30)) group = ins, outs = ins; // depthwise
     if (!isPool && group == 1 && ins == 32 && outs == 32 && random.chance(30)) group = 2;
-    if (!isPool && elem != Elem::f32_ && group == 1 && random.chance(30)) group = kBlock / random.in(1, 2); // within blocks
+    if (!isPool && elem != Elem::f32_ && group == 1 && random.chance(30))
+      group = kBlock / random.in(1, 2); // within blocks
     x = {n, ins, 0, 0}, w = {outs, ins / group, 0, 0}, y = {n, outs, 0, 0}, kernel = {0, 0};
     for (size_t d = 0; d < 2; ++d) {
       kernel[d] = random.in(1, 3), strides[d] = random.in(1, 2), dilations[d] = random.chance(80) ? 1 : 2;
@@ -148,7 +151,8 @@ struct Problem {
     const float lowest = !isMax ? 0 : elem == Elem::f32_ ? -INFINITY : elem == Elem::i8_ ? -128 : 0;
     Instr i;
     i.kind = kind, i.fn = fn;
-    i.inputs = {xForm.view(buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem), elem, x)};
+    i.inputs = {
+        xForm.view(buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem), elem, x)};
     if (xForm.kind == Form::Kind::halo) {
       uint64_t bits = 0;
       if (elem == Elem::f32_)
@@ -269,8 +273,8 @@ protected:
   size_t turn_ = 0;
 };
 
-const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false}, kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false},
-    kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
+const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false},
+    kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false}, kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
 
 TEST_F(CpuLayouts, ConvolutionsOfBlocks) {
   Random random(1);
@@ -320,6 +324,20 @@ TEST_F(CpuLayouts, BordersThatTheBufferHolds) {
     taken += judge(problem, halo, kRows, kRows);
   }
   EXPECT_EQ(taken, 60);
+}
+
+// A layout of the same rank as row-major, with channels last.
+TEST_F(CpuLayouts, OthersAreRefused) {
+  Random random(5);
+  const Form last{Form::Kind::last, {0, 0}, {0, 0}, false};
+  for (const uint16_t kind : {CDL_KIND_CONV2D, CDL_KIND_POOL2D}) {
+    Problem problem(kind, 0, Elem::f32_, random);
+    problem.hasBias = false;
+    Compiled::Contents contents;
+    const Program p = problem.program(last, kRows, kRows, contents);
+    ASSERT_TRUE(verify(p).isOk()) << verify(p).message();
+    EXPECT_EQ(Compiled(devices_.back(), p).code(), CDL_REFUSED) << problem.text();
+  }
 }
 
 } // namespace

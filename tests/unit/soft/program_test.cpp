@@ -327,7 +327,6 @@ TEST(SoftProgram, LayoutsRunWhereElementsKeepToThemselves) {
   };
   const Case cases[] = {{CDL_KIND_UNARY, {2, 8, 4}, {2, 8, 4}, true},
                         {CDL_KIND_COPY, {2, 8, 4}, {2, 8, 4}, true},
-                        {CDL_KIND_UNARY, {2, 8, 4}, {2, 32}, false},
                         {CDL_KIND_REDUCE, {2, 2, 4, 4}, {2, 16}, false},
                         {CDL_KIND_SOFTMAX, {2, 2, 4, 4}, {2, 2, 4, 4}, false}};
   for (const Case& c : cases) {
@@ -342,7 +341,8 @@ TEST(SoftProgram, LayoutsRunWhereElementsKeepToThemselves) {
     };
     m.maker.instr(c.kind, 0, {view(x, c.in)}, view(y, c.out));
     EXPECT_EQ(m.run(), c.runs ? "" : "3 " + cdl::kindName(c.kind) + ": soft does not run it on these layouts");
-    if (c.runs) EXPECT_EQ(y.real(5), c.kind == CDL_KIND_UNARY ? -x.real(5) : x.real(5));
+    if (!c.runs) continue;
+    EXPECT_EQ(y.real(5), c.kind == CDL_KIND_UNARY ? -x.real(5) : x.real(5));
   }
 }
 
