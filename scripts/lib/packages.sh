@@ -2,7 +2,8 @@
 
 packages_build="g++ cmake ninja-build ccache git ca-certificates
   libonnx-dev libprotobuf-dev protobuf-compiler
-  libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev libssl-dev"
+  libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libfmt-dev libssl-dev
+  llvm-19-dev zlib1g-dev"
 packages_test="python3 libgtest-dev libgmock-dev libbenchmark-dev llvm-19-tools libonnx-testdata"
 packages_nightly="python3-venv"
 

@@ -1,3 +1,5 @@
+#include "codegen.hpp"
+
 #include "../isa.hpp"
 #include "impl.hpp"
 
@@ -53,7 +55,7 @@ Codegen::Codegen(const Isa& isa) : state_(std::make_unique<State>(isa)) {
   }
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict; // products and sums stay apart but for fma
-  // Large: the loader may put code and its constants anywhere. Default, not Aggressive: the emitters did the work.
+  // Default, not Aggressive: the emitters did the work.
   state_->machine.reset(target->createTargetMachine(triple, isa.cpu, isa.features, options, llvm::Reloc::PIC_,
                                                     llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
   state_->module = std::make_unique<llvm::Module>("candela", state_->context);

@@ -5,6 +5,7 @@
 #include "image.hpp"
 #include "instructions.hpp"
 #include "map.hpp"
+#include "requantize.hpp"
 
 #include <algorithm>
 
@@ -110,6 +111,11 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
   int64_t wZero = 0;
   const bool symmetric = operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], wZero) && wZero == 0);
 
+  // A constant bias joins the constant of each channel, and then a RESCALE behind it joins the kernel.
+  const auto bias32 = epilogue ? constantBias(lowering, *epilogue, in, 1, y.c) : std::vector<int32_t>(static_cast<size_t>(y.c), 0);
+  std::optional<Follower> follower;
+  if (bias32 && payload && symmetric) follower = followerOf(lowering, lowering.instr(), in[results], 1);
+
   // Sums in panels, or straight in y; then the epilogue over them.
   const int64_t panels = (outs + kPanel - 1) / kPanel, area = y.h * y.w * kPanel;
   std::vector<std::optional<Image>> views(results);
@@ -167,7 +173,7 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
                                       lane * 4 + i % 4)] = value;
         }
     bias[static_cast<size_t>((group * panels + panel) * kPanel + lane)] =
-        static_cast<int32_t>(-(xZero + (isSigned ? 128 : 0)) * sum);
+        static_cast<int32_t>(-(xZero + (isSigned ? 128 : 0)) * sum) + (bias32 ? (*bias32)[static_cast<size_t>(o)] : 0);
   }
   Contraction c;
   c.batch = y.n, c.groups = g.group, c.panels = panels, c.rows = y.h, c.columns = y.w;
@@ -183,8 +189,17 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
   const int64_t groupArea = panels * area, batchArea = g.group * groupArea;
   const bool isFlat = kh == 1 && kw == 1 && c.a.row == c.columns * c.a.column;
   if (isFlat) c.columns *= c.rows, c.rows = 1;
-  const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea) * 4);
-  c.y = {CDL_I32, sums, batchArea * 4, groupArea * 4, area * 4, c.columns * kPanel * 4, kPanel * 4, 4};
+  const uint8_t resultElem = follower ? follower->y.elem : uint8_t(CDL_I32);
+  const int64_t size = cdl_elem_bits(resultElem) / 8;
+  const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea * size));
+  c.y = {resultElem, sums, batchArea * size, groupArea * size, area * size, c.columns * kPanel * size, kPanel * size, size};
+  Image to = y; // where the panels go in the end
+  if (follower) {
+    c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, g.group, panels),
+                              panelsOf(lowering, follower->zeros, g.group, panels)};
+    to.view = follower->y;
+    lowering.done(lowering.instr() + 1);
+  }
   emitContraction(lowering, c);
   const auto finish = [&](int64_t first, int64_t count, int64_t lanes) {
     if (count == 0 || lanes == 0) return;
@@ -194,8 +209,12 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
                        {image.batch, outs * image.lane, image.block, image.lane, image.row, image.column},
                        first * image.block);
     };
-    apply(restrided(view(CDL_I32, {}, {}, sums), dims, {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area),
-          of);
+    const Operand from =
+        restrided(view(resultElem, {}, {}, sums), dims, {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area);
+    if (bias32)
+      copy(lowering, from, of(to));
+    else
+      apply(from, of);
   };
   finish(0, outs / kPanel, kPanel);
   finish(outs / kPanel, outs % kPanel ? 1 : 0, outs % kPanel);

@@ -37,6 +37,17 @@ std::string exprKey(const Lowering& lowering, const cdl_expr_t& expr) {
   return key.text();
 }
 
+RescaleForm rescaleForm(const Lowering& lowering, const cdl_instr_t& instr, uint8_t elem) {
+  const int width = static_cast<int>(cdl_elem_bits(elem));
+  const bool isSigned = isSignedElem(elem);
+  RescaleForm form;
+  form.aLeftShift = attrOf(lowering, instr, CDL_ATTR_A_LEFT_SHIFT, 0);
+  form.bLeftShift = attrOf(lowering, instr, CDL_ATTR_B_LEFT_SHIFT, 0);
+  form.clampMin = attrOf(lowering, instr, CDL_ATTR_CLAMP_MIN, isSigned ? -(int64_t(1) << (width - 1)) : 0);
+  form.clampMax = attrOf(lowering, instr, CDL_ATTR_CLAMP_MAX, (int64_t(1) << (isSigned ? width - 1 : width)) - 1);
+  return form;
+}
+
 bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   std::vector<Operand> inputs = operandsOf(lowering, instr);
   const Operand y = inputs.back();
@@ -56,15 +67,8 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     return true;
   }
   if (instr.kind == CDL_KIND_RESCALE) {
-    RescaleForm form;
-    const int width = static_cast<int>(cdl_elem_bits(y.elem));
-    const bool isSigned = isSignedElem(y.elem);
-    form.aLeftShift = attrOf(lowering, instr, CDL_ATTR_A_LEFT_SHIFT, 0);
-    form.bLeftShift = attrOf(lowering, instr, CDL_ATTR_B_LEFT_SHIFT, 0);
-    if (width > 32) return why = "a result of 64 bits", false;
-    form.clampMin = attrOf(lowering, instr, CDL_ATTR_CLAMP_MIN, isSigned ? -(int64_t(1) << (width - 1)) : 0);
-    form.clampMax =
-        attrOf(lowering, instr, CDL_ATTR_CLAMP_MAX, (int64_t(1) << (isSigned ? width - 1 : width)) - 1);
+    if (cdl_elem_bits(y.elem) > 32) return why = "a result of 64 bits", false;
+    const RescaleForm form = rescaleForm(lowering, instr, y.elem);
     Key key("rescale");
     key << form.aLeftShift << form.bLeftShift << form.clampMin << form.clampMax;
     map(lowering, key.text(), inputs, y,
@@ -124,6 +128,7 @@ bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
 
 bool emitInstruction(Lowering& lowering, uint32_t index, std::string& why) {
   const cdl_instr_t& instr = *cdl_get_instr(lowering.image, index);
+  if (lowering.isDone(index)) return true;
   lowering.begin(index);
   if (!knowsLayouts(lowering, instr)) return why = "its layouts", false;
   switch (instr.kind) {

@@ -1,6 +1,7 @@
 // Which instructions the backend takes, and the emitter of each kind.
 #pragma once
 
+#include "arithmetic.hpp"
 #include "lowering.hpp"
 
 namespace cpu {
@@ -22,6 +23,8 @@ std::vector<Operand> operandsOf(const Lowering& lowering, const cdl_instr_t& ins
 /// Value i of an attribute, or `missing`.
 int64_t attrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, int64_t missing, uint32_t i = 0);
 double realAttrOf(const Lowering& lowering, const cdl_instr_t& instr, uint16_t id, double missing);
+/// The attributes of a RESCALE to `elem`, of at most 32 bits; left out, the limits are those of `elem`.
+RescaleForm rescaleForm(const Lowering& lowering, const cdl_instr_t& instr, uint8_t elem);
 /// The fn and steps of an instruction's expr as text, for keys.
 std::string exprKey(const Lowering& lowering, const cdl_expr_t& expr);
 

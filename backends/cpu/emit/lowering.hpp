@@ -2,10 +2,11 @@
 // is called; equal kernels are compiled once.
 #pragma once
 
-#include "../codegen/builder.hpp"
+#include "../codegen/codegen.hpp"
 #include "../runtime/executable.hpp"
 
 #include <map>
+#include <set>
 
 namespace cpu {
 
@@ -42,6 +43,9 @@ public:
   /// Starts an instruction; what it asks of scratch() may overlap the scratch of others.
   void begin(uint32_t instr);
   uint32_t instr() const { return instr_; }
+  /// Says that the calls of an earlier instruction do the work of `instr` too.
+  void done(uint32_t instr) { done_.insert(instr); }
+  bool isDone(uint32_t instr) const { return done_.count(instr) != 0; }
   /// Memory for this instruction, 64-byte aligned, with `slack` readable bytes behind it.
   Arg scratch(uint64_t bytes);
   /// A constant of the executable, 64-byte aligned.
@@ -59,6 +63,7 @@ private:
   Codegen codegen_;
   Binary binary_;
   std::map<std::string, uint32_t> kernels_;
+  std::set<uint32_t> done_;
   uint32_t instr_ = 0;
   uint64_t scratchUsed_ = 0;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../isa.hpp"
+#include "aligned.hpp"
 #include "code.hpp"
 #include "threads.hpp"
 
@@ -35,7 +36,7 @@ struct Binary {
   uint32_t kernels = 0;           // their names are k0, k1, ...
   std::vector<Call> calls;        // in the order of the instructions
   std::vector<Arg> args;
-  std::vector<char> own;          // constants of the backend's own
+  AlignedBytes own;               // constants of the backend's own
   std::vector<char> object;       // ELF
 };
 

@@ -1,0 +1,41 @@
+// Bytes that begin on a cache line.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace cpu {
+
+class AlignedBytes {
+public:
+  size_t size() const { return size_; }
+  char* data() const { return data_.get(); }
+  /// Grows to `size`; new bytes are zero.
+  void resize(size_t size) {
+    if (size <= capacity_) {
+      size_ = size;
+      return;
+    }
+    const size_t capacity = ((size > 2 * capacity_ ? size : 2 * capacity_) + 63) & ~size_t(63);
+    std::unique_ptr<char, Free> grown(static_cast<char*>(std::aligned_alloc(64, capacity)));
+    if (!grown) throw std::bad_alloc();
+    if (size_) std::memcpy(grown.get(), data_.get(), size_);
+    std::memset(grown.get() + size_, 0, capacity - size_);
+    data_ = std::move(grown), size_ = size, capacity_ = capacity;
+  }
+  void assign(const char* from, size_t size) {
+    resize(size);
+    if (size) std::memcpy(data_.get(), from, size);
+  }
+
+private:
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  std::unique_ptr<char, Free> data_;
+  size_t size_ = 0, capacity_ = 0;
+};
+
+} // namespace cpu
