@@ -180,7 +180,7 @@ bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
   const int64_t inner = isNorm ? 1 : x.dims[2], along = x.dims[1];
   const double epsilon = realAttrOf(lowering, instr, CDL_ATTR_EPSILON, 1e-5);
   Key key(isNorm ? "norm" : "softmax");
-  key << instr.fn << std::to_string(epsilon);
+  key << instr.fn << std::bit_cast<int64_t>(epsilon);
   std::vector<Arg> args;
   for (const Operand& o : in) {
     addKey(key, o);

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/reference/index.h"
 #include "core/reference/scalar.h"
 
@@ -57,6 +59,7 @@ CANDELA_FORM(Mul, zip(in, out, CDL_BINARY_MUL))
 CANDELA_FORM(Div, zip(in, out, CDL_BINARY_DIV))
 CANDELA_FORM(Min, zip(in, out, CDL_BINARY_MIN))
 CANDELA_FORM(Max, zip(in, out, CDL_BINARY_MAX))
+CANDELA_FORM(Pow, zip(in, out, CDL_BINARY_POW))
 CANDELA_FORM(Equal, zipBool(in, out, CDL_COMPARE_EQ))
 CANDELA_FORM(Less, zipBool(in, out, CDL_COMPARE_LT))
 CANDELA_FORM(Neg, map(in, out, CDL_UNARY_NEG))
@@ -87,6 +90,12 @@ Status referenceSelect(const graph::Node&, Operands in, Results out) {
     int64_t i = 0;
     forEach(y.dims, strides, [&](int64_t c, int64_t p, int64_t q) { result[i++] = in[0]->whole[c] ? a[p] : b[q]; });
   });
+  return Status::ok();
+}
+
+Status referenceGelu(const graph::Node&, Operands in, Results out) {
+  for (size_t i = 0; i < out[0].real.size(); ++i)
+    out[0].real[i] = in[0]->real[i] / 2 * std::erfc(-in[0]->real[i] / std::sqrt(2.0));
   return Status::ok();
 }
 

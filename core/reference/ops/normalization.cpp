@@ -53,4 +53,31 @@ Status referenceSoftmax(const graph::Node& node, std::span<const Array* const> i
   return Status::ok();
 }
 
+namespace {
+
+Status rowNorm(const graph::Node& node, std::span<const Array* const> in, Array& y, bool centres) {
+  const Array &x = *in[0], *scale = in[1], *bias = centres ? in[2] : nullptr;
+  const int64_t rank = static_cast<int64_t>(x.dims.size()), axis = node.intAttr("axis");
+  const int64_t count = product(x.dims, static_cast<size_t>(axis < 0 ? axis + rank : axis), x.dims.size());
+  for (int64_t row = 0; row < y.count(); row += count) {
+    double mean = 0, squares = 0;
+    for (int64_t i = row; centres && i < row + count; ++i) mean += x.real[i];
+    mean /= static_cast<double>(count);
+    for (int64_t i = row; i < row + count; ++i) squares += (x.real[i] - mean) * (x.real[i] - mean);
+    const double spread = std::sqrt(squares / static_cast<double>(count) + node.floatAttr("epsilon"));
+    for (int64_t i = 0; i < count; ++i)
+      y.real[row + i] = (x.real[row + i] - mean) / spread * (scale ? scale->real[i] : 1) + (bias ? bias->real[i] : 0);
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+Status referenceLayerNorm(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
+  return rowNorm(node, in, out[0], true);
+}
+Status referenceRmsNorm(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
+  return rowNorm(node, in, out[0], false);
+}
+
 } // namespace candela::reference

@@ -181,31 +181,32 @@ Status referenceRound(const graph::Node& node, Operands in, Results out) {
   return Status::ok();
 }
 
-/// clamp(rne(a * multiplier * 2^left_shift / 2^shift) + zero), exact up to its one rounding. A
-/// negative shift counts as 0; what 127 bits cannot hold is far outside of every clamp.
+namespace {
+
+/// value * 2^by, or what is far outside of every clamp where that leaves 124 bits.
+Whole shiftLeft(Whole value, int64_t by) {
+  const Whole limit = Whole{1} << (123 - by);
+  return (value > limit ? limit : value < -limit ? -limit : value) << by;
+}
+
+} // namespace
+
+/// clamp(rne((a * multiplier * 2^left_shift + b * b_multiplier * 2^b_left_shift) / 2^shift) + zero), exact up to its
+/// one rounding. A negative shift counts as 0.
 Status referenceRescale(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   const IntegerRange range = integerRange(y.elem);
   const Whole lo = node.hasAttr("clamp_min") ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest) : range.lowest;
   const Whole hi =
       node.hasAttr("clamp_max") ? std::min<Whole>(node.intAttr("clamp_max"), range.highest) : range.highest;
-  const int64_t left = node.intAttr("left_shift");
-  std::array<Strides, 4> strides;
-  for (size_t n = 0; n < 4; ++n) strides[n] = broadcastStrides(in[n]->dims, y.dims);
+  const int64_t left = node.intAttr("left_shift"), leftB = node.intAttr("b_left_shift");
+  std::array<Strides, 6> strides;
+  for (size_t n = 0; n < 6; ++n) strides[n] = in[n] ? broadcastStrides(in[n]->dims, y.dims) : Strides(y.dims.size(), 0);
   int64_t i = 0;
-  forEach(y.dims, strides, [&](int64_t a, int64_t m, int64_t s, int64_t z) {
-    const Whole product = in[0]->whole[a] * in[1]->whole[m]; // at most 95 bits
-    const int64_t right = std::max<int64_t>(static_cast<int64_t>(in[2]->whole[s]), 0);
-    const int64_t net = right - left;
-    Whole value = 0;
-    if (net >= 0) {
-      value = shiftRightEven(product, net);
-    } else {
-      const Whole limit = std::numeric_limits<int64_t>::max();
-      const Whole most = (limit << 60) >> -net; // beyond it the shifted product is outside of 64 bits anyway
-      value = product > most ? limit << 2 : product < -most ? -(limit << 2) : product << -net;
-    }
-    value += in[3]->whole[z];
+  forEach(y.dims, strides, [&](int64_t a, int64_t m, int64_t s, int64_t z, int64_t b, int64_t n) {
+    Whole value = shiftLeft(in[0]->whole[a] * in[1]->whole[m], left);
+    if (in[4]) value += shiftLeft(in[4]->whole[b] * in[5]->whole[n], leftB);
+    value = shiftRightEven(value, std::max<int64_t>(static_cast<int64_t>(in[2]->whole[s]), 0)) + in[3]->whole[z];
     y.whole[i++] = value < lo ? lo : value > hi ? hi : value;
   });
   return Status::ok();
