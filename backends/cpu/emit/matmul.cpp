@@ -109,7 +109,7 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
                             (operands < 4 || (in[3].dims[0] == 1 && knownInteger(lowering, in[3], bZero)));
     const char* payload = payloadOf(lowering, w);
     if (!known || !payload || !zerosKnown || bZero != 0 || k % 4 != 0 || a.strides[2] != 1 || y.strides[2] != 1 ||
-        w.strides[0] != 0 || accumulates) {
+        (w.strides[0] != 0 && batch > 1) || accumulates) {
       if (epilogue) return why = "an epilogue on integers that are no constants", false;
       in.resize(operands);
       emitPlain(lowering, in, y, accumulates);
