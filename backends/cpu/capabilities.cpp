@@ -4,6 +4,26 @@ namespace cpu {
 
 using cdl::Kind;
 
+namespace {
+
+/// Float convolutions, pools and products on blocks of 16 channels, and where blocks begin and end.
+void claimBlocked(cdl::Capabilities& c) {
+  constexpr uint8_t F32 = CDL_F32;
+  const uint16_t image = c.layout("nchw", "n,c/16,h,w,c%16");
+  const uint16_t weights = c.layout("oikl", "o/16,i/16,k,l,i%16,o%16");
+  const uint16_t narrow = c.layout("oikl", "o/16,k,l,i,o%16");
+  const uint16_t columns = c.layout("bkn", "b,n/16,k,n%16");
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1);
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, image}, {ungrouped, packed});
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, narrow, image}, {cdl::dim(3, 1) == 1, packed}); // depthwise
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed});
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed});
+  for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32}, {image, image});
+  c.native(Kind::MatMul, 0, {F32, F32, F32}, {0, columns, 0}, {packed});
+}
+
+} // namespace
+
 void claimOptional(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32, F64 = CDL_F64, BOOL = CDL_BOOL, I32 = CDL_I32, I64 = CDL_I64;
   for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary,
@@ -15,7 +35,9 @@ void claimOptional(cdl::Capabilities& c) {
   for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Elementwise}) c.epilogue(kind, steps);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
+  c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_TRANSPOSED) == 0, cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
   c.native(Kind::Conv2d, 0, {F32, F32, F32});
+  claimBlocked(c);
   for (uint8_t elem : {CDL_I8, CDL_U8}) {
     c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});
     for (Kind kind : {Kind::Conv2d, Kind::MatMul}) {
@@ -27,8 +49,8 @@ void claimOptional(cdl::Capabilities& c) {
   constexpr uint8_t kRescaled[] = {CDL_I8, CDL_U8, CDL_I32};
   for (uint8_t y : kRescaled)
     for (uint8_t a : kRescaled) {
-      c.native(Kind::Rescale, 0, {a, I32, I32, I32, y});
-      for (uint8_t b : kRescaled) c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y});
+      c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, CDL_CLASS_AFFINE);
+      for (uint8_t b : kRescaled) c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, CDL_CLASS_AFFINE);
     }
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32});
   for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Pool2d, CDL_POOL2D_MAX, {elem, elem});
@@ -60,6 +82,8 @@ void claimOptional(cdl::Capabilities& c) {
       c.native(Kind::Convert, CDL_CONVERT_TRUNC, {other, elem}, CDL_CLASS_AFFINE);
     }
   }
+  for (uint8_t elem : {CDL_I8, CDL_U8, CDL_I16}) // the sum of two: an addition of quantized tensors
+    c.native(Kind::Rescale, 0, {elem, I32, I32, I32, elem, I32, elem}, CDL_CLASS_AFFINE);
   c.native(Kind::Binary, CDL_BINARY_REM, {I32, I32, I32}, CDL_CLASS_AFFINE);
 }
 

@@ -4,8 +4,8 @@
 
 #include <deque>
 
-#include "core/soft/soft.h"
 #include "tests/unit/soft/image_maker.h"
+#include "tests/unit/soft/run_image.h"
 
 namespace candela::soft {
 namespace {
@@ -80,7 +80,7 @@ struct Program {
     for (auto _ : state) {
       char text[200] = "";
       cdl_error_t error{text, sizeof text, 0};
-      if (runAll(image, buffers.data(), &error) != CDL_OK) state.SkipWithError(text);
+      if (testing::runImage(image, buffers.data(), &error) != CDL_OK) state.SkipWithError(text);
     }
     state.counters["FLOP/s"] =
         benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);

@@ -59,7 +59,7 @@ Result<std::vector<TensorType>> inferConstant(const Node& node) {
   if (!node.payload || node.results().size() != 1) return badModel("{}: no content", nodeText(node));
   const TensorType& type = node.result()->type;
   CDL_TRY(checkType(type, node.result()->name));
-  if (node.payload->elem() != type.elem || node.payload->count() != type.count())
+  if (node.payload->elem() != type.elem || node.payload->count() != type.physicalCount())
     return badModel("{}: content of {} {} elements for {}", nodeText(node), node.payload->count(),
                     elemName(node.payload->elem()), type.text());
   return std::vector<TensorType>{type};
@@ -96,6 +96,10 @@ Status checkType(const TensorType& type, std::string_view what) {
   }
   if (type.layout.steps.size() > CDL_MAX_RANK)
     return badModel("'{}': layout of {} steps, at most {}", what, type.layout.steps.size(), CDL_MAX_RANK);
+  const size_t physical = type.layout.isRowMajor() ? type.dims.size() : type.layout.steps.size();
+  if (type.halo && (type.halo->lo.size() != physical || type.halo->hi.size() != physical))
+    return badModel("'{}': halo of {} and {} widths, expected {}", what, type.halo->lo.size(), type.halo->hi.size(),
+                    physical);
   if (type.layout.isRowMajor()) return Status::ok();
   std::vector<int> whole(type.rank(),
                          0); // how often a dim has the step that takes what its factors leave over

@@ -160,16 +160,31 @@ private:
         list("[", "]", [&] { quant.zeros.push_back(parseZero()); });
       } else if (in_.accept("layout")) {
         list("[", "]", [&] { type.layout.steps.push_back(parseLayoutStep()); });
+      } else if (in_.accept("halo")) {
+        Halo halo;
+        for (auto* widths : {&halo.lo, &halo.hi}) list("[", "]", [&] { widths->push_back(parseWidth()); });
+        const Token fill = in_.take();
+        const auto bits = text::parseElement(type.elem, fill.text);
+        if (!bits) fail(fill, bits.status().message());
+        halo.fill = *bits;
+        type.halo = std::make_shared<const Halo>(std::move(halo));
       } else if (in_.accept("pad")) {
         if (!in_.at("zero") && !in_.at("zero_point"))
           fail(in_.peek(), fmt::format("expected zero or zero_point but found {}", in_.peek().shown()));
         type.layout.pad = in_.take().text == "zero" ? Layout::Pad::zero : Layout::Pad::zeroPoint;
       } else {
-        fail(word, fmt::format("expected axis, scale, zero, layout or pad but found {}", word.shown()));
+        fail(word, fmt::format("expected axis, scale, zero, layout, halo or pad but found {}", word.shown()));
       }
     } while (in_.accept(","));
     if (!quantized && (quant.axis >= 0 || !quant.zeros.empty())) fail(in_.peek(), "axis and zero need a scale");
     if (quantized) type.quant = std::make_shared<const Quant>(std::move(quant));
+  }
+
+  uint32_t parseWidth() {
+    const Token token = in_.peek();
+    const int64_t width = expectInt("a width");
+    if (width < 0 || width > INT16_MAX) fail(token, fmt::format("width {} is not within 0 .. {}", width, INT16_MAX));
+    return static_cast<uint32_t>(width);
   }
 
   float parseScale() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 
 #include "core/support/text/literal.h"
 
@@ -14,6 +15,53 @@ Shape TensorType::shape() const {
 }
 
 int64_t TensorType::count() const { return elementCount(shape()).value_or(0); }
+
+Shape TensorType::physicalDims() const {
+  if (layout.isRowMajor()) return shape();
+  Shape physical;
+  for (size_t i = 0; i < layout.steps.size(); ++i) {
+    const Layout::Step& step = layout.steps[i];
+    const int64_t inner = layout.stepOf(i);
+    physical.push_back(step.factor ? step.factor : (dim(step.dim) + inner - 1) / inner);
+  }
+  return physical;
+}
+
+namespace {
+
+Shape withHalo(const TensorType& type) {
+  Shape dims = type.physicalDims();
+  for (size_t i = 0; type.halo && i < dims.size(); ++i) dims[i] += type.halo->lo[i] + type.halo->hi[i];
+  return dims;
+}
+
+} // namespace
+
+std::vector<int64_t> TensorType::physicalStrides() const { return denseStrides(withHalo(*this)); }
+
+int64_t TensorType::physicalOffset() const {
+  const std::vector<int64_t> strides = physicalStrides();
+  int64_t offset = 0;
+  for (size_t i = 0; halo && i < strides.size(); ++i) offset += halo->lo[i] * strides[i];
+  return offset;
+}
+
+int64_t TensorType::physicalCount() const { return elementCount(withHalo(*this)).value_or(0); }
+
+int64_t Layout::stepOf(size_t i) const {
+  int64_t product = 1;
+  for (size_t j = i + 1; j < steps.size(); ++j)
+    if (steps[j].dim == steps[i].dim) product *= steps[j].factor;
+  return product;
+}
+
+bool Layout::divides(const Shape& shape) const {
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (steps[i].dim >= shape.size() || (steps[i].factor == 0 && shape[steps[i].dim] % stepOf(i))) return false;
+  return std::ranges::all_of(std::views::iota(size_t(0), shape.size()), [&](size_t d) {
+    return std::ranges::any_of(steps, [&](const Step& step) { return step.dim == d; });
+  });
+}
 
 bool TensorType::isExact() const {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.exact; });
@@ -46,13 +94,17 @@ std::string TensorType::text() const {
   for (const Dim& dim : dims) bounds.push_back(fmt::format("{}{}", dim.exact ? "" : "<=", dim.bound));
   if (quant) addQuant(details, *quant);
   if (!layout.isRowMajor()) addLayout(details, layout);
+  if (halo)
+    details.push_back(fmt::format("halo [{}] [{}] {}", fmt::join(halo->lo, ", "), fmt::join(halo->hi, ", "),
+                                  text::elementText(elem, halo->fill)));
   const std::string out = fmt::format("{}[{}]", elemName(elem), fmt::join(bounds, ","));
   return details.empty() ? out : fmt::format("{}{{{}}}", out, fmt::join(details, ", "));
 }
 
 bool operator==(const TensorType& a, const TensorType& b) {
   const bool sameQuant = a.quant == b.quant || (a.quant && b.quant && *a.quant == *b.quant);
-  return a.elem == b.elem && a.dims == b.dims && sameQuant && a.layout == b.layout;
+  return a.elem == b.elem && a.dims == b.dims && sameQuant && a.layout == b.layout &&
+         (a.halo == b.halo || (a.halo && b.halo && *a.halo == *b.halo));
 }
 
 std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b) {

@@ -39,7 +39,18 @@ struct Layout {
   std::vector<Step> steps;
   Pad pad = Pad::undefined;
   bool isRowMajor() const { return steps.empty(); }
+  /// How many logical indices one step of physical dim i moves: the product of its dim's factors inside of it.
+  int64_t stepOf(size_t i) const;
+  /// True when no block of a value of this shape is partly empty, and the ranks agree.
+  bool divides(const Shape& shape) const;
   friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// A border in memory: so many elements before and behind each physical dim hold `fill` whenever the content is read.
+struct Halo {
+  std::vector<uint32_t> lo, hi;
+  uint64_t fill = 0; ///< bits of one element
+  friend bool operator==(const Halo&, const Halo&) = default;
 };
 
 /// The type of a value: strongly typed, logical dims in ONNX order.
@@ -48,6 +59,7 @@ struct TensorType {
   std::vector<Dim> dims;
   std::shared_ptr<const Quant> quant; ///< null: not quantized
   Layout layout;
+  std::shared_ptr<const Halo> halo; ///< null: none
 
   TensorType() = default;
   TensorType(Elem elem, const Shape& shape) : elem(elem), dims(shape.begin(), shape.end()) {}
@@ -57,6 +69,12 @@ struct TensorType {
   /// The bounds.
   Shape shape() const;
   int64_t count() const; ///< elements, of the bounds
+  /// The extents in memory, outer to inner: one per step of the layout, blocks rounded up; the shape when row-major.
+  Shape physicalDims() const;
+  /// Elements between neighbours along each of them, and before the first one: a halo lies in between.
+  std::vector<int64_t> physicalStrides() const;
+  int64_t physicalOffset() const;
+  int64_t physicalCount() const; ///< elements in memory, with the halo
   bool isExact() const;
   /// "f32[1,3,8,8]"; an inexact dim is "<=100"; quantization and layout follow in braces.
   std::string text() const;

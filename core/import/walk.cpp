@@ -121,8 +121,8 @@ void Walk::addInputs() {
   }
 }
 
-/// What means in opset 1 what it means now.
-const std::set<std::string> kUnchangedSinceOpset1 = {"GlobalAveragePool", "GlobalMaxPool", "Transpose"};
+/// What means in opset 1 what it means now, or what its adapter knows.
+const std::set<std::string> kKnownSinceOpset1 = {"GlobalAveragePool", "GlobalMaxPool", "TopK", "Transpose"};
 
 bool Walk::checkOpset(const Opsets& opsets, const std::string& who) {
   const auto opset = opsets.find("");
@@ -143,7 +143,7 @@ Status Walk::addOperator(const onnx_io::Node& node, const std::string& name, con
   if (!importer)
     return failure(Code::unsupported, "operator {}{}{} of opset {} is not supported", node.domain,
                    node.domain.empty() ? "" : ".", node.opType, opset->second);
-  if (opset->second < kOldestOpset && !kUnchangedSinceOpset1.count(node.opType))
+  if (opset->second < kOldestOpset && !kKnownSinceOpset1.count(node.opType))
     return failure(Code::unsupported, "opset {} is outside {} to {}", opset->second, kOldestOpset, kNewestOpset);
   CDL_TRY(importer.checkArity(node));
   std::vector<Value*> values;

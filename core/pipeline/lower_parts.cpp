@@ -30,6 +30,7 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives}));
     CDL_TRY(target::chooseLayouts(lowered.graph, target).status());
     if (!options.toPrimitives) CDL_TRY(target::fuse(lowered.graph, target).status());
+    target::giveHalos(lowered.graph, target);
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
     CDL_TRY(plan::schedule(lowered.program));
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));

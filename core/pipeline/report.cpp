@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/pipeline/pipeline.h"
+#include "core/program/emit/emit.h"
 
 namespace candela::pipeline {
 namespace {
@@ -37,6 +38,15 @@ Json transfers(const runtime::Bundle& bundle) {
   return {{"count", count}, {"bytes", bytes}};
 }
 
+/// Instructions that only bring a value into another layout.
+uint64_t layoutConversions(const cdl_image_t* image) {
+  uint64_t count = 0;
+  for (uint32_t i = 1; i < image->instrs.count; ++i)
+    if (const uint32_t origin = cdl_get_instr(image, i)->provenance)
+      count += cdl_get_string(image, cdl_get_provenance(image, origin)->op) == program::kLayoutOrigin;
+  return count;
+}
+
 } // namespace
 
 std::string placementJson(const runtime::Bundle& bundle) {
@@ -57,9 +67,11 @@ std::string placementJson(const runtime::Bundle& bundle) {
                       {"native_macs", node.nativeMacs}});
   }
   Json partitions = Json::array();
+  uint64_t conversions = 0;
   for (const runtime::BundlePartition& partition : bundle.partitions) {
     backends.insert(partition.backend.empty() ? "soft" : partition.backend);
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
+    conversions += layoutConversions(image);
     partitions.push_back({{"backend", partition.backend.empty() ? "soft" : partition.backend},
                           {"instructions", image->instrs.count - 1},
                           {"image_bytes", partition.image.size()},
@@ -75,6 +87,7 @@ std::string placementJson(const runtime::Bundle& bundle) {
                  {"placement", nodes},
                  {"macs", macsBy},
                  {"transfers", transfers(bundle)},
+                 {"layout_conversions", conversions},
                  {"partitions", partitions},
                  {"nodes_detail", detail}};
   for (const runtime::KeptValue& value : bundle.kept)

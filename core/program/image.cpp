@@ -1,199 +1,148 @@
 #include "core/program/image.h"
 
 #include <cstring>
+#include <limits>
 #include <map>
+
+#include "core/program/records.h"
+#include "core/program/verify_internal.h"
 
 namespace candela::program {
 
-static_assert(sizeof(cdl_space_t) == 24 && sizeof(cdl_buffer_t) == 40 && sizeof(cdl_halo_t) == 80 &&
-              sizeof(cdl_layout_t) == 48 && sizeof(cdl_view_t) == 160 && sizeof(cdl_expr_t) == 8 &&
-              sizeof(cdl_step_t) == 32 && sizeof(cdl_attr_t) == 72 && sizeof(cdl_instr_t) == 48 &&
-              sizeof(cdl_wait_t) == 8 && sizeof(cdl_loop_t) == 24 && sizeof(cdl_group_t) == 16 &&
-              sizeof(cdl_constant_t) == 56 && sizeof(cdl_provenance_t) == 16);
-
 namespace {
-
-uint32_t reference(uint32_t index) { return index == kNone ? 0 : index + 1; }
 
 /// The sections while they grow. Every one begins with its null record. Strings and layouts are
 /// shared, in the order of their first use; everything else stands in the order of the
 /// instructions, so equal Programs give equal bytes.
 class Writer {
 public:
-  explicit Writer(const Program& program) : program_(program) {}
+  Writer(const Program& program, bool hashed) : program_(program), hashed_(hashed) {}
 
-  Bytes write() {
+  Result<Bytes> write(Place& place) {
     cdl_image_t header{};
     std::memcpy(header.magic, "CDLP", 4);
     header.major = CDL_IMAGE_MAJOR;
     header.minor = CDL_IMAGE_MINOR;
-    header.name = string(program_.name);
+    constexpr size_t kLimit = size_t(1) << 22; // instructions: 510 views each stay below 2^32
+    if (program_.instrs.size() > kLimit || program_.buffers.size() > kLimit)
+      return badModel("{} instructions on {} buffers exceed {}", program_.instrs.size(), program_.buffers.size(),
+                      kLimit);
+    text(program_.name, header.name);
     header.engines = program_.engines;
-    for (const Space& space : program_.spaces) add(space);
-    for (const Constant& constant : program_.constants) add(constant);
-    for (const Buffer& buffer : program_.buffers) add(buffer);
-    for (const Instr& instr : program_.instrs) add(instr);
-    for (const Loop& loop : program_.loops)
-      loops_.push_back({loop.first + 1, loop.count, reference(loop.parent), 0, loop.trip});
-    for (const Group& group : program_.groups)
-      groups_.push_back({group.first + 1, group.count, group.bandDim, group.bands});
+    append("spaces", program_.spaces, spaces_);
+    append("constants", program_.constants, constants_);
+    append("buffers", program_.buffers, buffers_);
+    append("instrs", program_.instrs, instrs_);
+    append("loops", program_.loops, loops_);
+    append("groups", program_.groups, groups_);
+    place = failedAt_;
+    if (!failure_) return failure_;
     return assemble(header);
   }
 
-private:
-  template <typename T> using Records = std::vector<T>;
+  // ---- The way of records.h
+  // --------------------------------------------------------------------------------
 
-  uint32_t string(const std::string& text) {
-    if (text.empty()) return 0;
-    const auto [at, isNew] = stringAt_.try_emplace(text, static_cast<uint32_t>(strings_.size()));
-    if (isNew) strings_.insert(strings_.end(), text.c_str(), text.c_str() + text.size() + 1);
-    return at->second;
+  template <typename Member, typename Field> void value(const Member& member, Field& field) {
+    field = static_cast<Field>(member);
+  }
+  void index(uint32_t member, uint32_t& field) { field = member == kNone ? 0 : member + 1; }
+  void flag(bool member, auto& field, unsigned bit) {
+    if (member) field = static_cast<std::decay_t<decltype(field)>>(field | bit);
+  }
+  void text(const std::string& member, uint32_t& field) {
+    if (member.empty()) return;
+    if (member.find('\0') != std::string::npos) fail("a NUL byte in the name '{}'", member.c_str());
+    const auto [at, isNew] = stringAt_.try_emplace(member, static_cast<uint32_t>(strings_.size()));
+    if (isNew) strings_.insert(strings_.end(), member.c_str(), member.c_str() + member.size() + 1);
+    field = at->second;
+  }
+  template <typename Count> void items(const auto& members, Count& count, size_t capacity, const auto& item) {
+    if (members.size() > capacity) return fail("a rank or count of {} exceeds {}", members.size(), capacity);
+    count = static_cast<Count>(members.size());
+    for (size_t i = 0; i < members.size(); ++i) item(members[i], i);
+  }
+  void equal(const char* what, const auto& a, const char* other, const auto& b) {
+    if (a.size() != b.size()) fail("{} {} but {} {}", a.size(), what, b.size(), other);
   }
 
-  void add(const Space& space) {
-    cdl_space_t record{};
-    record.name = string(space.name);
-    record.flags = (space.hostMapped ? CDL_SPACE_HOST_MAPPED : 0) | (space.local ? CDL_SPACE_LOCAL : 0);
-    record.capacity_bytes = space.capacityBytes;
-    record.alignment = space.alignment;
-    record.banks = space.banks;
-    spaces_.push_back(record);
+  void halo(const std::optional<Halo>& halo, uint32_t& field) {
+    if (!halo) return;
+    field = static_cast<uint32_t>(halos_.size());
+    fields(*this, *halo, halos_.emplace_back());
   }
-
-  void add(const Constant& constant) {
-    const Payload& payload = constant.payload;
-    cdl_constant_t record{};
-    record.bytes = payload.sizeBytes();
-    record.name = string(constant.name);
-    record.elem = static_cast<uint8_t>(payload.elem());
-    if (payload.form() == Payload::Form::splat) {
-      record.form = 1;
-      record.bits = payload.splatBits();
-    } else {
-      const Hash hash = payload.hash();
-      std::memcpy(record.hash, hash.data(), hash.size());
-    }
-    constants_.push_back(record);
-  }
-
-  uint32_t halo(const Halo& halo) {
-    cdl_halo_t record{};
-    record.rank = static_cast<uint8_t>(halo.lo.size());
-    record.elem = static_cast<uint8_t>(halo.elem);
-    CDL_CHECK(halo.lo.size() <= CDL_MAX_RANK && halo.hi.size() == halo.lo.size());
-    for (size_t d = 0; d < halo.lo.size(); ++d) {
-      record.lo[d] = halo.lo[d];
-      record.hi[d] = halo.hi[d];
-    }
-    record.fill = halo.fill;
-    halos_.push_back(record);
-    return static_cast<uint32_t>(halos_.size() - 1);
-  }
-
-  void add(const Buffer& buffer) {
-    cdl_buffer_t record{};
-    record.name = string(buffer.name);
-    record.space = buffer.space + 1;
-    record.bytes = buffer.bytes;
-    record.offset = buffer.offset;
-    record.alignment = buffer.alignment;
-    record.role = static_cast<uint8_t>(buffer.role);
-    record.constant = reference(buffer.constant);
-    record.halo = buffer.halo ? halo(*buffer.halo) : 0;
-    buffers_.push_back(record);
-  }
-
-  uint16_t layout(const Layout& layout) {
-    if (layout.isRowMajor()) return 0;
+  void layout(const Layout& layout, uint16_t& field) {
+    if (layout.isRowMajor() && layout != Layout{}) fail("a row-major layout with logical rank, padding or name");
+    if (layout.isRowMajor()) return;
     cdl_layout_t record{};
-    CDL_CHECK(layout.steps.size() <= CDL_MAX_RANK);
-    record.count = static_cast<uint8_t>(layout.steps.size());
-    record.logical_rank = layout.logicalRank;
-    record.pad_content = layout.padContent;
-    record.opaque = layout.opaque;
-    record.name = string(layout.name);
-    for (size_t i = 0; i < layout.steps.size(); ++i) {
-      record.dim[i] = layout.steps[i].dim;
-      record.factor[i] = layout.steps[i].factor;
-    }
+    fields(*this, layout, record);
     const std::string key(reinterpret_cast<const char*>(&record), sizeof record);
     const auto [at, isNew] = layoutAt_.try_emplace(key, static_cast<uint16_t>(layouts_.size()));
     if (isNew) layouts_.push_back(record);
-    return at->second;
+    if (layouts_.size() > UINT16_MAX) fail("{} layouts exceed {}", layouts_.size(), UINT16_MAX);
+    field = at->second;
   }
-
-  void add(const View& view) {
-    cdl_view_t record{};
-    CDL_CHECK(view.dims.size() <= CDL_MAX_RANK && view.strides.size() == view.dims.size());
-    record.buffer = view.buffer + 1;
-    record.elem = static_cast<uint8_t>(view.elem);
-    record.rank = static_cast<uint8_t>(view.dims.size());
-    record.layout = layout(view.layout);
-    record.offset = view.offset;
-    std::copy(view.dims.begin(), view.dims.end(), record.dims);
-    std::copy(view.strides.begin(), view.strides.end(), record.strides);
-    std::copy(std::begin(view.ivStrides), std::end(view.ivStrides), record.iv_strides);
-    views_.push_back(record);
-  }
-
-  void add(const Attr& attr) {
-    cdl_attr_t record{};
-    CDL_CHECK(attr.values.size() <= 8);
-    record.id = attr.id;
-    record.type = attr.type;
-    record.count = static_cast<uint8_t>(attr.values.size());
-    std::copy(attr.values.begin(), attr.values.end(), record.values);
-    attrs_.push_back(record);
-  }
-
-  void add(const Step& step) {
-    cdl_step_t record{};
-    CDL_CHECK(step.in.size() <= 3);
-    record.kind = step.kind;
-    record.fn = step.fn;
-    record.elem = static_cast<uint8_t>(step.elem);
-    record.operands = static_cast<uint8_t>(step.in.size());
-    record.flags = step.saturate;
-    for (size_t i = 0; i < step.in.size(); ++i)
-      record.in[i] = {static_cast<uint8_t>(step.in[i].source), static_cast<uint8_t>(step.in[i].elem), step.in[i].index};
-    record.imm = step.imm;
-    steps_.push_back(record);
-  }
-
-  /// Where the next `count` records of a section will stand; 0 for none of them.
-  template <typename T> static uint32_t next(const Records<T>& records, size_t count) {
-    return count ? static_cast<uint32_t>(records.size()) : 0;
-  }
-
-  void add(const Instr& instr) {
-    cdl_instr_t record{};
-    record.kind = instr.kind;
-    record.fn = instr.fn;
-    record.engine = instr.engine;
-    record.flags = instr.inout ? CDL_INSTR_INOUT : 0;
-    record.inputs = static_cast<uint8_t>(instr.inputs.size());
-    record.outputs = static_cast<uint8_t>(instr.outputs.size());
-    record.attrs = static_cast<uint16_t>(instr.attrs.size());
-    record.waits = static_cast<uint32_t>(instr.waits.size());
-    record.first_view = next(views_, instr.inputs.size() + instr.outputs.size());
-    record.first_attr = next(attrs_, instr.attrs.size());
-    record.first_wait = next(waits_, instr.waits.size());
-    record.expr = next(exprs_, instr.expr.size());
-    record.provenance = next(provenance_, instr.provenance.size());
-    record.loop = reference(instr.loop);
-    record.group = reference(instr.group);
-    for (const View& view : instr.inputs) add(view);
-    for (const View& view : instr.outputs) add(view);
-    for (const Attr& attr : instr.attrs) add(attr);
-    for (uint32_t wait : instr.waits) waits_.push_back({wait + 1, 0});
-    if (!instr.expr.empty()) exprs_.push_back({next(steps_, 1), static_cast<uint32_t>(instr.expr.size())});
-    for (const Step& step : instr.expr) add(step);
-    for (size_t i = 0; i < instr.provenance.size(); ++i) {
-      const bool last = i + 1 == instr.provenance.size();
-      provenance_.push_back({string(instr.provenance[i].node), string(instr.provenance[i].op),
-                             last ? 0 : static_cast<uint32_t>(provenance_.size() + 1), 0});
+  void parts(const Instr& instr, cdl_instr_t& record) {
+    record.first_view = append("input", instr.inputs, views_);
+    const uint32_t output = append("output", instr.outputs, views_);
+    if (instr.inputs.empty()) record.first_view = output;
+    record.first_attr = append("attribute", instr.attrs, attrs_);
+    record.first_wait = append("wait", instr.waits, waits_);
+    const uint32_t first = append("step", instr.expr, steps_);
+    record.provenance = append("origin", instr.provenance, provenance_);
+    const auto count = [&](const char* what, const auto& list, auto& field) {
+      using Count = std::decay_t<decltype(field)>;
+      field = static_cast<Count>(list.size());
+      if (field != list.size()) fail("{} {} exceed {}", list.size(), what, std::numeric_limits<Count>::max());
+    };
+    count("inputs", instr.inputs, record.inputs);
+    count("outputs", instr.outputs, record.outputs);
+    count("attributes", instr.attrs, record.attrs);
+    count("waits", instr.waits, record.waits);
+    if (first) {
+      record.expr = static_cast<uint32_t>(exprs_.size());
+      exprs_.push_back({first, static_cast<uint32_t>(instr.expr.size())});
     }
-    instrs_.push_back(record);
+    for (size_t i = 1; i < instr.provenance.size(); ++i)
+      provenance_[record.provenance + i - 1].next = static_cast<uint32_t>(record.provenance + i);
+  }
+
+private:
+  /// Where the first of the items stands, 0 for none of them. `what`: a section that the Program holds itself, or the
+  /// part of an instruction.
+  template <typename List, typename Record>
+  uint32_t append(const char* what, const List& list, std::vector<Record>& records) {
+    const auto first = static_cast<uint32_t>(records.size());
+    const Place outer = place_;
+    for (uint32_t i = 0; i < list.size(); ++i) {
+      place_ = outer.section.empty() ? Place{what, i + 1, nullptr, 0} : Place{outer.section, outer.index, what, i};
+      Record record{};
+      fields(*this, list[i], record);
+      records.push_back(record);
+    }
+    place_ = outer;
+    return list.empty() ? 0 : first;
+  }
+
+  template <typename... Args> void fail(fmt::format_string<Args...> format, Args&&... args) {
+    if (!failure_) return;
+    failure_ = badModel(format, std::forward<Args>(args)...);
+    failedAt_ = place_;
+  }
+
+  friend void fields(Writer& writer, const Constant& constant, cdl_constant_t& record) {
+    const Payload& payload = constant.payload;
+    const bool splat = payload.form() == Payload::Form::splat;
+    if (!splat && payload.form() != Payload::Form::data) return writer.fail("is neither data nor a splat");
+    if (!isValidElem(static_cast<unsigned>(payload.elem()))) return writer.fail("has no element type");
+    writer.text(constant.name, record.name);
+    record.bytes = payload.sizeBytes();
+    record.elem = static_cast<uint8_t>(payload.elem());
+    record.form = splat;
+    if (splat) record.bits = payload.splatBits();
+    if (splat || !writer.hashed_) return;
+    const Hash hash = payload.hash();
+    std::memcpy(record.hash, hash.data(), hash.size());
   }
 
   template <typename T> void place(cdl_section_t& section, const std::vector<T>& records) {
@@ -203,30 +152,20 @@ private:
   }
 
   Bytes assemble(cdl_image_t& header) {
-    size_ = sizeof(cdl_image_t);
     place(header.strings, strings_);
-    place(header.spaces, spaces_);
-    place(header.buffers, buffers_);
-    place(header.halos, halos_);
-    place(header.layouts, layouts_);
-    place(header.views, views_);
-    place(header.exprs, exprs_);
-    place(header.steps, steps_);
-    place(header.attrs, attrs_);
-    place(header.instrs, instrs_);
-    place(header.waits, waits_);
-    place(header.loops, loops_);
-    place(header.groups, groups_);
-    place(header.constants, constants_);
-    place(header.provenance, provenance_);
+#define CANDELA_SECTION(record, section) place(header.section, section##_);
+    CDL_SECTIONS(CANDELA_SECTION)
+#undef CANDELA_SECTION
     header.size = size_;
     auto image = Bytes::allocate(size_);
     CDL_CHECK(image.isOk(), "{}", image.status().message());
     std::byte* data = image->mutableData();
     for (const Part& part : parts_) std::memcpy(data + part.offset, part.data, part.bytes);
     std::memcpy(data, &header, sizeof header);
-    const Hash hash = sha256(data, size_);
-    std::memcpy(data + offsetof(cdl_image_t, hash), hash.data(), hash.size());
+    if (hashed_) {
+      const Hash hash = sha256(data, size_);
+      std::memcpy(data + offsetof(cdl_image_t, hash), hash.data(), hash.size());
+    }
     return std::move(image).value();
   }
 
@@ -237,29 +176,30 @@ private:
   };
 
   const Program& program_;
+  const bool hashed_;
+  Place place_, failedAt_;
+  Status failure_;
   std::map<std::string, uint32_t> stringAt_;
   std::map<std::string, uint16_t> layoutAt_;
   std::vector<char> strings_{'\0'};
-  Records<cdl_space_t> spaces_ = Records<cdl_space_t>(1);
-  Records<cdl_buffer_t> buffers_ = Records<cdl_buffer_t>(1);
-  Records<cdl_halo_t> halos_ = Records<cdl_halo_t>(1);
-  Records<cdl_layout_t> layouts_ = Records<cdl_layout_t>(1);
-  Records<cdl_view_t> views_ = Records<cdl_view_t>(1);
-  Records<cdl_expr_t> exprs_ = Records<cdl_expr_t>(1);
-  Records<cdl_step_t> steps_ = Records<cdl_step_t>(1);
-  Records<cdl_attr_t> attrs_ = Records<cdl_attr_t>(1);
-  Records<cdl_instr_t> instrs_ = Records<cdl_instr_t>(1);
-  Records<cdl_wait_t> waits_ = Records<cdl_wait_t>(1);
-  Records<cdl_loop_t> loops_ = Records<cdl_loop_t>(1);
-  Records<cdl_group_t> groups_ = Records<cdl_group_t>(1);
-  Records<cdl_constant_t> constants_ = Records<cdl_constant_t>(1);
-  Records<cdl_provenance_t> provenance_ = Records<cdl_provenance_t>(1);
+#define CANDELA_SECTION(record, section) std::vector<cdl_##record##_t> section##_{1};
+  CDL_SECTIONS(CANDELA_SECTION)
+#undef CANDELA_SECTION
   std::vector<Part> parts_;
-  uint64_t size_ = 0;
+  uint64_t size_ = sizeof(cdl_image_t);
 };
 
 } // namespace
 
-Bytes toImage(const Program& program) { return Writer(program).write(); }
+Result<Bytes> writeImage(const Program& program, bool hashed, Place& place) {
+  return Writer(program, hashed).write(place);
+}
+
+Bytes toImage(const Program& program) {
+  Place place;
+  auto image = writeImage(program, true, place);
+  CDL_CHECK(image.isOk(), "{}", image.status().message());
+  return std::move(image).value();
+}
 
 } // namespace candela::program

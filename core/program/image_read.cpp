@@ -1,12 +1,11 @@
 #include <cstring>
 
 #include "core/program/image.h"
+#include "core/program/records.h"
 
 namespace candela::program {
 
 namespace {
-
-uint32_t index(uint32_t reference) { return reference == 0 ? kNone : reference - 1; }
 
 /// Reads a checked image. Records that instructions may share are counted: an image whose
 /// instructions all name the same thousand views would else grow a thousandfold when it is read.
@@ -15,38 +14,72 @@ public:
   Reader(const cdl_image_t* image, const PayloadSource& payloads) : image_(image), payloads_(payloads) {}
 
   Result<Program> read() {
-    program_.name = string(image_->name);
+    text(program_.name, image_->name);
     program_.engines = image_->engines;
     program_.spaces.clear();
-    for (uint32_t i = 1; i < image_->spaces.count; ++i) readSpace(*cdl_get_space(image_, i));
+#define CANDELA_READ(record, section)                                                                                  \
+  for (uint32_t i = 1; i < image_->section.count; ++i)                                                                 \
+    fields(*this, program_.section.emplace_back(), *cdl_get_##record(image_, i));
+    CANDELA_READ(space, spaces)
+    CANDELA_READ(buffer, buffers)
+    CANDELA_READ(loop, loops)
+    CANDELA_READ(group, groups)
+#undef CANDELA_READ
     for (uint32_t i = 1; i < image_->constants.count; ++i) CDL_TRY(readConstant(*cdl_get_constant(image_, i)));
-    for (uint32_t i = 1; i < image_->buffers.count; ++i) readBuffer(*cdl_get_buffer(image_, i));
-    for (uint32_t i = 1; i < image_->loops.count; ++i) {
-      const cdl_loop_t& loop = *cdl_get_loop(image_, i);
-      program_.loops.push_back({loop.first - 1, loop.count, index(loop.parent), loop.trip});
-    }
-    for (uint32_t i = 1; i < image_->groups.count; ++i) {
-      const cdl_group_t& group = *cdl_get_group(image_, i);
-      program_.groups.push_back({group.first - 1, group.count, group.band_dim, group.bands});
-    }
     program_.instrs.reserve(image_->instrs.count - 1);
-    for (uint32_t i = 1; i < image_->instrs.count; ++i)
-      CDL_TRY(readInstr(*cdl_get_instr(image_, i)).context(fmt::format("image: instruction {}", i)));
+    for (uint32_t i = 1; i < image_->instrs.count; ++i) {
+      fields(*this, program_.instrs.emplace_back(), *cdl_get_instr(image_, i));
+      CDL_TRY(shared_.context(fmt::format("image: instruction {}", i)));
+    }
     return std::move(program_);
   }
 
-private:
-  std::string string(uint32_t offset) const { return cdl_get_string(image_, offset); }
+  // ---- The way of records.h
+  // --------------------------------------------------------------------------------
 
-  void readSpace(const cdl_space_t& record) {
-    program_.spaces.push_back({string(record.name), (record.flags & CDL_SPACE_HOST_MAPPED) != 0,
-                               (record.flags & CDL_SPACE_LOCAL) != 0, record.capacity_bytes, record.alignment,
-                               record.banks});
+  template <typename Member, typename Field> void value(Member& member, Field field) {
+    member = static_cast<Member>(field);
+  }
+  void index(uint32_t& member, uint32_t field) { member = field == 0 ? kNone : field - 1; }
+  void flag(bool& member, unsigned field, unsigned bit) { member = (field & bit) != 0; }
+  void text(std::string& member, uint32_t field) { member = cdl_get_string(image_, field); }
+  void items(auto& members, size_t count, size_t, const auto& item) {
+    members.resize(count);
+    for (size_t i = 0; i < count; ++i) item(members[i], i);
+  }
+  void equal(const char*, const auto&, const char*, const auto&) {}
+
+  void halo(std::optional<Halo>& halo, uint32_t field) {
+    if (field) fields(*this, halo.emplace(), *cdl_get_halo(image_, field));
+  }
+  void layout(Layout& layout, uint16_t field) {
+    if (field) fields(*this, layout, *cdl_get_layout(image_, field));
+  }
+  void parts(Instr& instr, const cdl_instr_t& record) {
+    const cdl_expr_t expr = *cdl_get_expr(image_, record.expr); // of the null record: without steps
+    if (!count("views", views_, uint64_t(record.inputs) + record.outputs, image_->views.count) ||
+        !count("attributes", attrs_, record.attrs, image_->attrs.count) ||
+        !count("waits", waits_, record.waits, image_->waits.count) ||
+        !count("steps", steps_, expr.steps, image_->steps.count))
+      return;
+    const auto read = [&](auto& list, auto get, uint32_t first, uint32_t count) {
+      for (uint32_t i = 0; i < count; ++i) fields(*this, list.emplace_back(), *get(image_, first + i));
+    };
+    read(instr.inputs, cdl_get_view, record.first_view, record.inputs);
+    read(instr.outputs, cdl_get_view, record.first_view + record.inputs, record.outputs);
+    read(instr.attrs, cdl_get_attr, record.first_attr, record.attrs);
+    read(instr.waits, cdl_get_wait, record.first_wait, record.waits);
+    read(instr.expr, cdl_get_step, expr.first_step, expr.steps);
+    for (uint32_t i = record.provenance; i != 0; i = cdl_get_provenance(image_, i)->next) {
+      if (!count("provenance", provenance_, 1, image_->provenance.count)) return;
+      read(instr.provenance, cdl_get_provenance, i, 1);
+    }
   }
 
+private:
   Status readConstant(const cdl_constant_t& record) {
     const auto elem = static_cast<Elem>(record.elem);
-    const std::string name = string(record.name);
+    const std::string name = cdl_get_string(image_, record.name);
     if (record.bytes > (uint64_t(1) << 48))
       return badModel("image: constant '{}' of {} bytes exceeds {}", name, record.bytes, uint64_t(1) << 48);
     const auto count = static_cast<int64_t>(record.bytes * 8 / elemBits(elem));
@@ -72,100 +105,17 @@ private:
     return Status::ok();
   }
 
-  void readBuffer(const cdl_buffer_t& record) {
-    Buffer buffer;
-    buffer.name = string(record.name);
-    buffer.space = record.space - 1;
-    buffer.bytes = record.bytes;
-    buffer.offset = record.offset;
-    buffer.alignment = record.alignment;
-    buffer.role = static_cast<Role>(record.role);
-    buffer.constant = index(record.constant);
-    if (record.halo) {
-      const cdl_halo_t& halo = *cdl_get_halo(image_, record.halo);
-      buffer.halo =
-          Halo{static_cast<Elem>(halo.elem), {halo.lo, halo.lo + halo.rank}, {halo.hi, halo.hi + halo.rank}, halo.fill};
-    }
-    program_.buffers.push_back(std::move(buffer));
-  }
-
-  Layout readLayout(uint16_t reference) const {
-    Layout layout;
-    if (reference == 0) return layout;
-    const cdl_layout_t& record = *cdl_get_layout(image_, reference);
-    layout.logicalRank = record.logical_rank;
-    layout.padContent = record.pad_content;
-    layout.opaque = record.opaque != 0;
-    layout.name = string(record.name);
-    for (int i = 0; i < record.count; ++i) layout.steps.push_back({record.dim[i], record.factor[i]});
-    return layout;
-  }
-
-  View readView(const cdl_view_t& record) const {
-    View view;
-    view.buffer = record.buffer - 1;
-    view.elem = static_cast<Elem>(record.elem);
-    view.layout = readLayout(record.layout);
-    view.offset = record.offset;
-    view.dims.assign(record.dims, record.dims + record.rank);
-    view.strides.assign(record.strides, record.strides + record.rank);
-    std::copy(std::begin(record.iv_strides), std::end(record.iv_strides), view.ivStrides);
-    return view;
-  }
-
-  Step readStep(const cdl_step_t& record) const {
-    Step step{record.kind, record.fn, static_cast<Elem>(record.elem), record.flags != 0, {}, record.imm};
-    for (int i = 0; i < record.operands; ++i)
-      step.in.push_back({static_cast<Operand::Source>(record.in[i].source), static_cast<Elem>(record.in[i].elem),
-                         record.in[i].index});
-    return step;
-  }
-
   /// Counts what was read of a section, which holds more records than that when none is read twice.
-  static Status count(std::string_view section, uint64_t& total, uint64_t more, uint32_t records) {
+  bool count(std::string_view section, uint64_t& total, uint64_t more, uint32_t records) {
     total += more;
-    return total < records ? Status::ok() : badModel("shares {}: {} used of {}", section, total, records - 1);
-  }
-
-  Status readInstr(const cdl_instr_t& record) {
-    CDL_TRY(count("views", views_, uint64_t(record.inputs) + record.outputs, image_->views.count));
-    CDL_TRY(count("attributes", attrs_, record.attrs, image_->attrs.count));
-    CDL_TRY(count("waits", waits_, record.waits, image_->waits.count));
-    Instr instr;
-    instr.kind = record.kind;
-    instr.fn = record.fn;
-    instr.engine = record.engine;
-    instr.inout = (record.flags & CDL_INSTR_INOUT) != 0;
-    instr.loop = index(record.loop);
-    instr.group = index(record.group);
-    for (uint32_t i = 0; i < record.inputs; ++i) instr.inputs.push_back(readView(*cdl_get_input(image_, &record, i)));
-    for (uint32_t i = 0; i < record.outputs; ++i)
-      instr.outputs.push_back(readView(*cdl_get_output(image_, &record, i)));
-    for (uint32_t i = 0; i < record.attrs; ++i) {
-      const cdl_attr_t& attr = *cdl_get_attr(image_, record.first_attr + i);
-      instr.attrs.push_back({attr.id, attr.type, {attr.values, attr.values + attr.count}});
-    }
-    for (uint32_t i = 0; i < record.waits; ++i)
-      instr.waits.push_back(cdl_get_wait(image_, record.first_wait + i)->instr - 1);
-    if (record.expr) {
-      const cdl_expr_t& expr = *cdl_get_expr(image_, record.expr);
-      CDL_TRY(count("steps", steps_, expr.steps, image_->steps.count));
-      for (uint32_t i = 0; i < expr.steps; ++i)
-        instr.expr.push_back(readStep(*cdl_get_step(image_, expr.first_step + i)));
-    }
-    for (uint32_t i = record.provenance; i != 0;) {
-      CDL_TRY(count("provenance", provenance_, 1, image_->provenance.count));
-      const cdl_provenance_t& origin = *cdl_get_provenance(image_, i);
-      instr.provenance.push_back({string(origin.node), string(origin.op)});
-      i = origin.next;
-    }
-    program_.instrs.push_back(std::move(instr));
-    return Status::ok();
+    if (total >= records && shared_) shared_ = badModel("shares {}: {} used of {}", section, total, records - 1);
+    return bool(shared_);
   }
 
   const cdl_image_t* image_;
   const PayloadSource& payloads_;
   Program program_;
+  Status shared_;
   uint64_t views_ = 0, attrs_ = 0, waits_ = 0, steps_ = 0, provenance_ = 0;
 };
 

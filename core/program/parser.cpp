@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <map>
 
+#include "core/program/expr.h"
 #include "core/program/text.h"
 #include "core/program/text_internal.h"
-#include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
 
 namespace candela::program {
@@ -74,6 +74,15 @@ private:
     const auto found = parseElem(name);
     if (!found) in_.fail(token, fmt::format("unknown element type '{}'", name));
     return found.value_or(Elem::none);
+  }
+
+  /// Which of the words stands here.
+  template <size_t N> size_t keyword(std::string_view what, const std::string_view (&words)[N], size_t first = 0) {
+    const Token token = in_.take();
+    const auto found = std::find(std::begin(words) + first, std::end(words), token.text);
+    if (token.kind == TokenKind::identifier && found != std::end(words)) return found - std::begin(words);
+    in_.fail(token, fmt::format("expected {} but found {}", what, token.shown()));
+    return first;
   }
 
   uint64_t element(Elem type) {
@@ -163,11 +172,7 @@ private:
   void parseBuffer(const Token& place) {
     Buffer buffer;
     buffer.name = declare(buffers_, TokenKind::value, "the name of a buffer", program.buffers.size());
-    const Token role = in_.take();
-    const auto known = std::find(std::begin(kRoles), std::end(kRoles), role.text);
-    if (role.kind != TokenKind::identifier || known == std::end(kRoles))
-      return in_.fail(role, fmt::format("expected a role but found {}", role.shown()));
-    buffer.role = static_cast<Role>(known - std::begin(kRoles));
+    buffer.role = static_cast<Role>(keyword("a role", kRoles));
     if (buffer.role != Role::temp) buffer.offset = 0;
     buffer.space = lookUp(spaces_, TokenKind::symbol, "the name of a space");
     buffer.bytes = number<uint64_t>("size in bytes", INT64_MAX);
@@ -183,7 +188,7 @@ private:
     Halo halo;
     const auto widths = [&](std::vector<uint32_t>& out) {
       in_.expect(",") && in_.expect("[");
-      list("]", [&] { out.push_back(number<uint32_t>("width", UINT32_MAX)); });
+      list("]", [&] { out.push_back(number32("width")); });
     };
     in_.expect("(");
     halo.elem = elem();
@@ -197,42 +202,37 @@ private:
   // ---- Regions
   // ---------------------------------------------------------------------------------------
 
-  void parseRegion(const Token& place) {
-    const size_t first = program.instrs.size();
+  /// Its instructions and those of the regions inside of it; `current` is the innermost one of its sort.
+  template <typename Region>
+  void parseRegion(std::vector<Region>& regions, Region region, uint32_t& current, const Token& place) {
+    region.first = static_cast<uint32_t>(program.instrs.size());
+    const uint32_t outer = std::exchange(current, static_cast<uint32_t>(regions.size()));
+    regions.push_back(region);
     in_.expect("{");
     while (!in_.failed() && !in_.accept("}")) statement();
-    if (!in_.failed() && program.instrs.size() == first) in_.fail(place, "a region without instructions");
+    const uint32_t count = static_cast<uint32_t>(program.instrs.size()) - region.first;
+    if (!in_.failed() && count == 0) in_.fail(place, "a region without instructions");
+    regions[current].count = count;
+    current = outer;
   }
 
   void parseLoop(const Token& place) {
     if (loop_ != kNone && program.loops[loop_].parent != kNone)
       return in_.fail(place, fmt::format("loops are nested more than {} deep", CDL_MAX_LOOP_NESTING));
     Loop loop;
-    loop.first = static_cast<uint32_t>(program.instrs.size());
     loop.parent = loop_;
     loop.trip = number<uint64_t>("trip count", INT64_MAX);
-    const auto index = static_cast<uint32_t>(program.loops.size());
-    program.loops.push_back(loop);
-    loop_ = index;
-    parseRegion(place);
-    loop_ = loop.parent;
-    program.loops[index].count = static_cast<uint32_t>(program.instrs.size()) - loop.first;
+    parseRegion(program.loops, loop, loop_, place);
   }
 
   void parseGroup(const Token& place) {
     if (group_ != kNone) return in_.fail(place, "a group inside of a group");
     Group group;
-    group.first = static_cast<uint32_t>(program.instrs.size());
     in_.expect("dim");
     group.bandDim = number32("dim");
     in_.expect("bands");
     group.bands = number32("number of bands");
-    const auto index = static_cast<uint32_t>(program.groups.size());
-    program.groups.push_back(group);
-    group_ = index;
-    parseRegion(place);
-    group_ = kNone;
-    program.groups[index].count = static_cast<uint32_t>(program.instrs.size()) - group.first;
+    parseRegion(program.groups, group, group_, place);
   }
 
   // ---- Instructions
@@ -345,7 +345,7 @@ private:
     view.elem = elem();
     if (in_.accept("{")) view.layout = parseLayout();
     if (in_.accept("at")) in_.expectInt("an offset", view.offset);
-    view.strides = rowMajorStrides(view.dims);
+    view.strides = denseStrides(view.dims);
     if (in_.accept("strides") && in_.expect("[")) view.strides = integers("a stride");
     while (in_.accept("+")) {
       int64_t stride = 0;
@@ -391,13 +391,7 @@ private:
       in_.expect(TokenKind::string, "the name of an opaque layout", layout.name) && in_.expect("rank");
       layout.logicalRank = number<uint8_t>("rank", CDL_MAX_RANK);
     }
-    if (in_.accept("pad")) {
-      const Token token = in_.take();
-      const auto known = std::find(std::begin(kPadContents) + 1, std::end(kPadContents), token.text);
-      if (known == std::end(kPadContents))
-        in_.fail(token, fmt::format("expected zero or zero_point but found {}", token.shown()));
-      layout.padContent = static_cast<uint8_t>(known - std::begin(kPadContents));
-    }
+    if (in_.accept("pad")) layout.padContent = static_cast<uint8_t>(keyword("zero or zero_point", kPadContents, 1));
     in_.expect("}");
     return layout;
   }
@@ -436,32 +430,9 @@ private:
     const text::ExprSteps steps = text::parseExpr(in_);
     in_.expect("}");
     if (in_.failed()) return;
-    std::vector<Elem> views;
-    for (const View& view : instr.inputs) views.push_back(view.elem);
-    const auto types = text::typeExpr(steps, views, acc);
-    if (!types) return in_.fail(place, types.status().message());
-    for (size_t i = 0; i < steps.size(); ++i)
-      instr.expr.push_back(resolveStep(steps[i], types->steps[i], types->args[i], place));
-  }
-
-  Step resolveStep(const text::ExprStep& parsed, Elem type, const std::vector<Elem>& args, const Token& place) {
-    Step step{parsed.kind, parsed.fn, type, parsed.saturate, {}, 0};
-    bool literal = false;
-    for (size_t i = 0; i < args.size(); ++i) {
-      const text::ExprArg& arg = parsed.args[i];
-      Operand operand{Operand::Source::constant, args[i], arg.index};
-      switch (arg.source) {
-      case text::ExprArg::Source::acc: operand.source = Operand::Source::acc; break;
-      case text::ExprArg::Source::view: operand.source = Operand::Source::view; break;
-      case text::ExprArg::Source::step: operand.source = Operand::Source::step; break;
-      case text::ExprArg::Source::literal:
-        if (std::exchange(literal, true)) in_.fail(place, "two literals in one step");
-        const auto bits = text::parseElement(args[i], arg.literal);
-        step.imm = bits ? *bits : 0; // typeExpr saw that it fits
-      }
-      step.in.push_back(operand);
-    }
-    return step;
+    auto expr = resolveExpr(steps, instr.inputs, acc);
+    if (!expr) return in_.fail(place, expr.status().message());
+    instr.expr = std::move(expr).value();
   }
 
   TokenStream& in_;

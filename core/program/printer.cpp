@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "core/program/expr.h"
 #include "core/program/text.h"
 #include "core/program/text_internal.h"
-#include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
 
 namespace candela::program {
@@ -59,25 +59,6 @@ std::string kindText(const Instr& instr) {
   return fn.empty() ? out : fmt::format("{}.{}", out, fn);
 }
 
-text::ExprSteps exprSteps(const Expr& expr) {
-  text::ExprSteps steps;
-  for (const Step& step : expr) {
-    text::ExprStep out{step.kind, step.fn, Elem::none, step.saturate, {}};
-    if (step.kind == CDL_KIND_CONVERT) out.to = step.elem;
-    for (const Operand& operand : step.in) {
-      using Source = text::ExprArg::Source;
-      switch (operand.source) {
-      case Operand::Source::acc: out.args.push_back({Source::acc, 0, ""}); break;
-      case Operand::Source::view: out.args.push_back({Source::view, operand.index, ""}); break;
-      case Operand::Source::step: out.args.push_back({Source::step, operand.index, ""}); break;
-      default: out.args.push_back({Source::literal, 0, text::elementText(operand.elem, step.imm)});
-      }
-    }
-    steps.push_back(std::move(out));
-  }
-  return steps;
-}
-
 class Printer {
 public:
   Printer(const Program& program, const PrintOptions& options) : program_(program), options_(options) {}
@@ -130,7 +111,7 @@ private:
                         elemName(view.elem));
     if (!view.layout.isRowMajor()) out_ += layoutText(view.layout);
     if (view.offset) out_ += fmt::format(" at {}", view.offset);
-    if (view.strides != rowMajorStrides(view.dims)) out_ += " strides" + listText(view.strides);
+    if (view.strides != denseStrides(view.dims)) out_ += " strides" + listText(view.strides);
     for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
       if (view.ivStrides[l]) out_ += fmt::format(" + {}*i{}", view.ivStrides[l], l);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <span>
 
 #include "core/program/text_internal.h"
 
@@ -15,26 +16,19 @@ uint64_t innerFactor(const std::vector<Layout::Step>& steps, size_t index) {
   return product;
 }
 
-std::vector<int64_t> rowMajorStrides(const std::vector<int64_t>& dims) {
-  std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;)
-    strides[i - 1] = static_cast<int64_t>(static_cast<uint64_t>(strides[i]) * static_cast<uint64_t>(dims[i]));
-  return strides;
-}
-
 int64_t View::count() const {
   uint64_t count = 1;
   for (int64_t dim : dims) count *= static_cast<uint64_t>(dim);
   return static_cast<int64_t>(count);
 }
 
-bool View::isDense() const { return layout.isRowMajor() && strides == rowMajorStrides(dims); }
+bool View::isDense() const { return layout.isRowMajor() && strides == denseStrides(dims); }
 
 View denseView(uint32_t buffer, Elem elem, std::vector<int64_t> dims) {
   View view;
   view.buffer = buffer;
   view.elem = elem;
-  view.strides = rowMajorStrides(dims);
+  view.strides = denseStrides(dims);
   view.dims = std::move(dims);
   return view;
 }
@@ -53,12 +47,12 @@ int64_t Instr::intAttr(uint16_t id, int64_t otherwise) const {
 }
 
 size_t Instr::operandCount() const {
-  const KindInfo* info = kindInfo(kind);
+  const cdl_kind_facts_t* facts = cdl_kind_facts(kind);
   size_t count = inputs.size();
-  if (!info || !info->epilogue) return count;
+  if (!facts || !facts->epilogue) return count;
   for (const Step& step : expr)
     for (const Operand& operand : step.in)
-      if (operand.source == Operand::Source::view && operand.index >= info->minInputs && operand.index < count)
+      if (operand.source == Operand::Source::view && operand.index >= facts->min_inputs && operand.index < count)
         count = operand.index;
   return count;
 }
@@ -132,108 +126,49 @@ std::string Program::instrName(uint32_t index) const {
 
 namespace {
 
-constexpr KindInfo kKinds[] = {
-#define CANDELA_KIND(name, id, primitive, min, max, outputs, epilogue)                                                 \
-  {id, #name, primitive != 0, min, max, outputs, epilogue != 0},
-    CDL_KINDS(CANDELA_KIND)
-#undef CANDELA_KIND
+/// `kind` is 0 but for functions.
+struct Name {
+  uint16_t kind, id;
+  std::string_view name;
 };
-
-struct FnInfo {
-  std::string_view kind, name;
-  uint16_t id;
-};
-constexpr FnInfo kFns[] = {
-#define CANDELA_FN(kind, name, id, optional) {#kind, #name, id},
+constexpr Name kFns[] = {
+#define CANDELA_FN(kind, name, id, optional) {cdl_kind_id_##kind, id, #name},
     CDL_FNS(CANDELA_FN)
 #undef CANDELA_FN
 };
-
-struct AttrInfo {
-  std::string_view name;
-  uint16_t id;
-  uint8_t type;
-};
-constexpr AttrInfo kAttrs[] = {
-#define CANDELA_ATTR(name, id, type) {#name, id, type},
-    CDL_ATTRS(CANDELA_ATTR)
-#undef CANDELA_ATTR
+constexpr Name kKinds[] = {
+#define CANDELA_NAME(name, id, ...) {0, id, #name},
+    CDL_KINDS(CANDELA_NAME)};
+constexpr Name kAttrs[] = {CDL_ATTRS(CANDELA_NAME)
+#undef CANDELA_NAME
 };
 
-struct KindAttr {
-  std::string_view kind, attr;
-};
-constexpr KindAttr kKindAttrs[] = {
-#define CANDELA_KIND_ATTR(kind, attr) {#kind, #attr},
-    CDL_KIND_ATTRS(CANDELA_KIND_ATTR)
-#undef CANDELA_KIND_ATTR
-};
+std::string_view nameOf(std::span<const Name> names, uint16_t kind, uint16_t id) {
+  for (const Name& name : names)
+    if (name.kind == kind && name.id == id) return name.name;
+  return {};
+}
+
+std::optional<uint16_t> idOf(std::span<const Name> names, uint16_t kind, std::string_view text) {
+  for (const Name& name : names)
+    if (name.kind == kind && name.name == text) return name.id;
+  return std::nullopt;
+}
 
 } // namespace
 
-const KindInfo* kindInfo(uint16_t kind) {
-  for (const KindInfo& info : kKinds)
-    if (info.id == kind) return &info;
-  return nullptr;
-}
-
-std::string_view kindName(uint16_t kind) {
-  const KindInfo* info = kindInfo(kind);
-  return info ? info->name : std::string_view();
-}
-
-std::optional<uint16_t> parseKind(std::string_view name) {
-  for (const KindInfo& info : kKinds)
-    if (info.name == name) return info.id;
-  return std::nullopt;
-}
+std::string_view kindName(uint16_t kind) { return nameOf(kKinds, 0, kind); }
+std::string_view fnName(uint16_t kind, uint16_t fn) { return nameOf(kFns, kind, fn); }
+std::string_view attrName(uint16_t id) { return nameOf(kAttrs, 0, id); }
+std::optional<uint16_t> parseKind(std::string_view name) { return idOf(kKinds, 0, name); }
+std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name) { return idOf(kFns, kind, name); }
+std::optional<uint16_t> parseAttr(std::string_view name) { return idOf(kAttrs, 0, name); }
 
 bool isPrimitive(uint16_t kind) {
-  const KindInfo* info = kindInfo(kind);
-  return info && info->primitive;
+  const cdl_kind_facts_t* facts = cdl_kind_facts(kind);
+  return facts && facts->primitive;
 }
 
-bool hasFns(uint16_t kind) {
-  const std::string_view name = kindName(kind);
-  return std::any_of(std::begin(kFns), std::end(kFns), [&](const FnInfo& fn) { return fn.kind == name; });
-}
-
-std::string_view fnName(uint16_t kind, uint16_t fn) {
-  const std::string_view name = kindName(kind);
-  for (const FnInfo& info : kFns)
-    if (info.kind == name && info.id == fn) return info.name;
-  return {};
-}
-
-std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name) {
-  const std::string_view kindText = kindName(kind);
-  for (const FnInfo& info : kFns)
-    if (info.kind == kindText && info.name == name) return info.id;
-  return std::nullopt;
-}
-
-std::string_view attrName(uint16_t id) {
-  for (const AttrInfo& info : kAttrs)
-    if (info.id == id) return info.name;
-  return {};
-}
-
-std::optional<uint16_t> parseAttr(std::string_view name) {
-  for (const AttrInfo& info : kAttrs)
-    if (info.name == name) return info.id;
-  return std::nullopt;
-}
-
-uint8_t attrType(uint16_t id) {
-  for (const AttrInfo& info : kAttrs)
-    if (info.id == id) return info.type;
-  return 0;
-}
-
-bool kindTakesAttr(uint16_t kind, uint16_t id) {
-  const std::string_view kindText = kindName(kind), attr = attrName(id);
-  return !attr.empty() && std::any_of(std::begin(kKindAttrs), std::end(kKindAttrs),
-                                      [&](const KindAttr& pair) { return pair.kind == kindText && pair.attr == attr; });
-}
+bool hasFns(uint16_t kind) { return !fnName(kind, 0).empty(); }
 
 } // namespace candela::program

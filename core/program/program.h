@@ -19,7 +19,6 @@ struct Space {
   bool hostMapped = true, local = false;
   uint64_t capacityBytes = 0; ///< 0: unlimited
   uint32_t alignment = 64, banks = 0;
-  friend bool operator==(const Space&, const Space&) = default;
 };
 
 enum class Role : uint8_t { temp, input, output, inout, state, constant };
@@ -30,7 +29,6 @@ struct Halo {
   Elem elem = Elem::none;
   std::vector<uint32_t> lo, hi;
   uint64_t fill = 0; ///< bits of one element
-  friend bool operator==(const Halo&, const Halo&) = default;
 };
 
 struct Buffer {
@@ -42,7 +40,6 @@ struct Buffer {
   Role role = Role::temp;
   uint32_t constant = kNone; ///< index into Program::constants exactly when role is constant
   std::optional<Halo> halo;
-  friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
 /// As graph::Layout: (logical dim, factor), outer to inner. Empty steps: row-major.
@@ -70,10 +67,8 @@ struct View {
   std::vector<int64_t> dims, strides;
   int64_t ivStrides[CDL_MAX_LOOP_NESTING] = {0, 0};
 
-  int rank() const { return static_cast<int>(dims.size()); }
   int64_t count() const;
   bool isDense() const; ///< row-major and contiguous
-  friend bool operator==(const View&, const View&) = default;
 };
 /// A dense view of a whole buffer.
 View denseView(uint32_t buffer, Elem elem, std::vector<int64_t> dims);
@@ -83,7 +78,6 @@ struct Operand {
   Source source = Source::none;
   Elem elem = Elem::none;
   uint16_t index = 0;
-  friend bool operator==(const Operand&, const Operand&) = default;
 };
 struct Step {
   uint16_t kind = 0, fn = 0;
@@ -91,7 +85,6 @@ struct Step {
   bool saturate = false;
   std::vector<Operand> in;
   uint64_t imm = 0;
-  friend bool operator==(const Step&, const Step&) = default;
 };
 /// At most 32 steps; the last one is the value.
 using Expr = std::vector<Step>;
@@ -105,7 +98,6 @@ struct Attr {
   static Attr ofFloat(uint16_t id, double value);
   static Attr ofBits(uint16_t id, uint64_t bits) { return {id, 4, {static_cast<int64_t>(bits)}}; }
   double asFloat() const;
-  friend bool operator==(const Attr&, const Attr&) = default;
 };
 
 /// The ONNX node and op that an instruction came from.
@@ -130,19 +122,20 @@ struct Instr {
   /// alone. The lowest view that the epilogue names beyond the kind's obligatory operands is the
   /// first of those.
   size_t operandCount() const;
-  friend bool operator==(const Instr&, const Instr&) = default;
 };
+
+/// The element type that an instruction's own result has: that of the expr's accumulator, else of
+/// the output. none: the expr never reads the accumulator.
+Elem accumulatorElem(const Instr& instr);
 
 /// instrs[first .. first + count) run `trip` times, with a full barrier at the back edge. Nested at
 /// most twice; loops nest properly and inner loops stand after outer ones.
 struct Loop {
   uint32_t first = 0, count = 0, parent = kNone;
   uint64_t trip = 0;
-  friend bool operator==(const Loop&, const Loop&) = default;
 };
 struct Group {
   uint32_t first = 0, count = 0, bandDim = 0, bands = 1;
-  friend bool operator==(const Group&, const Group&) = default;
 };
 struct Constant {
   std::string name;
@@ -169,27 +162,13 @@ struct Program {
   std::string instrName(uint32_t index) const;
 };
 
-/// What spec/primitives.toml says of a kind.
-struct KindInfo {
-  uint16_t id;
-  std::string_view name;
-  bool primitive;
-  uint8_t minInputs, maxInputs; ///< operands, without those of an epilogue; 255: any number
-  uint8_t outputs;
-  bool epilogue;
-};
-const KindInfo* kindInfo(uint16_t kind); ///< null when unknown
-
-std::string_view kindName(uint16_t kind); ///< "matmul"; empty when unknown
-std::string_view fnName(uint16_t kind,
-                        uint16_t fn); ///< empty when unknown or when the kind has no functions
-bool hasFns(uint16_t kind);
-uint8_t attrType(uint16_t id); ///< as Attr::type; 0 when unknown
-bool kindTakesAttr(uint16_t kind, uint16_t id);
+std::string_view kindName(uint16_t kind);            ///< "matmul"; empty when unknown
+std::string_view fnName(uint16_t kind, uint16_t fn); ///< empty when unknown or when the kind has no functions
+std::string_view attrName(uint16_t id);
 std::optional<uint16_t> parseKind(std::string_view name);
 std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name);
-std::string_view attrName(uint16_t id);
 std::optional<uint16_t> parseAttr(std::string_view name);
+bool hasFns(uint16_t kind);
 bool isPrimitive(uint16_t kind); ///< one of the 13
 
 /// Everything that must hold: indices, views inside buffers, operand shapes and types per kind

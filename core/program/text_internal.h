@@ -14,8 +14,6 @@ inline constexpr std::string_view kDimLetters = "nchw";
 /// The product of the factors of the same dim that stand further inside: the N of `c/N`. Wraps on a
 /// layout that was not verified.
 uint64_t innerFactor(const std::vector<Layout::Step>& steps, size_t index);
-/// As denseView; wraps on dims that were not verified.
-std::vector<int64_t> rowMajorStrides(const std::vector<int64_t>& dims);
 
 } // namespace candela::program
 

@@ -3,7 +3,7 @@
 
 #include "core/program/program.h"
 
-/// The parts of verify(); none names the instruction, verify() puts that in front.
+/// The parts of verify(): the records of the image, which cdl_image_check() holds, and what only a Program must be.
 namespace candela::program {
 
 /// What verify() was looking at when it failed: kNone, or an index.
@@ -12,25 +12,19 @@ struct Suspect {
 };
 Status verify(const Program& program, Suspect& suspect);
 
-/// Attributes that the kind takes, with types, counts and ranges.
-Status verifyAttrs(const Instr& instr);
-/// Shapes and element types as the kind asks. Views, attributes and the expr's indices were
-/// checked.
-Status verifyKind(const Instr& instr);
-/// Steps, their types, and the views that they read.
-Status verifyExpr(const Instr& instr);
+/// A record of the image and a part of it, as in cdl_check_t; no section: the Program as a whole.
+struct Place {
+  std::string_view section;
+  uint32_t index = 0; ///< from 1
+  const char* part = nullptr;
+  uint32_t partIndex = UINT32_MAX;
+};
+/// toImage() for a Program that was not verified. Failure: bad_model, something has no place in its record, with
+/// `place`. Not `hashed`: the hashes are zero.
+Result<Bytes> writeImage(const Program& program, bool hashed, Place& place);
 
-/// The element type that an instruction's own result has: that of the expr's accumulator, else of
-/// the output. none: the expr never reads the accumulator.
-Elem accumulatorElem(const Instr& instr);
-
-/// The value has no bits beyond those of the element type.
-bool fitsElem(uint64_t bits, Elem elem);
-
-/// Whether a function of UNARY, BINARY or COMPARE takes elements of this type.
-bool unaryTakes(uint16_t fn, Elem elem);
-bool binaryTakes(uint16_t fn, Elem elem);
-inline bool isNumber(Elem elem) { return elem != Elem::bool_ && !isStorageOnly(elem); }
+/// The element types that the kind and the steps ask for, of an instruction whose records are right.
+Status verifyTypes(const Instr& instr);
 
 } // namespace candela::program
 

@@ -1,8 +1,6 @@
-#include <cmath>
+#include <algorithm>
 
 #include "core/reference/reference.h"
-#include "core/reference/scalar.h"
-#include "core/support/float_bits.h"
 #include "core/support/text/literal.h"
 
 namespace candela::reference {
@@ -17,33 +15,38 @@ Array::Array(Elem elem, Shape dims) : elem(elem), dims(std::move(dims)) {
   }
 }
 
+Scalar Array::at(int64_t i) const {
+  if (isFloat(elem)) return {real[i], 0};
+  return {0, whole[i]};
+}
+
+void Array::set(int64_t i, const Scalar& value) {
+  if (isFloat(elem))
+    real[i] = value.real;
+  else
+    whole[i] = value.whole;
+}
+
+void Array::fill(const Scalar& value) {
+  std::fill(real.begin(), real.end(), value.real);
+  std::fill(whole.begin(), whole.end(), value.whole);
+}
+
 Result<Array> fromTensor(const Tensor& tensor) {
   const auto count = elementCount(tensor.dims);
   if (!count || !isValidElem(static_cast<unsigned>(tensor.elem)))
     return badArgument("impossible tensor {}", tensor.typeText());
   CDL_TRY(checkSize(tensor.dims));
   Array array(tensor.elem, tensor.dims);
-  const std::byte* data = tensor.bytes.data();
-  for (int64_t i = 0; i < *count; ++i) {
-    const uint64_t bits = loadElement(tensor.elem, data, i);
-    if (isFloat(tensor.elem)) {
-      array.real[i] = toReal(tensor.elem, bits);
-    } else {
-      array.whole[i] = wrap(tensor.elem, static_cast<Whole>(bits));
-    }
-  }
+  for (int64_t i = 0; i < *count; ++i)
+    array.set(i, decode(tensor.elem, loadElement(tensor.elem, tensor.bytes.data(), i)));
   return array;
 }
 
 Result<Tensor> toTensor(const Array& array) {
   CDL_ASSIGN(Tensor tensor, Tensor::zeros(array.elem, array.dims));
   std::byte* data = tensor.bytes.mutableData();
-  const int64_t count = array.count();
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = isFloat(array.elem) ? fromReal(array.elem, array.real[i])
-                                              : static_cast<uint64_t>(wrap(array.elem, array.whole[i]));
-    storeElement(array.elem, data, i, bits);
-  }
+  for (int64_t i = 0; i < array.count(); ++i) storeElement(array.elem, data, i, encode(array.elem, array.at(i)));
   return tensor;
 }
 
@@ -53,11 +56,6 @@ Status checkSize(std::span<const int64_t> dims) {
   if (count && *count <= kLimit) return Status::ok();
   return failure(Code::out_of_memory, "a tensor of shape {} is above the oracle's limit of {} elements",
                  shapeText(dims), kLimit);
-}
-
-void roundToElem(Array& array) {
-  for (double& value : array.real) value = roundReal(array.elem, value);
-  for (Whole& value : array.whole) value = wrap(array.elem, value);
 }
 
 } // namespace candela::reference

@@ -7,7 +7,7 @@ using graph::Node;
 using graph::OpKind;
 using graph::Value;
 
-Status dispatch(const Node& node, std::span<const Array* const> in, std::span<Array> out) {
+Status dispatch(const Node& node, Operands in, Results out) {
   switch (node.kind) {
   case OpKind::Constant: break;
 #define CANDELA_OP(Kind, name)                                                                                         \
@@ -19,7 +19,7 @@ Status dispatch(const Node& node, std::span<const Array* const> in, std::span<Ar
 }
 
 /// The operands must have the types that the node was inferred for.
-template <typename Operand> Status checkOperand(const Node& node, size_t i, const Operand* operand) {
+Status checkOperand(const Node& node, size_t i, const Tensor* operand) {
   const Value* value = node.operand(i);
   if ((value != nullptr) != (operand != nullptr))
     return badArgument("{} '{}': operand {} is {}", graph::opName(node.kind), node.userName(), i,
@@ -31,33 +31,7 @@ template <typename Operand> Status checkOperand(const Node& node, size_t i, cons
   return Status::ok();
 }
 
-Result<std::vector<Array>> compute(const Node& node, std::span<const Array* const> operands) {
-  // Ops look at absent trailing operands like at any other absent one.
-  std::vector<const Array*> in(operands.begin(), operands.end());
-  in.resize(std::max(in.size(), node.info().operands.size()), nullptr);
-  std::vector<Array> out;
-  for (const Value* result : node.results()) {
-    CDL_TRY(checkSize(result->type.shape()));
-    out.emplace_back(result->type.elem, result->type.shape());
-  }
-  CDL_TRY(dispatch(node, in, out));
-  return out;
-}
-
 } // namespace
-
-Result<std::vector<Array>> evaluate(const Node& node, std::span<const Array* const> operands) {
-  if (node.kind == OpKind::Constant) {
-    CDL_ASSIGN(const Tensor tensor, node.payload->materialize(node.result()->type.shape()));
-    CDL_ASSIGN(Array array, fromTensor(tensor));
-    return std::vector<Array>{std::move(array)};
-  }
-  for (size_t i = 0; i < std::max(operands.size(), node.operands().size()); ++i)
-    CDL_TRY(checkOperand(node, i, i < operands.size() ? operands[i] : nullptr));
-  CDL_ASSIGN(std::vector<Array> out, compute(node, operands));
-  for (Array& array : out) roundToElem(array);
-  return out;
-}
 
 Result<std::vector<Tensor>> evaluate(const Node& node) {
   std::vector<Tensor> operands;
@@ -78,16 +52,20 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
   };
   std::vector<Array> arrays;
   arrays.reserve(operands.size());
-  std::vector<const Array*> pointers;
+  // Ops look at absent trailing operands like at any other absent one.
+  std::vector<const Array*> in(std::max(operands.size(), node.info().operands.size()), nullptr);
   for (size_t i = 0; i < std::max(operands.size(), node.operands().size()); ++i) {
     CDL_TRY(checkOperand(node, i, given(i)));
-    pointers.push_back(nullptr);
     if (!given(i)) continue;
     CDL_ASSIGN(Array array, fromTensor(operands[i]));
-    arrays.push_back(std::move(array));
-    pointers.back() = &arrays.back();
+    in[i] = &arrays.emplace_back(std::move(array));
   }
-  CDL_ASSIGN(const std::vector<Array> out, compute(node, pointers));
+  std::vector<Array> out;
+  for (const Value* result : node.results()) {
+    CDL_TRY(checkSize(result->type.shape()));
+    out.emplace_back(result->type.elem, result->type.shape());
+  }
+  CDL_TRY(dispatch(node, in, out));
   std::vector<Tensor> tensors;
   for (const Array& array : out) {
     CDL_ASSIGN(Tensor tensor, toTensor(array));
@@ -96,13 +74,12 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
   return tensors;
 }
 
-Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs, const Visitor& visit) {
+Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs) {
   if (inputs.size() != graph.inputs().size())
     return badArgument("graph '{}' has {} inputs, given {}", graph.name, graph.inputs().size(), inputs.size());
   std::map<const Value*, Tensor> values;
   std::map<const Value*, size_t> usesLeft;
   const auto define = [&](const Value* value, Tensor tensor) {
-    if (visit) visit(*value, tensor);
     usesLeft[value] = value->users().size();
     if (graph.isUsed(value)) values[value] = std::move(tensor);
   };

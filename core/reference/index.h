@@ -1,8 +1,6 @@
 #ifndef CANDELA_CORE_REFERENCE_INDEX_H
 #define CANDELA_CORE_REFERENCE_INDEX_H
 
-#include <array>
-
 #include "core/reference/reference.h"
 
 /// Loops over positions, so that an op's body is its formula.
@@ -10,23 +8,22 @@ namespace candela::reference {
 
 using Strides = std::vector<int64_t>;
 
-/// Calls body(o0, o1, ...) for every position of `dims` in row-major order, with one element offset
-/// per stride list: o = sum(index[d] * strides[d]). Each list has dims.size() strides.
-template <size_t N, typename Body> void forEach(const Shape& dims, const std::array<Strides, N>& strides, Body body) {
-  const size_t rank = dims.size();
+/// Calls body(at) for every position of `dims` in row-major order, with one element offset per stride list: at[n] =
+/// sum(index[d] * strides[n][d]). Each list has dims.size() strides.
+template <typename Body> void forEach(const Shape& dims, const std::vector<Strides>& strides, Body body) {
   for (const int64_t dim : dims)
     if (dim == 0) return;
-  std::array<int64_t, N> offsets{};
-  Shape index(rank, 0);
+  std::vector<int64_t> at(strides.size(), 0);
+  Shape index(dims.size(), 0);
   for (;;) {
-    std::apply(body, offsets);
-    size_t d = rank;
+    body(static_cast<const int64_t*>(at.data()));
+    size_t d = dims.size();
     for (;;) {
       if (d == 0) return;
       --d;
-      for (size_t n = 0; n < N; ++n) offsets[n] += strides[n][d];
+      for (size_t n = 0; n < at.size(); ++n) at[n] += strides[n][d];
       if (++index[d] < dims[d]) break;
-      for (size_t n = 0; n < N; ++n) offsets[n] -= strides[n][d] * dims[d];
+      for (size_t n = 0; n < at.size(); ++n) at[n] -= strides[n][d] * dims[d];
       index[d] = 0;
     }
   }
@@ -42,13 +39,12 @@ inline Strides broadcastStrides(const Shape& from, const Shape& to) {
   return strides;
 }
 
-/// body(x's elements, y's elements) with the vectors that hold them: both arrays are floats, or
-/// neither.
-template <typename Body> void onElements(const Array& x, Array& y, Body body) {
-  if (isFloat(y.elem)) {
-    body(x.real, y.real);
+/// body(elements...) with the vectors that hold them: all arrays are floats, or none.
+template <typename Body, typename... Arrays> void onElements(Body body, Arrays&... arrays) {
+  if ((isFloat(arrays.elem) && ...)) {
+    body(arrays.real...);
   } else {
-    body(x.whole, y.whole);
+    body(arrays.whole...);
   }
 }
 
@@ -58,6 +54,18 @@ inline int64_t product(const Shape& dims, size_t first, size_t last) {
   for (size_t d = first; d < last; ++d) out *= dims[d];
   return out;
 }
+
+/// An axis of an operand, counted from 0.
+inline size_t axisOf(int64_t axis, const Shape& dims) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis);
+}
+
+/// A tensor around one of its dims: x[outer, count, inner].
+struct Around {
+  int64_t outer, count, inner;
+  Around(const Shape& dims, size_t axis)
+      : outer(product(dims, 0, axis)), count(dims[axis]), inner(product(dims, axis + 1, dims.size())) {}
+};
 
 } // namespace candela::reference
 

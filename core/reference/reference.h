@@ -1,10 +1,10 @@
 #ifndef CANDELA_CORE_REFERENCE_REFERENCE_H
 #define CANDELA_CORE_REFERENCE_REFERENCE_H
 
-#include <functional>
 #include <span>
 
 #include "core/graph/graph.h"
+#include "core/reference/scalar.h"
 
 /// The oracle: every op as its definition says, in f64 and 128-bit integers, readable and slow. Shares no arithmetic
 /// with what it judges (numerics.h, core/soft).
@@ -21,6 +21,9 @@ struct Array {
   Array() = default;
   Array(Elem elem, Shape dims);
   int64_t count() const { return static_cast<int64_t>(isFloat(elem) ? real.size() : whole.size()); }
+  Scalar at(int64_t i) const;
+  void set(int64_t i, const Scalar& value);
+  void fill(const Scalar& value);
 };
 
 /// Failure: invalid_argument for an impossible tensor, out_of_memory for one of more than 2^30 elements.
@@ -28,27 +31,24 @@ Result<Array> fromTensor(const Tensor& tensor);
 /// Rounds floats to nearest even; integers wrap.
 Result<Tensor> toTensor(const Array& array);
 
-/// Rounds every element to the array's element type; integers wrap.
-void roundToElem(Array& array);
 /// out_of_memory for shapes of more than 2^30 elements, which the oracle does not hold.
 Status checkSize(std::span<const int64_t> dims);
 
-/// One node on these operands (null: absent). Results have the types that inference gave.
-Result<std::vector<Array>> evaluate(const graph::Node& node, std::span<const Array* const> operands);
-/// The same on host tensors. An absent operand is a Tensor without a type.
+/// One node on these operands, as constant folding uses it; an absent one is a Tensor without a type. Results have the
+/// types that inference gave.
 Result<std::vector<Tensor>> evaluate(const graph::Node& node, std::span<const Tensor> operands);
 /// A node whose operands are constants or absent: what constant folding uses.
 Result<std::vector<Tensor>> evaluate(const graph::Node& node);
 
-/// A whole graph. `visit` sees every value as it is computed (for dumps and bisection); null is allowed.
-using Visitor = std::function<void(const graph::Value&, const Tensor&)>;
-Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs,
-                                const Visitor& visit = nullptr);
+/// A whole graph.
+Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs);
+
+using Operands = std::span<const Array* const>;
+using Results = std::span<Array>;
 
 // One per record of spec/ops/, in reference/ops/<family>.cpp. Operands follow the record; absent ones are null; results
 // are preallocated with the inferred element types and dims. A missing one is a link error.
-#define CANDELA_OP(Kind, name)                                                                                         \
-  Status reference##Kind(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out);
+#define CANDELA_OP(Kind, name) Status reference##Kind(const graph::Node& node, Operands in, Results out);
 CANDELA_OPS(CANDELA_OP)
 #undef CANDELA_OP
 

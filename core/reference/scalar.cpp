@@ -1,5 +1,6 @@
 #include "core/reference/scalar.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,6 +52,38 @@ double largestFinite(Elem elem) {
 }
 
 } // namespace
+
+Scalar decode(Elem elem, uint64_t bits) {
+  if (isFloat(elem)) return {toReal(elem, bits), 0};
+  return {0, wrap(elem, static_cast<Whole>(bits))};
+}
+
+uint64_t encode(Elem elem, const Scalar& value) {
+  if (isFloat(elem)) return fromReal(elem, value.real);
+  const auto bits = static_cast<uint64_t>(wrap(elem, value.whole));
+  return bits & (~uint64_t(0) >> (64 - elemBits(elem)));
+}
+
+Scalar apply(const Function& function, const Scalar* operands) {
+  const auto [kind, fn, from, to, saturate] = function;
+  const Scalar& x = operands[0];
+  const bool real = isFloat(from);
+  switch (kind) {
+  case CDL_KIND_UNARY:
+    if (real) return {unary(fn, x.real), 0};
+    return {0, wrap(from, unary(fn, x.whole))};
+  case CDL_KIND_BINARY: {
+    const Scalar value = binary(fn, from, x, operands[1]);
+    return {value.real, wrap(from, value.whole)};
+  }
+  case CDL_KIND_COMPARE: return {0, compare(fn, from, x, operands[1])};
+  case CDL_KIND_SELECT: return x.whole ? operands[1] : operands[2];
+  case CDL_KIND_CONVERT:
+    if (isFloat(to)) return {real ? realToReal(to, x.real, saturate) : wholeToReal(to, x.whole), 0};
+    return {0, real ? realToWhole(to, x.real, fn, saturate) : wholeToWhole(to, x.whole, saturate)};
+  }
+  CDL_CHECK(false, "kind {} is no function of elements", kind);
+}
 
 Whole wrap(Elem elem, Whole value) {
   if (elem == Elem::bool_) return value != 0;
@@ -126,8 +159,16 @@ Whole binary(uint16_t fn, Elem elem, Whole a, Whole b) {
   CDL_CHECK(false, "binary function {}", fn);
 }
 
+Scalar binary(uint16_t fn, Elem elem, const Scalar& a, const Scalar& b) {
+  if (isFloat(elem)) return {binary(fn, a.real, b.real), 0};
+  return {0, binary(fn, elem, a.whole, b.whole)};
+}
+
 bool compare(uint16_t fn, double a, double b) { return fn == CDL_COMPARE_EQ ? a == b : a < b; }
 bool compare(uint16_t fn, Whole a, Whole b) { return fn == CDL_COMPARE_EQ ? a == b : a < b; }
+bool compare(uint16_t fn, Elem elem, const Scalar& a, const Scalar& b) {
+  return isFloat(elem) ? compare(fn, a.real, b.real) : compare(fn, a.whole, b.whole);
+}
 
 Whole realToWhole(Elem to, double value, uint16_t fn, bool saturate) {
   if (to == Elem::bool_) return value != 0;
@@ -164,6 +205,18 @@ double realToReal(Elem to, double value, bool saturate) {
   const double rounded = roundReal(to, value);
   const bool overflow = std::fabs(rounded) == kInfinity || (std::isnan(rounded) && !std::isnan(value));
   return saturate && overflow ? std::copysign(largestFinite(to), value) : rounded;
+}
+
+Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low, Whole high) {
+  int64_t common = shift; // both ways: nothing is gained by it, and bits could leave the 128
+  for (const Term& term : terms) common = std::min(common, term.leftShift);
+  Whole sum = 0;
+  for (const Term& term : terms) {
+    const int64_t left = term.leftShift - common;
+    const Whole most = (static_cast<Whole>(1) << 125) >> left; // more is outside of every clamp
+    sum += std::clamp(term.value * term.multiplier, -most, most) << left;
+  }
+  return std::clamp(shiftRightEven(sum, shift - common) + zero, low, high);
 }
 
 Whole shiftRightEven(Whole value, int64_t shift) {

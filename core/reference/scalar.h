@@ -1,6 +1,8 @@
 #ifndef CANDELA_CORE_REFERENCE_SCALAR_H
 #define CANDELA_CORE_REFERENCE_SCALAR_H
 
+#include <span>
+
 #include "core/support/elem.h"
 
 /// The functions of UNARY, BINARY, COMPARE and CONVERT on one element: floats in f64, integers in
@@ -9,6 +11,25 @@
 namespace candela::reference {
 
 using Whole = __int128;
+
+/// One element of any type while it is computed with.
+struct Scalar {
+  double real = 0; ///< of float types
+  Whole whole = 0; ///< of integer types and bool
+};
+
+/// Bits beyond the type's are 0, and not looked at.
+Scalar decode(Elem elem, uint64_t bits);
+uint64_t encode(Elem elem, const Scalar& value);
+
+/// A function of UNARY, BINARY, COMPARE, SELECT or CONVERT. `from`: the type of the last operand.
+struct Function {
+  uint16_t kind = 0, fn = 0;
+  Elem from = Elem::none, to = Elem::none;
+  bool saturate = false;
+};
+/// Integers wrap; floats are rounded by a conversion only.
+Scalar apply(const Function& function, const Scalar* operands);
 
 /// The value modulo 2^bits, as the type reads it; bool: whether it is not 0.
 Whole wrap(Elem elem, Whole value);
@@ -23,8 +44,11 @@ double binary(uint16_t fn, double a, double b);
 /// `elem` decides about shifts: by its width, and arithmetic when it is signed.
 Whole binary(uint16_t fn, Elem elem, Whole a, Whole b);
 
+Scalar binary(uint16_t fn, Elem elem, const Scalar& a, const Scalar& b);
+
 bool compare(uint16_t fn, double a, double b);
 bool compare(uint16_t fn, Whole a, Whole b);
+bool compare(uint16_t fn, Elem elem, const Scalar& a, const Scalar& b);
 
 /// Rounded by `fn` (CDL_CONVERT_TRUNC, _RNE, _FLOOR) and then clamped or wrapped; NaN gives 0. To
 /// bool: whether it is not 0.
@@ -40,6 +64,14 @@ inline void addProduct(Whole& sum, Whole a, Whole b) {
   using Wide = unsigned __int128;
   sum = static_cast<Whole>(static_cast<Wide>(sum) + static_cast<Wide>(a) * static_cast<Wide>(b));
 }
+
+/// One operand of RESCALE: value * multiplier * 2^leftShift.
+struct Term {
+  Whole value, multiplier;
+  int64_t leftShift;
+};
+/// clamp(rne(sum of the terms / 2^shift) + zero, low, high), exact up to its one rounding; shift >= 0.
+Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low, Whole high);
 
 /// value / 2^shift to the nearest integer, ties to even; shift >= 0.
 Whole shiftRightEven(Whole value, int64_t shift);

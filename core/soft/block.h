@@ -12,19 +12,17 @@ namespace candela::soft {
 struct BlockOp {
   using Function = void (*)(const BlockOp&, const void* const* in, void* out, int64_t n);
   Function run = nullptr;
-  uint8_t from = 0, to = 0; // of CONVERT
-  uint8_t fn = 0;
+  uint8_t fn = 0; // of CONVERT
   bool saturate = false;
 };
 
 /// Finds the block function of (kind, fn) for these element types; false when there is none.
-bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, int inputs, uint8_t outElem, bool saturate,
-                 BlockOp& op);
+bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, uint8_t outElem, bool saturate, BlockOp& op);
 
 BlockOp::Function findBinary(uint16_t fn, uint8_t elem);
 BlockOp::Function findCompare(uint16_t fn, uint8_t elem);
 BlockOp::Function findSelect(uint8_t elem);
 BlockOp::Function findUnary(uint16_t fn, uint8_t elem);
-BlockOp::Function findConvert(uint16_t fn, uint8_t from, uint8_t to, bool saturate);
+BlockOp::Function findConvert(uint8_t from, uint8_t to);
 
 } // namespace candela::soft

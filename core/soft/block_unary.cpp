@@ -61,8 +61,7 @@ template <class T, int Fn> BlockOp::Function pick(uint16_t fn) {
 } // namespace
 
 BlockOp::Function findUnary(uint16_t fn, uint8_t elem) {
-  return withNumber<BlockOp::Function>(elem, nullptr,
-                                       [&](auto tag) { return pick<typename decltype(tag)::Type, 0>(fn); });
+  return withNumber(elem, [&](auto tag) { return pick<typename decltype(tag)::Type, 0>(fn); });
 }
 
 } // namespace candela::soft

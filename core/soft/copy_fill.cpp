@@ -39,35 +39,20 @@ template <class T> void fillRows(const Operand& y, uint64_t bits) {
 
 } // namespace
 
-cdl_code_t runCopy(const Call& call) {
+cdl::Status runCopy(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (x.elem != y.elem || elemBits(x.elem) < 8) return call.failElems();
-  if (!sameDims(x, y)) return call.fail(CDL_BAD_MODEL, "x has dims %s but y has %s", dimsText(x), dimsText(y));
-  if (call.checkOnly()) return CDL_OK;
+  if (x.elem != y.elem || cdl_elem_bits(x.elem) < 8) return call.failElems();
   const Loop loop = makeLoop({&y, &x});
-  switch (elemBits(x.elem)) {
-  case 8: copyRows<uint8_t>(loop, x, y); break;
-  case 16: copyRows<uint16_t>(loop, x, y); break;
-  case 32: copyRows<uint32_t>(loop, x, y); break;
-  default: copyRows<uint64_t>(loop, x, y); break;
-  }
-  return CDL_OK;
+  withBits(y.elem, [&](auto tag) { copyRows<typename decltype(tag)::Type>(loop, x, y); });
+  return cdl::ok();
 }
 
-cdl_code_t runFill(const Call& call) {
+cdl::Status runFill(const Call& call) {
   const Operand y = call.output();
-  if (elemBits(y.elem) < 8) return call.failElems();
-  const cdl_attr_t* value = cdl_find_attr(call.image, call.instr, CDL_ATTR_VALUE);
-  if (!value) return call.fail(CDL_BAD_MODEL, "the attribute value is missing");
-  if (call.checkOnly()) return CDL_OK;
-  const uint64_t bits = static_cast<uint64_t>(value->values[0]);
-  switch (elemBits(y.elem)) {
-  case 8: fillRows<uint8_t>(y, bits); break;
-  case 16: fillRows<uint16_t>(y, bits); break;
-  case 32: fillRows<uint32_t>(y, bits); break;
-  default: fillRows<uint64_t>(y, bits); break;
-  }
-  return CDL_OK;
+  if (cdl_elem_bits(y.elem) < 8) return call.failElems();
+  const auto bits = static_cast<uint64_t>(call.attr(CDL_ATTR_VALUE, 0));
+  withBits(y.elem, [&](auto tag) { fillRows<typename decltype(tag)::Type>(y, bits); });
+  return cdl::ok();
 }
 
 } // namespace candela::soft

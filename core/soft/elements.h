@@ -2,6 +2,8 @@
 // back.
 #pragma once
 
+#include <cmath>
+#include <concepts>
 #include <type_traits>
 
 #include "candela/cdl.h"
@@ -62,40 +64,20 @@ template <class T> inline T store(Compute<T> x) {
     return x;
 }
 
-/// Storage bits of an element type; 0 for none.
-inline int elemBits(uint8_t elem) {
-  switch (elem) {
-#define CDL_CASE(name, id, bits, ...)                                                                                  \
-  case id: return bits;
-    CDL_ELEMS(CDL_CASE)
-#undef CDL_CASE
-  default: return 0;
-  }
-}
-inline const char* elemName(uint8_t elem) {
-  switch (elem) {
-#define CDL_CASE(name, id, ...)                                                                                        \
-  case id: return #name;
-    CDL_ELEMS(CDL_CASE)
-#undef CDL_CASE
-  default: return "?";
-  }
-}
-
 template <class T> struct Tag { using Type = T; };
 
-/// Calls f(Tag<storage type>) for an arithmetic element type that `f` accepts and returns what it
-/// returns; `otherwise` for the others.
-template <class R, class F> R withFloat(uint8_t elem, R otherwise, F&& f) {
+/// Each calls f(Tag<storage type>) for an element type of its group and returns what it returns; for others a value of
+/// that type that is empty.
+template <class F> auto withFloat(uint8_t elem, F&& f) -> decltype(f(Tag<float>{})) {
   switch (elem) {
   case CDL_F32: return f(Tag<float>{});
   case CDL_F16: return f(Tag<F16>{});
   case CDL_BF16: return f(Tag<Bf16>{});
   case CDL_F64: return f(Tag<double>{});
-  default: return otherwise;
+  default: return decltype(f(Tag<float>{}))();
   }
 }
-template <class R, class F> R withInteger(uint8_t elem, R otherwise, F&& f) {
+template <class F> auto withInteger(uint8_t elem, F&& f) -> decltype(f(Tag<int8_t>{})) {
   switch (elem) {
   case CDL_I8: return f(Tag<int8_t>{});
   case CDL_U8: return f(Tag<uint8_t>{});
@@ -105,23 +87,30 @@ template <class R, class F> R withInteger(uint8_t elem, R otherwise, F&& f) {
   case CDL_U32: return f(Tag<uint32_t>{});
   case CDL_I64: return f(Tag<int64_t>{});
   case CDL_U64: return f(Tag<uint64_t>{});
-  default: return otherwise;
+  default: return decltype(f(Tag<int8_t>{}))();
   }
 }
-template <class R, class F> R withNumber(uint8_t elem, R otherwise, F&& f) {
-  return elem <= CDL_F64 ? withFloat(elem, otherwise, f) : withInteger(elem, otherwise, f);
+template <class F> auto withNumber(uint8_t elem, F&& f) {
+  return elem <= CDL_F64 ? withFloat(elem, f) : withInteger(elem, f);
 }
-template <class R, class F> R withAny(uint8_t elem, R otherwise, F&& f) {
-  return elem == CDL_BOOL ? f(Tag<Bool>{}) : withNumber(elem, otherwise, f);
+template <class F> auto withAny(uint8_t elem, F&& f) { return elem == CDL_BOOL ? f(Tag<Bool>{}) : withNumber(elem, f); }
+/// By the size alone, for what moves elements whatever they mean; 1 to 8 bytes.
+template <class F> auto withBits(uint8_t elem, F&& f) {
+  switch (cdl_elem_bits(elem)) {
+  case 8: return f(Tag<uint8_t>{});
+  case 16: return f(Tag<uint16_t>{});
+  case 32: return f(Tag<uint32_t>{});
+  default: return f(Tag<uint64_t>{});
+  }
 }
 
 inline bool isArithmetic(uint8_t elem) { return elem >= CDL_F32 && elem <= CDL_BOOL; }
 inline bool isFloatElem(uint8_t elem) { return elem >= CDL_F32 && elem <= CDL_F64; }
 inline bool isIntegerElem(uint8_t elem) { return elem >= CDL_I8 && elem <= CDL_U64; }
 
-/// The integer law by overloads, so that templates find it.
+/// The law of numerics.h by overloads on the compute types, so that templates find it.
 namespace law {
-#define CDL_LAW(N, T)                                                                                                  \
+#define CDL_INTEGER(N, T)                                                                                              \
   inline T add(T a, T b) { return cdl_add_##N(a, b); }                                                                 \
   inline T sub(T a, T b) { return cdl_sub_##N(a, b); }                                                                 \
   inline T mul(T a, T b) { return cdl_mul_##N(a, b); }                                                                 \
@@ -133,58 +122,69 @@ namespace law {
   inline T abs(T a) { return cdl_abs_##N(a); }                                                                         \
   inline T min(T a, T b) { return cdl_min_##N(a, b); }                                                                 \
   inline T max(T a, T b) { return cdl_max_##N(a, b); }
-CDL_LAW(i8, int8_t)
-CDL_LAW(u8, uint8_t)
-CDL_LAW(i16, int16_t)
-CDL_LAW(u16, uint16_t)
-CDL_LAW(i32, int32_t)
-CDL_LAW(u32, uint32_t)
-CDL_LAW(i64, int64_t)
-CDL_LAW(u64, uint64_t)
-#undef CDL_LAW
-inline float min(float a, float b) { return cdl_min_f32(a, b); }
-inline float max(float a, float b) { return cdl_max_f32(a, b); }
-inline double min(double a, double b) { return cdl_min_f64(a, b); }
-inline double max(double a, double b) { return cdl_max_f64(a, b); }
+CDL_INTEGER(i8, int8_t)
+CDL_INTEGER(u8, uint8_t)
+CDL_INTEGER(i16, int16_t)
+CDL_INTEGER(u16, uint16_t)
+CDL_INTEGER(i32, int32_t)
+CDL_INTEGER(u32, uint32_t)
+CDL_INTEGER(i64, int64_t)
+CDL_INTEGER(u64, uint64_t)
+#undef CDL_INTEGER
+#define CDL_FLOAT(N, T)                                                                                                \
+  inline T add(T a, T b) { return a + b; }                                                                             \
+  inline T sub(T a, T b) { return a - b; }                                                                             \
+  inline T mul(T a, T b) { return a * b; }                                                                             \
+  inline T div(T a, T b) { return a / b; }                                                                             \
+  inline T rem(T a, T b) { return std::fmod(a, b); }                                                                   \
+  inline T pow(T a, T b) { return std::pow(a, b); }                                                                    \
+  inline T min(T a, T b) { return cdl_min_##N(a, b); }                                                                 \
+  inline T max(T a, T b) { return cdl_max_##N(a, b); }
+CDL_FLOAT(f32, float)
+CDL_FLOAT(f64, double)
+#undef CDL_FLOAT
+// Of bools, as of integers with what is not 0 being true.
+inline bool add(bool a, bool b) { return a | b; }
+inline bool mul(bool a, bool b) { return a & b; }
+inline bool min(bool a, bool b) { return a & b; }
+inline bool max(bool a, bool b) { return a | b; }
+template <std::integral T> T bitAnd(T a, T b) { return static_cast<T>(a & b); }
+template <std::integral T> T bitOr(T a, T b) { return static_cast<T>(a | b); }
+template <std::integral T> T bitXor(T a, T b) { return static_cast<T>(a ^ b); }
+/// By squaring, wrapping. A negative exponent gives the truncated power: 0 but for the bases 1 and -1.
+template <std::integral T> T pow(T a, T b) {
+  if (b < T{1} && b != 0) return a == 1 ? T{1} : a == static_cast<T>(-1) ? ((b & 1) ? a : T{1}) : T{0};
+  T result = 1;
+  for (uint64_t e = static_cast<uint64_t>(b); e != 0; e >>= 1) {
+    if (e & 1) result = mul(result, a);
+    a = mul(a, a);
+  }
+  return result;
+}
 } // namespace law
 
-/// Addition and multiplication of any compute type; of bools, as of integers with what is not 0
-/// being true.
-struct Add {
-  template <class C> static C apply(C a, C b) {
-    if constexpr (std::is_same_v<C, bool>)
-      return a | b;
-    else if constexpr (std::is_floating_point_v<C>)
-      return a + b;
-    else
-      return law::add(a, b);
-  }
-};
-struct Mul {
-  template <class C> static C apply(C a, C b) {
-    if constexpr (std::is_same_v<C, bool>)
-      return a & b;
-    else if constexpr (std::is_floating_point_v<C>)
-      return a * b;
-    else
-      return law::mul(a, b);
-  }
-};
-struct Min {
-  template <class C> static C apply(C a, C b) {
-    if constexpr (std::is_same_v<C, bool>)
-      return a & b;
-    else
-      return law::min(a, b);
-  }
-};
-struct Max {
-  template <class C> static C apply(C a, C b) {
-    if constexpr (std::is_same_v<C, bool>)
-      return a | b;
-    else
-      return law::max(a, b);
-  }
-};
+/// The law's functions of two elements as types, for the compute types that have them.
+#define CDL_FUNCTION(Name, function)                                                                                   \
+  struct Name {                                                                                                        \
+    template <class C>                                                                                                 \
+    requires requires(C a) {                                                                                           \
+      { law::function(a, a) } -> std::same_as<C>;                                                                      \
+    }                                                                                                                  \
+    static C apply(C a, C b) { return law::function(a, b); }                                                           \
+  };
+CDL_FUNCTION(Add, add)
+CDL_FUNCTION(Sub, sub)
+CDL_FUNCTION(Mul, mul)
+CDL_FUNCTION(Div, div)
+CDL_FUNCTION(Min, min)
+CDL_FUNCTION(Max, max)
+CDL_FUNCTION(And, bitAnd)
+CDL_FUNCTION(Or, bitOr)
+CDL_FUNCTION(Xor, bitXor)
+CDL_FUNCTION(Shl, shl)
+CDL_FUNCTION(Shr, shr)
+CDL_FUNCTION(Pow, pow)
+CDL_FUNCTION(Rem, rem)
+#undef CDL_FUNCTION
 
 } // namespace candela::soft

@@ -11,12 +11,10 @@ namespace candela::soft {
 /// its steps.
 class Expr {
 public:
-  /// Binds the instruction's expr, whose views have to fit the dims of `like`. accElem: the type of
-  /// the accumulator, 0 when there is none. On an error the code of Call::fail.
-  cdl_code_t bind(const Call& call, const Operand& like, uint8_t accElem);
+  /// Binds the instruction's expr. accElem: the type of the accumulator, 0 when there is none.
+  cdl::Status bind(const Call& call, uint8_t accElem);
 
-  /// The views that the steps read, each once, broadcast to `like`; evaluate takes their blocks in
-  /// this order.
+  /// The views that the steps read, each once; evaluate takes their blocks in this order.
   const std::vector<Operand>& views() const { return views_; }
 
   /// n <= kBlock elements: `views` and `acc` are dense blocks, `out` is one.
@@ -33,13 +31,11 @@ private:
     Source in[3];
     std::vector<uint64_t> value;
   };
-  cdl_code_t bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand, uint32_t stepIndex,
-                         const Operand& like, uint8_t accElem, Source& source);
+  Source bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand);
 
   std::vector<Operand> views_;
   std::vector<uint16_t> viewInputs_; // input index of views_[k]
   std::vector<Step> steps_;
-  std::vector<uint8_t> elems_; // of the steps
   std::vector<std::vector<uint64_t>> constants_;
 };
 
@@ -48,7 +44,7 @@ private:
 class Finisher {
 public:
   /// accElem: the element type of the rows.
-  cdl_code_t bind(const Call& call, const Operand& result, uint8_t accElem);
+  cdl::Status bind(const Call& call, uint8_t accElem);
 
   /// n results of the dense block `acc` (of accElem), n <= kBlock, along the result's last dim from
   /// `first` on, at `index` in the outer dims.

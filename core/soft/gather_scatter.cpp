@@ -49,67 +49,35 @@ template <class T, class Op> void scatter(const Operand& index, const Operand& u
     }
 }
 
-template <class T> using ScatterFunction = void (*)(const Operand&, const Operand&, const Operand&);
-
-template <class T> ScatterFunction<T> findScatter(uint16_t fn) {
+template <class T> void scatterBy(uint16_t fn, const Operand& index, const Operand& updates, const Operand& y) {
   switch (fn) {
-  case CDL_SCATTER_SET: return scatter<T, Set>;
-  case CDL_SCATTER_ADD: return scatter<T, Add>;
-  case CDL_SCATTER_MIN: return scatter<T, Min>;
-  case CDL_SCATTER_MAX: return scatter<T, Max>;
-  case CDL_SCATTER_MUL: return scatter<T, Mul>;
-  default: return nullptr;
+  case CDL_SCATTER_SET: return scatter<T, Set>(index, updates, y);
+  case CDL_SCATTER_ADD: return scatter<T, Add>(index, updates, y);
+  case CDL_SCATTER_MIN: return scatter<T, Min>(index, updates, y);
+  case CDL_SCATTER_MAX: return scatter<T, Max>(index, updates, y);
+  default: return scatter<T, Mul>(index, updates, y);
   }
 }
 
 bool isIndex(const Operand& operand) { return operand.elem == CDL_I32 || operand.elem == CDL_I64; }
 
-// The dims of `narrow`[O,K,I] against `wide`[O,N,I] and index[K].
-cdl_code_t checkShapes(const Call& call, const char* wideName, const Operand& wide, const Operand& index,
-                       const char* narrowName, const Operand& narrow) {
-  if (wide.rank != 3 || narrow.rank != 3 || index.rank != 1)
-    return call.fail(CDL_BAD_MODEL, "%s, index and %s have ranks %d, %d and %d, not 3, 1 and 3", wideName, narrowName,
-                     wide.rank, index.rank, narrow.rank);
-  if (wide.dims[0] != narrow.dims[0] || wide.dims[2] != narrow.dims[2])
-    return call.fail(CDL_BAD_MODEL, "%s has dims %s but %s has %s", wideName, dimsText(wide), narrowName,
-                     dimsText(narrow));
-  if (index.dims[0] != narrow.dims[1])
-    return call.fail(CDL_BAD_MODEL, "there are %lld indices but %s has dims %s", static_cast<long long>(index.dims[0]),
-                     narrowName, dimsText(narrow));
-  return CDL_OK;
-}
-
 } // namespace
 
-cdl_code_t runGather(const Call& call) {
+cdl::Status runGather(const Call& call) {
   const Operand x = call.input(0), index = call.input(1), y = call.output();
-  if (x.elem != y.elem || elemBits(x.elem) < 8 || !isIndex(index) || call.instr->fn > CDL_GATHER_ZERO)
-    return call.failElems();
-  const cdl_code_t code = checkShapes(call, "x", x, index, "y", y);
-  if (code != CDL_OK) return code;
+  if (x.elem != y.elem || cdl_elem_bits(x.elem) < 8 || !isIndex(index)) return call.failElems();
   const bool clamp = call.instr->fn == CDL_GATHER_CLAMP;
   if (clamp && x.dims[1] == 0 && y.elements() != 0)
-    return call.fail(CDL_BAD_MODEL, "cannot clamp an index into x of dims %s", dimsText(x));
-  if (call.checkOnly()) return CDL_OK;
-  switch (elemBits(x.elem)) {
-  case 8: gather<uint8_t>(x, index, y, clamp); break;
-  case 16: gather<uint16_t>(x, index, y, clamp); break;
-  case 32: gather<uint32_t>(x, index, y, clamp); break;
-  default: gather<uint64_t>(x, index, y, clamp); break;
-  }
-  return CDL_OK;
+    return call.fail(CDL_BAD_MODEL, "cannot clamp an index into x of dims " + dimsText(x));
+  withBits(x.elem, [&](auto tag) { gather<typename decltype(tag)::Type>(x, index, y, clamp); });
+  return cdl::ok();
 }
 
-cdl_code_t runScatter(const Call& call) {
+cdl::Status runScatter(const Call& call) {
   const Operand index = call.input(0), updates = call.input(1), y = call.output();
-  if (updates.elem != y.elem || !isArithmetic(y.elem) || !isIndex(index) || call.instr->fn > CDL_SCATTER_MUL)
-    return call.failElems();
-  const cdl_code_t code = checkShapes(call, "y", y, index, "updates", updates);
-  if (code != CDL_OK || call.checkOnly()) return code;
-  return withAny<cdl_code_t>(y.elem, CDL_UNSUPPORTED, [&](auto tag) {
-    findScatter<typename decltype(tag)::Type>(call.instr->fn)(index, updates, y);
-    return cdl_code_t{CDL_OK};
-  });
+  if (updates.elem != y.elem || !isArithmetic(y.elem) || !isIndex(index)) return call.failElems();
+  withAny(y.elem, [&](auto tag) { scatterBy<typename decltype(tag)::Type>(call.instr->fn, index, updates, y); });
+  return cdl::ok();
 }
 
 } // namespace candela::soft

@@ -17,7 +17,6 @@ struct Problem {
   Operand a, b, y;
   std::vector<int64_t> aZero, bZero; // empty, one, or (b only) N values
   bool accumulate = false;
-  uint8_t accElem = 0;
 };
 
 // A row of sums as the accumulator's element type, added to what y holds when accumulating.
@@ -123,47 +122,47 @@ void gemm(const Problem& problem, Finisher& finisher) {
   Gemm<TA, TB, S, Sum>(problem, finisher, storeRow<TAcc, Sum>).run();
 }
 
-using Function = void (*)(const Problem&, Finisher&);
+/// Operands whose product soft has. The accumulator's type follows from them, whatever an epilogue makes of it.
+struct Product {
+  uint8_t a, b, acc;
+  void (*usual)(const Problem&, Finisher&);
+  void (*wide)(const Problem&, Finisher&); // when a zero point lies outside of its operand's type
+};
 
-// Small integers: exactly in floats when the zero points lie in their types, else in 64-bit
-// integers.
-template <class TA, class TB, class S, class TAcc> Function pickInteger(bool usual) {
-  return usual ? gemm<TA, TB, S, TAcc, TAcc> : gemm<TA, TB, uint64_t, TAcc>;
+// Small integers: exactly in floats of S, else in 64-bit integers.
+template <class TA, class TB, class S, class TAcc> constexpr Product small(uint8_t a, uint8_t b, uint8_t acc) {
+  return {a, b, acc, gemm<TA, TB, S, TAcc, TAcc>, gemm<TA, TB, uint64_t, TAcc>};
+}
+template <class T, class S> constexpr Product alike(uint8_t elem) {
+  return {elem, elem, elem, gemm<T, T, S, T>, gemm<T, T, S, T>};
 }
 
-Function find(uint8_t a, uint8_t b, uint8_t acc, bool usual) {
-  const auto is = [&](int wantA, int wantB, int wantAcc) { return a == wantA && b == wantB && acc == wantAcc; };
-  if (is(CDL_F32, CDL_F32, CDL_F32)) return gemm<float, float, float, float>;
-  if (is(CDL_F64, CDL_F64, CDL_F64)) return gemm<double, double, double, double>;
-  if (is(CDL_F16, CDL_F16, CDL_F16)) return gemm<F16, F16, float, F16>;
-  if (is(CDL_BF16, CDL_BF16, CDL_BF16)) return gemm<Bf16, Bf16, float, Bf16>;
-  if (is(CDL_I8, CDL_I8, CDL_I32)) return pickInteger<int8_t, int8_t, float, int32_t>(usual);
-  if (is(CDL_U8, CDL_I8, CDL_I32)) return pickInteger<uint8_t, int8_t, float, int32_t>(usual);
-  if (is(CDL_I8, CDL_U8, CDL_I32)) return pickInteger<int8_t, uint8_t, float, int32_t>(usual);
-  if (is(CDL_U8, CDL_U8, CDL_I32)) return pickInteger<uint8_t, uint8_t, float, int32_t>(usual);
-  if (is(CDL_I16, CDL_I8, CDL_I64)) return pickInteger<int16_t, int8_t, double, int64_t>(usual);
-  if (is(CDL_I16, CDL_I16, CDL_I64)) return pickInteger<int16_t, int16_t, double, int64_t>(usual);
-  if (is(CDL_I32, CDL_I32, CDL_I32)) return gemm<int32_t, int32_t, uint64_t, int32_t>;
-  if (is(CDL_U32, CDL_U32, CDL_U32)) return gemm<uint32_t, uint32_t, uint64_t, uint32_t>;
-  if (is(CDL_I64, CDL_I64, CDL_I64)) return gemm<int64_t, int64_t, uint64_t, int64_t>;
-  if (is(CDL_U64, CDL_U64, CDL_U64)) return gemm<uint64_t, uint64_t, uint64_t, uint64_t>;
+constexpr Product kProducts[] = {
+    alike<float, float>(CDL_F32),
+    alike<double, double>(CDL_F64),
+    alike<F16, float>(CDL_F16),
+    alike<Bf16, float>(CDL_BF16),
+    alike<int32_t, uint64_t>(CDL_I32),
+    alike<uint32_t, uint64_t>(CDL_U32),
+    alike<int64_t, uint64_t>(CDL_I64),
+    alike<uint64_t, uint64_t>(CDL_U64),
+    small<int8_t, int8_t, float, int32_t>(CDL_I8, CDL_I8, CDL_I32),
+    small<uint8_t, int8_t, float, int32_t>(CDL_U8, CDL_I8, CDL_I32),
+    small<int8_t, uint8_t, float, int32_t>(CDL_I8, CDL_U8, CDL_I32),
+    small<uint8_t, uint8_t, float, int32_t>(CDL_U8, CDL_U8, CDL_I32),
+    small<int16_t, int8_t, double, int64_t>(CDL_I16, CDL_I8, CDL_I64),
+    small<int16_t, int16_t, double, int64_t>(CDL_I16, CDL_I16, CDL_I64),
+};
+
+const Product* find(uint8_t a, uint8_t b) {
+  for (const Product& product : kProducts)
+    if (product.a == a && product.b == b) return &product;
   return nullptr;
 }
 
-// The accumulator's type follows from the operands, whatever an epilogue makes of it.
-uint8_t accOf(uint8_t a, uint8_t b) {
-  for (const uint8_t acc : {a, uint8_t{CDL_I32}, uint8_t{CDL_I64}})
-    if (find(a, b, acc, true)) return acc;
-  return 0;
-}
-
-cdl_code_t checkZero(const Call& call, const char* name, const Operand& zero, uint8_t elem, int64_t columns) {
-  if (!zero.present()) return CDL_OK;
-  if (!isIntegerElem(elem) || elemBits(elem) > 16 || (zero.elem != elem && zero.elem != CDL_I32))
-    return call.failElems();
-  if (zero.rank > 1 || (zero.elements() != 1 && zero.elements() != columns))
-    return call.fail(CDL_BAD_MODEL, "%s has dims %s, not [1]%s", name, dimsText(zero), columns > 1 ? " or [N]" : "");
-  return CDL_OK;
+bool isZero(const Operand& zero, uint8_t elem) {
+  return !zero.present() ||
+         (isIntegerElem(elem) && cdl_elem_bits(elem) <= 16 && (zero.elem == elem || zero.elem == CDL_I32));
 }
 
 // The zero points as numbers; false in `usual` when one lies outside of `elem`.
@@ -174,8 +173,8 @@ std::vector<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
   const int64_t highest = elem == CDL_U8 ? UINT8_MAX : elem == CDL_I8 ? INT8_MAX : INT16_MAX;
   for (int64_t i = 0; i < zero.elements(); ++i) {
     const int64_t at = zero.start + i * zero.strides[0];
-    values.push_back(withInteger<int64_t>(
-        zero.elem, 0, [&](auto tag) { return static_cast<int64_t>(*zero.at<typename decltype(tag)::Type>(at)); }));
+    values.push_back(withInteger(
+        zero.elem, [&](auto tag) { return static_cast<int64_t>(*zero.at<typename decltype(tag)::Type>(at)); }));
     usual = usual && values.back() >= lowest && values.back() <= highest;
   }
   return values;
@@ -183,36 +182,25 @@ std::vector<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
 
 } // namespace
 
-cdl_code_t runMatmul(const Call& call) {
-  Problem p;
-  p.a = call.input(0);
-  p.b = call.input(1);
-  p.y = call.output();
+uint8_t productElem(uint8_t a, uint8_t b) {
+  const Product* product = find(a, b);
+  return product ? product->acc : uint8_t{0};
+}
+
+cdl::Status runMatmul(const Call& call) {
+  Problem p{call.input(0), call.input(1), call.output(), {}, {}, call.attr(CDL_ATTR_ACCUMULATE, 0) != 0};
   const Operand aZero = call.input(2), bZero = call.input(3);
-  p.accumulate = call.attr(CDL_ATTR_ACCUMULATE, 0) != 0;
-  p.accElem = accOf(p.a.elem, p.b.elem);
+  const Product* product = find(p.a.elem, p.b.elem);
   const bool plain = call.instr->expr == 0 || p.accumulate;
-  if (p.accElem == 0 || call.instr->fn != 0 || (plain && p.y.elem != p.accElem)) return call.failElems();
-  if (p.a.rank != 3 || p.b.rank != 3 || p.y.rank != 3)
-    return call.fail(CDL_BAD_MODEL, "a, b and y have ranks %d, %d and %d, not 3", p.a.rank, p.b.rank, p.y.rank);
-  if (p.a.dims[2] != p.b.dims[1])
-    return call.fail(CDL_BAD_MODEL, "a of dims %s has %lld columns but b of dims %s has %lld rows", dimsText(p.a),
-                     static_cast<long long>(p.a.dims[2]), dimsText(p.b), static_cast<long long>(p.b.dims[1]));
-  if (p.a.dims[0] != p.y.dims[0] || p.b.dims[0] != p.y.dims[0] || p.a.dims[1] != p.y.dims[1] ||
-      p.b.dims[2] != p.y.dims[2])
-    return call.fail(CDL_BAD_MODEL, "a has dims %s and b %s, but y has %s", dimsText(p.a), dimsText(p.b),
-                     dimsText(p.y));
-  cdl_code_t code = checkZero(call, "a_zero", aZero, p.a.elem, 1);
-  if (code == CDL_OK) code = checkZero(call, "b_zero", bZero, p.b.elem, p.y.dims[2]);
-  if (code != CDL_OK) return code;
+  if (!product || (plain && p.y.elem != product->acc) || !isZero(aZero, p.a.elem) || !isZero(bZero, p.b.elem))
+    return call.failElems();
   Finisher finisher;
-  code = finisher.bind(call, p.y, p.accElem);
-  if (code != CDL_OK || call.checkOnly()) return code;
+  if (cdl::Status status = finisher.bind(call, product->acc); !status.isOk()) return status;
   bool usual = true;
   p.aZero = readZeros(aZero, p.a.elem, usual);
   p.bZero = readZeros(bZero, p.b.elem, usual);
-  find(p.a.elem, p.b.elem, p.accElem, usual)(p, finisher);
-  return CDL_OK;
+  (usual ? product->usual : product->wide)(p, finisher);
+  return cdl::ok();
 }
 
 } // namespace candela::soft

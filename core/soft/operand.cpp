@@ -1,43 +1,11 @@
 #include "core/soft/operand.h"
 
-#include <cstdio>
-
 namespace candela::soft {
 
-bool sameDims(const Operand& a, const Operand& b) {
-  if (a.rank != b.rank) return false;
-  for (int d = 0; d < a.rank; ++d)
-    if (a.dims[d] != b.dims[d]) return false;
-  return true;
-}
-
-bool broadcastTo(Operand& operand, const Operand& like) {
-  const int missing = like.rank - operand.rank;
-  if (missing < 0) return false;
-  Operand wide = operand;
-  wide.rank = like.rank;
-  for (int d = 0; d < like.rank; ++d) {
-    const bool own = d >= missing && operand.dims[d - missing] == like.dims[d];
-    if (!own && d >= missing && operand.dims[d - missing] != 1) return false;
-    wide.dims[d] = like.dims[d];
-    wide.strides[d] = own ? operand.strides[d - missing] : 0;
-  }
-  operand = wide;
-  return true;
-}
-
-const char* dimsText(const Operand& operand) {
-  thread_local char ring[4][8 * 21 + 4];
-  thread_local unsigned next = 0;
-  char* text = ring[next++ % 4];
-  size_t size = 0;
-  text[size++] = '[';
-  for (int d = 0; d < operand.rank; ++d)
-    size += static_cast<size_t>(std::snprintf(text + size, sizeof ring[0] - size, d ? ",%lld" : "%lld",
-                                              static_cast<long long>(operand.dims[d])));
-  text[size++] = ']';
-  text[size] = 0;
-  return text;
+std::string dimsText(const Operand& operand) {
+  std::string text = "[";
+  for (int d = 0; d < operand.rank; ++d) text.append(d ? "," : "").append(std::to_string(operand.dims[d]));
+  return text.append("]");
 }
 
 Loop makeLoop(const std::vector<const Operand*>& operands) {
@@ -94,27 +62,18 @@ template <class T> void scatter(const Operand& to, int64_t position, int64_t str
 } // namespace
 
 void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t n, void* to) {
-  switch (elemBits(from.elem)) {
-  case 4:
+  if (cdl_elem_bits(from.elem) == 4) {
     for (int64_t i = 0; i < n; ++i)
       static_cast<uint8_t*>(to)[i] = from.elem == CDL_I4
                                          ? static_cast<uint8_t>(cdl_i4_get(from.base, position + i * stride))
                                          : cdl_u4_get(from.base, position + i * stride);
     return;
-  case 8: return gather<uint8_t>(from, position, stride, n, to);
-  case 16: return gather<uint16_t>(from, position, stride, n, to);
-  case 32: return gather<uint32_t>(from, position, stride, n, to);
-  default: return gather<uint64_t>(from, position, stride, n, to);
   }
+  withBits(from.elem, [&](auto tag) { gather<typename decltype(tag)::Type>(from, position, stride, n, to); });
 }
 
 void scatterBlock(const Operand& to, int64_t position, int64_t stride, int64_t n, const void* from) {
-  switch (elemBits(to.elem)) {
-  case 8: return scatter<uint8_t>(to, position, stride, n, from);
-  case 16: return scatter<uint16_t>(to, position, stride, n, from);
-  case 32: return scatter<uint32_t>(to, position, stride, n, from);
-  default: return scatter<uint64_t>(to, position, stride, n, from);
-  }
+  withBits(to.elem, [&](auto tag) { scatter<typename decltype(tag)::Type>(to, position, stride, n, from); });
 }
 
 } // namespace candela::soft

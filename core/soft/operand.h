@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "core/soft/elements.h"
@@ -11,8 +12,8 @@ namespace candela::soft {
 /// Elements that one call of a block function handles at most; scratch blocks have this many.
 constexpr int64_t kBlock = 512;
 
-/// A resolved view. `base` is the buffer's address, null while an instruction is only checked;
-/// `start` and `strides` count elements. An absent optional operand has elem 0.
+/// A resolved view. `base` is the buffer's address; `start` and `strides` count elements. An absent optional operand
+/// has elem 0.
 struct Operand {
   char* base = nullptr;
   int64_t start = 0;
@@ -28,17 +29,11 @@ struct Operand {
     return n;
   }
   template <class T> T* at(int64_t element) const { return reinterpret_cast<T*>(base) + element; }
-  char* address(int64_t element) const { return base + element * (elemBits(elem) / 8); }
+  char* address(int64_t element) const { return base + element * static_cast<int64_t>(cdl_elem_bits(elem) / 8); }
 };
 
-bool sameDims(const Operand& a, const Operand& b);
-
-/// The operand with the dims of `like`: dims of 1 are stretched with stride 0, missing outer ones
-/// added. False when the dims do not fit.
-bool broadcastTo(Operand& operand, const Operand& like);
-
-/// "[2,3]" into a small ring of thread-local buffers; for messages.
-const char* dimsText(const Operand& operand);
+/// "[2,3]", for messages.
+std::string dimsText(const Operand& operand);
 
 /// A loop nest over operands of the same dims. Dims of 1 are gone and dims that lie alike in all
 /// operands are one; the last dim is the row. Rank is at least 1.
@@ -93,7 +88,7 @@ public:
   void setStride(int64_t stride) {
     stride_ = stride;
     splatted_ = 0;
-    direct_ = stride == 1 && elemBits(operand_.elem) >= 8;
+    direct_ = stride == 1 && cdl_elem_bits(operand_.elem) >= 8;
     if (!direct_ && scratch_.empty()) scratch_.resize(kBlock);
   }
   /// n <= kBlock elements from `position` on; valid until the next call.

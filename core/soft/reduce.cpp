@@ -110,49 +110,31 @@ template <class T, class Index, bool Max> void argReduce(const Operand& x, const
     }
 }
 
-cdl_code_t checkShapes(const Call& call, const Operand& x, const Operand& y) {
-  if (x.rank != 3 || y.rank != 2)
-    return call.fail(CDL_BAD_MODEL, "x and y have ranks %d and %d, not 3 and 2", x.rank, y.rank);
-  if (x.dims[0] != y.dims[0] || x.dims[2] != y.dims[1])
-    return call.fail(CDL_BAD_MODEL, "x has dims %s but y has %s", dimsText(x), dimsText(y));
-  return CDL_OK;
-}
-
 } // namespace
 
-cdl_code_t runReduce(const Call& call) {
+cdl::Status runReduce(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (!isArithmetic(x.elem) || call.instr->fn > CDL_REDUCE_PROD || (x.elem != y.elem && call.instr->expr == 0))
-    return call.failElems();
-  cdl_code_t code = checkShapes(call, x, y);
-  if (code != CDL_OK) return code;
+  if (!isArithmetic(x.elem) || (x.elem != y.elem && call.instr->expr == 0)) return call.failElems();
   Finisher finisher;
-  code = finisher.bind(call, y, x.elem);
-  if (code != CDL_OK || call.checkOnly()) return code;
-  return withAny<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
-    reduceBy<typename decltype(tag)::Type>(call.instr->fn, x, y, finisher);
-    return cdl_code_t{CDL_OK};
-  });
+  if (cdl::Status status = finisher.bind(call, x.elem); !status.isOk()) return status;
+  withAny(x.elem, [&](auto tag) { reduceBy<typename decltype(tag)::Type>(call.instr->fn, x, y, finisher); });
+  return cdl::ok();
 }
 
-cdl_code_t runArgReduce(const Call& call) {
+cdl::Status runArgReduce(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (!isArithmetic(x.elem) || (y.elem != CDL_I32 && y.elem != CDL_I64) || call.instr->fn > CDL_ARG_REDUCE_MIN)
-    return call.failElems();
-  const cdl_code_t code = checkShapes(call, x, y);
-  if (code != CDL_OK) return code;
+  if (!isArithmetic(x.elem) || (y.elem != CDL_I32 && y.elem != CDL_I64)) return call.failElems();
   if (x.dims[1] == 0 && y.elements() != 0)
-    return call.fail(CDL_BAD_MODEL, "there is no extreme along x of dims %s", dimsText(x));
-  if (call.checkOnly()) return CDL_OK;
+    return call.fail(CDL_BAD_MODEL, "there is no extreme along x of dims " + dimsText(x));
   const bool last = call.attr(CDL_ATTR_SELECT_LAST, 0) != 0, max = call.instr->fn == CDL_ARG_REDUCE_MAX;
-  return withAny<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
+  withAny(x.elem, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     if (y.elem == CDL_I32)
       max ? argReduce<T, int32_t, true>(x, y, last) : argReduce<T, int32_t, false>(x, y, last);
     else
       max ? argReduce<T, int64_t, true>(x, y, last) : argReduce<T, int64_t, false>(x, y, last);
-    return cdl_code_t{CDL_OK};
   });
+  return cdl::ok();
 }
 
 } // namespace candela::soft

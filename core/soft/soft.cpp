@@ -1,16 +1,24 @@
 #include "core/soft/soft.h"
 
-#include <new>
-
 #include "core/soft/call.h"
 
 namespace candela::soft {
 namespace {
 
-cdl_code_t dispatch(const Call& call) {
+/// The check of images compares the dims of views of one layout alone. Blocked ones run as they lie, where elements
+/// keep to themselves.
+bool takesLayouts(const Call& call) {
   const cdl_instr_t& instr = *call.instr;
-  if (instr.outputs != 1) return call.fail(CDL_UNSUPPORTED, "has %d results, not 1", instr.outputs);
-  switch (instr.kind) {
+  const uint16_t layout = cdl_get_output(call.image, &instr, 0)->layout;
+  for (uint32_t i = 0; i < instr.inputs; ++i)
+    if (cdl_get_input(call.image, &instr, i)->layout != layout) return false;
+  const char shape = *cdl_kind_facts(instr.kind)->shape;
+  return layout == 0 || shape == '-' || (shape == '=' && instr.kind != CDL_KIND_SOFTMAX && instr.kind != CDL_KIND_NORM);
+}
+
+cdl::Status dispatch(const Call& call) {
+  if (!takesLayouts(call)) return call.fail(CDL_UNSUPPORTED, "soft does not run it on these layouts");
+  switch (call.instr->kind) {
   case CDL_KIND_COPY: return runCopy(call);
   case CDL_KIND_FILL: return runFill(call);
   case CDL_KIND_CONVERT:
@@ -28,22 +36,16 @@ cdl_code_t dispatch(const Call& call) {
   case CDL_KIND_SOFTMAX: return runSoftmax(call);
   case CDL_KIND_NORM: return runNorm(call);
   case CDL_KIND_ARG_REDUCE: return runArgReduce(call);
+  case CDL_KIND_SORT: return runSort(call);
   default: return call.fail(CDL_UNSUPPORTED, "soft does not run this kind");
   }
 }
 
 } // namespace
 
-bool supports(const cdl_image_t* image, uint32_t instr) {
-  return dispatch({image, cdl_get_instr(image, instr), nullptr, nullptr, nullptr}) == CDL_OK;
-}
-
 cdl_code_t run(const cdl_image_t* image, uint32_t instr, const int64_t loopValues[2], void* const* buffers,
                cdl_error_t* error) {
-  const Call call{image, cdl_get_instr(image, instr), loopValues, buffers, error};
-  try {
-    return dispatch(call);
-  } catch (const std::bad_alloc&) { return call.fail(CDL_OUT_OF_MEMORY, "no memory for scratch"); }
+  return cdl::detail::guard(error, [&] { return dispatch({image, cdl_get_instr(image, instr), loopValues, buffers}); });
 }
 
 cdl_code_t runAll(const cdl_image_t* image, void* const* buffers, cdl_error_t* error) {

@@ -62,36 +62,24 @@ void norm(const Operand& x, const Operand& scale, const Operand& bias, const Ope
 
 } // namespace
 
-cdl_code_t runSoftmax(const Call& call) {
+cdl::Status runSoftmax(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (!isFloatElem(x.elem) || x.elem != y.elem || call.instr->fn > CDL_SOFTMAX_LOG_SOFTMAX) return call.failElems();
-  if (x.rank != 3 || !sameDims(x, y))
-    return call.fail(CDL_BAD_MODEL, "x has dims %s and y %s, not both the same [O,R,I]", dimsText(x), dimsText(y));
-  if (call.checkOnly()) return CDL_OK;
-  return withFloat<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
-    softmax<typename decltype(tag)::Type>(x, y, call.instr->fn == CDL_SOFTMAX_LOG_SOFTMAX);
-    return cdl_code_t{CDL_OK};
-  });
+  if (!isFloatElem(x.elem) || x.elem != y.elem) return call.failElems();
+  withFloat(x.elem,
+            [&](auto tag) { softmax<typename decltype(tag)::Type>(x, y, call.instr->fn == CDL_SOFTMAX_LOG_SOFTMAX); });
+  return cdl::ok();
 }
 
-cdl_code_t runNorm(const Call& call) {
+cdl::Status runNorm(const Call& call) {
   const Operand x = call.input(0), scale = call.input(1), bias = call.input(2), y = call.output();
-  if (!isFloatElem(x.elem) || x.elem != y.elem || call.instr->fn > CDL_NORM_RMS) return call.failElems();
-  if (x.rank != 2 || !sameDims(x, y))
-    return call.fail(CDL_BAD_MODEL, "x has dims %s and y %s, not both the same [O,R]", dimsText(x), dimsText(y));
-  for (const Operand* operand : {&scale, &bias}) {
-    if (!operand->present()) continue;
-    if (operand->elem != x.elem) return call.failElems();
-    if (operand->rank != 1 || operand->dims[0] != x.dims[1])
-      return call.fail(CDL_BAD_MODEL, "%s has dims %s but x has %s", operand == &scale ? "scale" : "bias",
-                       dimsText(*operand), dimsText(x));
-  }
-  if (call.checkOnly()) return CDL_OK;
-  return withFloat<cdl_code_t>(x.elem, CDL_UNSUPPORTED, [&](auto tag) {
+  const auto fits = [&](const Operand& operand) { return !operand.present() || operand.elem == x.elem; };
+  if (!isFloatElem(x.elem) || x.elem != y.elem || !fits(scale) || !fits(bias)) return call.failElems();
+  const cdl_attr_t* epsilon = cdl_find_attr(call.image, call.instr, CDL_ATTR_EPSILON);
+  withFloat(x.elem, [&](auto tag) {
     norm<typename decltype(tag)::Type>(x, scale, bias, y, call.instr->fn == CDL_NORM_RMS,
-                                       call.floatAttr(CDL_ATTR_EPSILON, 1e-5));
-    return cdl_code_t{CDL_OK};
+                                       epsilon ? cdl_f64_of_bits(static_cast<uint64_t>(epsilon->values[0])) : 1e-5);
   });
+  return cdl::ok();
 }
 
 } // namespace candela::soft

@@ -31,7 +31,8 @@ std::string typeText(Elem elem, std::span<const int64_t> dims) {
 
 std::vector<int64_t> denseStrides(std::span<const int64_t> dims) {
   std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  for (size_t i = dims.size(); i-- > 1;)
+    strides[i - 1] = static_cast<int64_t>(static_cast<uint64_t>(strides[i]) * static_cast<uint64_t>(dims[i]));
   return strides;
 }
 

@@ -17,7 +17,7 @@ using Shape = std::vector<int64_t>;
 std::optional<int64_t> elementCount(std::span<const int64_t> dims);
 /// "1x3x224x224"; rank 0 is "scalar".
 std::string shapeText(std::span<const int64_t> dims);
-/// Row-major strides in elements.
+/// Row-major strides in elements; they wrap where elementCount() is nullopt.
 std::vector<int64_t> denseStrides(std::span<const int64_t> dims);
 
 /// "f32[1,3,224,224]"

@@ -13,7 +13,7 @@ namespace {
 
 // Far above what any honest table holds; keeps a hostile count from being walked or allocated.
 constexpr uint32_t kMaxRows = 1 << 16, kMaxAtoms = 1 << 18, kMaxLayouts = 1 << 12, kMaxSpaces = 64;
-constexpr uint32_t kMaxEngines = 64;
+constexpr uint32_t kMaxEngines = 64, kMaxFactor = 4096;
 constexpr uint64_t kMaxAlignment = 1 << 16;
 constexpr size_t kMaxName = 256;
 
@@ -50,7 +50,7 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row, uint32_t index, u
     if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return bad(fmt::format("dim {} is out of range", dim));
   }
   if (atom.subject == CDL_ATOM_ATTR) {
-    if (!cdl_attr_type(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
+    if (!cdl_attr_facts(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
     if (atom.dim >= 8) return bad(fmt::format("value {} of an attribute is out of range", atom.dim));
   }
   if (atom.subject == CDL_ATOM_DIM_PRODUCT && (atom.attr == 0 || atom.attr >> CDL_MAX_RANK != 0))
@@ -92,9 +92,19 @@ Status checkLayout(const cdl_layout_t& layout, uint32_t index) {
     return bad(fmt::format("{} steps, expected 1 to 8", layout.count));
   if (layout.logical_rank < 1 || layout.logical_rank > CDL_MAX_RANK)
     return bad(fmt::format("logical rank {}, expected 1 to 8", layout.logical_rank));
-  for (int i = 0; i < layout.count; ++i)
+  unsigned seen = 0;
+  for (int i = 0; i < layout.count; ++i) {
     if (layout.dim[i] >= layout.logical_rank)
       return bad(fmt::format("step {} names dim {} of rank {}", i, layout.dim[i], layout.logical_rank));
+    // A value of any extent must fit: the outermost step of each dim is the open one.
+    const bool isOutermost = !(seen >> layout.dim[i] & 1);
+    if (isOutermost != (layout.factor[i] == 0) || layout.factor[i] > kMaxFactor)
+      return bad(fmt::format("factor {} of step {}, expected {}", layout.factor[i], i,
+                             isOutermost ? "0" : fmt::format("1 to {}", kMaxFactor)));
+    seen |= 1u << layout.dim[i];
+  }
+  if (seen + 1 != 1u << layout.logical_rank)
+    return bad(fmt::format("dims {:#x} of rank {} have a step", seen, layout.logical_rank));
   return Status::ok();
 }
 
@@ -146,8 +156,11 @@ Status Target::read(const cdl_capabilities_t& table) {
     return badArgument("device flags {:#x} are unknown", table.flags);
   profiles_ = table.profiles;
   engines_ = std::max(1u, table.engine_count);
-  for (uint32_t i = 1; i < table.layout_count; ++i)
-    CDL_TRY(checkLayout(recordAt(table.layouts, table.layout_stride, i), i));
+  layouts_.emplace_back(); // the table's own first record may be left out
+  for (uint32_t i = 1; i < table.layout_count; ++i) {
+    layouts_.push_back(recordAt(table.layouts, table.layout_stride, i));
+    CDL_TRY(checkLayout(layouts_.back(), i));
+  }
   uint64_t atomsCopied = 0;
   for (uint32_t i = 0; i < table.row_count; ++i) {
     Row entry{recordAt(table.rows, table.row_stride, i), {}};

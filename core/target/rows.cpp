@@ -58,7 +58,7 @@ uint16_t fnOf(uint16_t kind, std::string_view name) {
 }
 
 std::string attrText(uint16_t attr) {
-#define CANDELA_ATTR(name, id, type)                                                                                   \
+#define CANDELA_ATTR(name, id, ...)                                                                                   \
   if (attr == id) return #name;
   CDL_ATTRS(CANDELA_ATTR)
 #undef CANDELA_ATTR
@@ -75,7 +75,7 @@ const char* classText(unsigned cls) {
 
 bool isRequiredFn(uint16_t kind, uint16_t fn) {
   bool isPrimitive = false;
-#define CANDELA_KIND(name, id, primitive, low, high, outputs, epilogue) isPrimitive |= kind == id && primitive;
+#define CANDELA_KIND(name, id, primitive, ...) isPrimitive |= kind == id && primitive;
   CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
   const FnName* function = findFn(kind, fn);

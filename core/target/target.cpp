@@ -102,7 +102,17 @@ std::string elemsText(const InstrDesc& desc) {
   return text;
 }
 
-Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
+std::string layoutText(const cdl_layout_t& layout) {
+  if (layout.opaque) return "opaque";
+  std::string text;
+  for (int i = 0; i < layout.count; ++i)
+    text += fmt::format("{}d{}{}", i ? "," : "", layout.dim[i],
+                        layout.factor[i] ? fmt::format("%{}", layout.factor[i]) : "");
+  return text.empty() ? "row-major" : text;
+}
+
+Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
+                const std::vector<cdl_layout_t>& layouts) {
   const cdl_row_t& row = entry.row;
   if (row.fn != desc.fn) return {};
   if (row.elem_count != 0) {
@@ -125,10 +135,11 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
               fmt::format("operand {} is {}, not {} (row {})", i,
                           classText(static_cast<unsigned>(desc.operands[i].cls)), classText(row.operand_class), index)};
   for (size_t i = 0; i < desc.operands.size(); ++i) {
-    const uint16_t layout = i < std::size(row.layouts) ? row.layouts[i] : 0;
-    if (layout != desc.operands[i].layout)
+    const cdl_layout_t& layout = layouts[i < std::size(row.layouts) ? row.layouts[i] : 0];
+    if (!sameLayout(layout, desc.operands[i].layout))
       return {kLayout, CDL_REASON_LAYOUT,
-              fmt::format("operand {} has layout {}, not {} (row {})", i, desc.operands[i].layout, layout, index)};
+              fmt::format("operand {} is {}, not {} (row {})", i, layoutText(desc.operands[i].layout),
+                          layoutText(layout), index)};
   }
   for (const cdl_atom_t& atom : entry.atoms) {
     const std::optional<int64_t> value = subjectOf(atom, desc);
@@ -141,6 +152,12 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc) {
 }
 
 } // namespace
+
+bool sameLayout(const cdl_layout_t& a, const cdl_layout_t& b) {
+  return a.count == b.count && a.logical_rank == b.logical_rank && a.pad_content == b.pad_content &&
+         a.opaque == b.opaque && std::equal(a.dim, a.dim + a.count, b.dim) &&
+         std::equal(a.factor, a.factor + a.count, b.factor);
+}
 
 OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> strides) {
   for (int64_t dim : dims)
@@ -168,7 +185,7 @@ Answer Target::query(const InstrDesc& desc) const {
   Stage closest = kFn;
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (rows_[i].row.kind != desc.kind || rows_[i].row.support == CDL_SUPPORT_NONE) continue;
-    Objection objection = judge(rows_[i], i, desc);
+    Objection objection = judge(rows_[i], i, desc, layouts_);
     if (objection.stage == kTaken) {
       const auto support = static_cast<Support>(rows_[i].row.support);
       if (support > best.support) best = {support, CDL_REASON_NONE, "", static_cast<int>(i)};

@@ -23,8 +23,9 @@ struct OperandDesc {
   Shape dims;
   OperandClass cls = OperandClass::dense;
   bool isConstant = false;
-  uint16_t layout = 0;
+  cdl_layout_t layout{}; ///< count 0: row-major; its name is not looked at
 };
+bool sameLayout(const cdl_layout_t& a, const cdl_layout_t& b);
 
 /// "Can you do this instruction?" Operands first, then results. attrs: (CDL_ATTR_*, values);
 /// defaults are filled in by the evaluator from spec/primitives.toml where the question leaves them
@@ -69,6 +70,8 @@ public:
     std::vector<cdl_atom_t> atoms;
   };
   const std::vector<Row>& rows() const { return rows_; }
+  /// What rows refer to; [0] is row-major.
+  const std::vector<cdl_layout_t>& layouts() const { return layouts_; }
   struct SpaceInfo {
     std::string name;
     cdl_space_t space;
@@ -82,6 +85,7 @@ private:
   bool isHost_ = false;
   uint32_t profiles_ = 0, alignment_ = 64, engines_ = 1;
   std::vector<Row> rows_;
+  std::vector<cdl_layout_t> layouts_;
   std::vector<SpaceInfo> spaces_;
 };
 

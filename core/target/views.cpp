@@ -24,6 +24,15 @@ Walk coalesce(const Walk& walk) {
   return out;
 }
 
+Shape aroundAxis(const Shape& dims, int64_t axis) {
+  const auto rank = static_cast<int64_t>(dims.size());
+  if (axis < 0) axis += rank;
+  Shape form{1, dims[axis], 1};
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != axis) form[d < axis ? 0 : 2] *= dims[d];
+  return form;
+}
+
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   CDL_CHECK(shape.size() <= dims.size(), "{} broadcast to {}", shapeText(shape), shapeText(dims));
   const std::vector<int64_t> dense = denseStrides(shape);
@@ -34,20 +43,6 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
     if (shape[d] != 1) strides[lead + d] = dense[d];
   }
   return strides;
-}
-
-Shape aroundAxis(const Shape& dims, size_t axis) {
-  Shape form{1, dims[axis], 1};
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (d != axis) form[d < axis ? 0 : 2] *= dims[d];
-  return form;
-}
-
-Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result) {
-  Walk walk{result, {}};
-  for (const Shape& shape : operands) walk.strides.push_back(broadcastStrides(shape, result));
-  walk.strides.push_back(denseStrides(result));
-  return coalesce(walk);
 }
 
 } // namespace candela::target

@@ -20,16 +20,12 @@ struct Walk {
 /// operand walks as one merge. The order of visits stays. An empty walk becomes dims {0}.
 Walk coalesce(const Walk& walk);
 
+/// [outer, dims[axis], inner] of a dense tensor; an axis below 0 counts from the end.
+Shape aroundAxis(const Shape& dims, int64_t axis);
+
 /// Strides of a dense operand of `shape` when it is broadcast, NumPy-style, to `dims`; 0 where it
 /// repeats.
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
-
-/// {elements before the axis, its extent, elements behind it}: the form in which one axis of any
-/// rank is reduced, gathered or joined.
-Shape aroundAxis(const Shape& dims, size_t axis);
-
-/// The coalesced walk of an elementwise op: the operands broadcast to `result`, then the result.
-Walk elementwiseWalk(std::span<const Shape> operands, const Shape& result);
 
 } // namespace candela::target
 

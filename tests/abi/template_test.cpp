@@ -59,7 +59,7 @@ struct Case {
     if (!before.empty()) contents[y.buffer] = bytesOf(before);
     views.push_back(y);
     cdl_instr_t& instr = m.instr(kind, fn, views);
-    for (const auto& [id, value] : attrs) m.attr(instr, id, cdl_attr_type(id), {value});
+    for (const auto& [id, value] : attrs) m.attr(instr, id, cdl_attr_facts(id)->type, {value});
     Device device(template_backend_query);
     Buffers after = device.run(Block(m.bytes()), contents);
     failure = device.text;

@@ -324,7 +324,7 @@ private:
   void instr() {
     --budget_;
     static constexpr uint16_t kKinds[] = {
-#define CANDELA_KIND(name, id, primitive, min, max, outputs, epilogue) id,
+#define CANDELA_KIND(name, id, ...) id,
         CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
     };
@@ -348,6 +348,7 @@ private:
     case CDL_KIND_SCATTER: return gather(i);
     case CDL_KIND_REDUCE:
     case CDL_KIND_ARG_REDUCE: return reduce(i);
+    case CDL_KIND_SORT: return sort(i);
     case CDL_KIND_MATMUL:
     case CDL_KIND_CONV2D: return contraction(i);
     case CDL_KIND_POOL2D: return pool(i);
@@ -427,6 +428,14 @@ private:
     i.inputs = {in(index, {k}), in(e, {o, k, inner})};
     i.outputs = {out(e, {o, n, inner})};
     i.inout = true;
+  }
+
+  void sort(Instr& i) {
+    Dims d = dims(3, 3);
+    const Elem e = rng_.of(kAny);
+    i.inputs = {in(e, d)};
+    d[1] = rng_.in(0, d[1]);
+    i.outputs = {out(e, d), out(Elem::i32_, d)};
   }
 
   void reduce(Instr& i) {

@@ -155,23 +155,26 @@ def enums_header(spec):
     out.append("#define CDL_PROFILES(X) \\")
     out += [f"  X({n}, {p['id']}, {hex(sum(1 << spec.elems[e]['id'] for e in p['elems']))}u) \\"
             for n, p in spec.profiles.items()] + [""]
-    out.append("/* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue): max_inputs 255 is any number. */")
+    out.append("/* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue, shape, elems): max_inputs 255 is any number; "
+               "shape, elems: as in spec/primitives.toml. */")
     out.append("#define CDL_KINDS(X) \\")
     for n, k in spec.kinds.items():
         ops = k["operands"]
         low = sum(1 for o in ops if o[-1] not in "?*")
         high = 255 if any(o[-1] == "*" for o in ops) else len(ops)
         out.append(f"  X({n}, {k['id']}, {int(k.get('primitive', False))}, {low}, {high}, {len(k['results'])}, "
-                   f"{int(k.get('epilogue', False))}) \\")
+                   f"{int(k.get('epilogue', False))}, {quote(k['shape'])}, {quote(k['elems'])}) \\")
     out.append("")
     out.append("/* X(kind, name, id, optional) */")
     out.append("#define CDL_FNS(X) \\")
     out += [f"  X({n}, {f}, {r['id']}, {int(r.get('optional', False))}) \\"
             for n, k in spec.kinds.items() for f, r in k.get("fn", {}).items()] + [""]
     types = {"int": 1, "float": 2, "ints": 3, "bits": 4}
-    out.append("/* X(name, id, type); type: 1 int, 2 float, 3 ints, 4 bits of an element. */")
+    out.append("/* X(name, id, type, count, low, high); type: 1 int, 2 float, 3 ints, 4 bits of an element; "
+               "count 0: values of any number within any range. */")
     out.append("#define CDL_ATTRS(X) \\")
-    out += [f"  X({n}, {a['id']}, {types[a['type']]}) \\" for n, a in spec.attrs.items()] + [""]
+    out += [f"  X({n}, {a['id']}, {types[a['type']]}, {a.get('count', 1) if 'range' in a else 0}, "
+            f"{', '.join(map(str, a.get('range', [0, 0])))}) \\" for n, a in spec.attrs.items()] + [""]
     out.append("/* X(name, count, v0, v1, v2, v3): defaults of integer attributes. */")
     out.append("#define CDL_ATTR_DEFAULTS(X) \\")
     for n, a in spec.attrs.items():
@@ -278,19 +281,35 @@ def codes_md(spec):
     return "\n".join(out)
 
 
+def shape_text(kind):
+    """"ORI > OI" as "x[O,R,I], y[O,I]"."""
+    words, result = (side.split() for side in kind["shape"].split(">"))
+    names = [n.rstrip("?*") for n in kind["operands"]]
+    words = (words + [words[-1]] * len(names))[:len(names)] + result
+
+    def text(name, word):
+        if word == "=":
+            return f"{name} like {kind['results'][0]}"
+        return f"{name}[{' or '.join(word) if word[0] == '1' else ','.join(word)}]"
+    return ", ".join(text(n, w) for n, w in zip(names + kind["results"], words) if w != "-") or "any"
+
+
 def primitives_md(spec):
-    out = [f"<!-- {NOTE} -->", "# Instructions", "", "The first thirteen are the primitives; the others are optional and decompose.", ""]
+    out = [f"<!-- {NOTE} -->", "# Instructions", "", "The first thirteen are the primitives; the others are optional and decompose.", "",
+           "Types: a letter for each operand and the result; an upper-case one is the same type wherever it stands. A any, B bool, "
+           "F float, I i32 or i64, N number, P not packed in half bytes, R integer that rescales, V that can be computed with, "
+           "W i32; `-` depends on the others.", ""]
     for n, k in spec.kinds.items():
         out += [f"## {n.upper()} ({k['id']})", "", k["summary"] + ".", "",
-                f"Operands: {', '.join(k['operands']) or 'none'}; results: {', '.join(k['results'])}; shapes: {k['shape']}"
+                f"Operands: {', '.join(k['operands']) or 'none'}; results: {', '.join(k['results'])}; shapes: {shape_text(k)}; types: `{k['elems']}`"
                 + (f"; attributes: {', '.join(k['attrs'])}" if k.get("attrs") else "")
                 + ("; takes an epilogue expression" if k.get("epilogue") else "") + ".", ""]
         if "fn" in k:
             out += table(["function", "id", "meaning", ""],
                          [[f"`{f}`", r["id"], r["text"], "optional" if r.get("optional") else ""] for f, r in k["fn"].items()])
-    out += ["## Attributes", ""] + table(["attribute", "id", "type", "default", ""],
-                                         [[f"`{n}`", a["id"], a["type"], a.get("default", ""), a.get("text", "")]
-                                          for n, a in spec.attrs.items()])
+    out += ["## Attributes", ""] + table(["attribute", "id", "type", "range", "default", ""],
+                                         [[f"`{n}`", a["id"], a["type"], " .. ".join(map(str, a.get("range", []))),
+                                           a.get("default", ""), a.get("text", "")] for n, a in spec.attrs.items()])
     out += ["## Required rows", "", "ULP 0 is exact, 0.5 correctly rounded.", ""]
     return "\n".join(out + table(["profile", "instruction", "types", "class", "ULP"],
                                  [[p, k + (f".{f}" if f else ""), ", ".join(t), c, u] for p, k, f, t, c, u in spec.rows()]))

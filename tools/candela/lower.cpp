@@ -4,6 +4,7 @@
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
 #include "core/support/file.h"
+#include "core/target/rows.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/model.h"
 
@@ -92,14 +93,17 @@ void lower(Arguments& arguments, Console& console) {
       check(writeFile(file, text.data(), text.size()), kWorkFailed);
       console.print("{}  {} instructions on {}: {}\n", console.bold(file), program.instrs.size(), backend, counts);
     }
-    Json kinds = Json::object();
-    for (const program::Instr& instr : program.instrs) {
-      Json& count = kinds[std::string(program::kindName(instr.kind))];
-      count = count.is_null() ? 1 : count.get<int>() + 1;
-    }
+    Json kinds = Json::object(), hostSteps = Json::object();
+    for (const program::Instr& instr : program.instrs)
+      for (Json* list : {&kinds, &hostSteps}) {
+        if (list == &hostSteps && !target::isHostOp(instr.kind)) continue;
+        Json& count = (*list)[std::string(program::kindName(instr.kind))];
+        count = count.is_null() ? 1 : count.get<int>() + 1;
+      }
     report["partitions"].push_back({{"backend", backend},
                                     {"instructions", program.instrs.size()},
                                     {"counts", std::move(kinds)},
+                                    {"host_steps", std::move(hostSteps)},
                                     {"arena_bytes", parts[i].arenaBytes},
                                     {"max_live_bytes", parts[i].maxLiveBytes}});
   }
@@ -112,7 +116,8 @@ void addLower(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand("lower", "Show what a model becomes: the Programs that a backend would run.");
   auto arguments = std::make_shared<Arguments>();
   arguments->model.addTo(command);
-  command->add_option("--to", arguments->to, "primitives: only the 13 primitives")->type_name("LEVEL");
+  command->add_option("--to", arguments->to, "primitives: only the 13 primitives, and what the host alone does (sort)")
+      ->type_name("LEVEL");
   command->add_option("-o,--output", arguments->output, "write here, large constants beside it")->type_name("F.cdl");
   command->add_flag("--graph", arguments->graph, "print the lowered graphs, not the Programs");
   addJsonOption(command, console);

@@ -186,16 +186,16 @@ std::string explainText(const Json& report) {
     return double(count(of, "native") + count(of, "emulated") + count(of, "host"));
   };
   return table.text() +
-         fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host\n",
+         fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host; {} layout conversions\n",
                      percent(double(count(nodes, "native")), total(nodes)),
                      percent(double(count(macs, "native")), total(macs)), count(nodes, "native"),
-                     count(nodes, "emulated"), count(nodes, "host")) +
+                     count(nodes, "emulated"), count(nodes, "host"), count(report, "layout_conversions")) +
          nextText(report);
 }
 
 void addPlacement(Json& to, const Json& report, bool withNodes) {
   for (const char* key : {"model", "backends", "nodes", "parameters", "arena_bytes", "max_live_bytes", "placement",
-                          "macs", "transfers", "steps"})
+                          "macs", "transfers", "layout_conversions", "steps"})
     if (report.contains(key)) to[key] = report[key];
   if (withNodes && report.contains("nodes_detail")) to["nodes_detail"] = report["nodes_detail"];
 }

@@ -132,7 +132,7 @@ typedef struct {
   uint8_t logical_rank; /* 1..8 */
   uint8_t pad_content;  /* 0: undefined; 1: pad holds 0; 2: pad holds the zero point */
   uint8_t opaque;       /* 1: only for constants, packed by the backend's pack_constant */
-  uint32_t name;        /* string of an opaque layout */
+  uint32_t name;        /* string of an opaque layout, else 0 */
   uint8_t dim[CDL_MAX_RANK];
   uint32_t factor[CDL_MAX_RANK];
 } cdl_layout_t;
@@ -277,27 +277,32 @@ CDL_SIZE(cdl_provenance_t, 16);
  * CDL_INVALID_ARGUMENT when `data` is null or not 8-byte aligned. Defined in cdl_image.h. */
 static inline cdl_code_t cdl_image_check(const void* data, uint64_t size, cdl_error_t* error);
 
+/* X(record, section): the sections of records. The check goes in this order, so that it names the buffer or the
+ * instruction that is wrong: the records after those are parts of them. */
+#define CDL_SECTIONS(X)                                                                                                \
+  X(space, spaces)                                                                                                     \
+  X(constant, constants)                                                                                               \
+  X(buffer, buffers)                                                                                                   \
+  X(loop, loops)                                                                                                       \
+  X(group, groups)                                                                                                     \
+  X(provenance, provenance)                                                                                            \
+  X(instr, instrs)                                                                                                     \
+  X(halo, halos)                                                                                                       \
+  X(layout, layouts)                                                                                                   \
+  X(view, views)                                                                                                       \
+  X(step, steps)                                                                                                       \
+  X(expr, exprs)                                                                                                       \
+  X(attr, attrs)                                                                                                       \
+  X(wait, waits)
+
 /* Accessors, valid on a checked image. */
-#define CDL_SECTION(type, section)                                                                                     \
+#define CDL_ACCESSOR(type, section)                                                                                    \
   static inline const cdl_##type##_t* cdl_get_##type(const cdl_image_t* image, uint32_t index) {                       \
     return (const cdl_##type##_t*)((const char*)image + image->section.offset +                                        \
                                    (uint64_t)image->section.stride * index);                                           \
   }
-CDL_SECTION(space, spaces)
-CDL_SECTION(buffer, buffers)
-CDL_SECTION(halo, halos)
-CDL_SECTION(layout, layouts)
-CDL_SECTION(view, views)
-CDL_SECTION(expr, exprs)
-CDL_SECTION(step, steps)
-CDL_SECTION(attr, attrs)
-CDL_SECTION(instr, instrs)
-CDL_SECTION(wait, waits)
-CDL_SECTION(loop, loops)
-CDL_SECTION(group, groups)
-CDL_SECTION(constant, constants)
-CDL_SECTION(provenance, provenance)
-#undef CDL_SECTION
+CDL_SECTIONS(CDL_ACCESSOR)
+#undef CDL_ACCESSOR
 
 static inline const char* cdl_get_string(const cdl_image_t* image, uint32_t string) {
   return (const char*)image + image->strings.offset + string;

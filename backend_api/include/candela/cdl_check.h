@@ -6,6 +6,7 @@
 #include "candela/cdl_facts.h"
 
 #define CDL_MAX_DIM ((int64_t)1 << 40)
+#define CDL_MAX_ELEMENTS ((int64_t)1 << 48)
 #define CDL_MAX_BYTES ((uint64_t)1 << 62)
 #define CDL_NO_LIMIT UINT64_MAX /* in messages: no second number */
 
@@ -17,9 +18,17 @@ typedef struct {
   const cdl_image_t* image;
   cdl_error_t* error;
   const char* section;
-  uint32_t index;
+  uint32_t index;      /* of the record; UINT32_MAX: of the section as such */
+  const char* part;    /* of the record, as "input"; null: of none in particular */
+  uint32_t part_index; /* UINT32_MAX: there is one */
   cdl_code_t code;
+  uint32_t place_length; /* of the place that the message begins with */
 } cdl_check_t;
+
+static inline void cdl_at(cdl_check_t* c, const char* part, uint32_t part_index) {
+  c->part = part;
+  c->part_index = part_index;
+}
 
 static inline void cdl_append_text(cdl_error_t* error, uint32_t* at, const char* text) {
   while (*text && *at + 1 < error->capacity) error->text[(*at)++] = *text++;
@@ -42,19 +51,34 @@ static inline cdl_code_t cdl_set_error(cdl_error_t* error, cdl_code_t code, cons
   return code;
 }
 
-/* "image: views 3: rank 9 exceeds 8". Always 0, so that a check reads `return cdl_bad(...)`. */
+/* "image: instrs 3: input 0: "; 0 where nobody asks for a message. */
+static inline int cdl_begin_message(cdl_check_t* c, uint32_t* at) {
+  if (c->code == CDL_OK) c->code = CDL_BAD_MODEL;
+  if (!c->error || !c->error->text || !c->error->capacity) return 0;
+  cdl_append_text(c->error, at, "image: ");
+  cdl_append_text(c->error, at, c->section);
+  cdl_append_text(c->error, at, " ");
+  if (c->index != UINT32_MAX) {
+    cdl_append_number(c->error, at, c->index);
+    cdl_append_text(c->error, at, ": ");
+  }
+  if (c->part) {
+    cdl_append_text(c->error, at, c->part);
+    if (c->part_index != UINT32_MAX) {
+      cdl_append_text(c->error, at, " ");
+      cdl_append_number(c->error, at, c->part_index);
+    }
+    cdl_append_text(c->error, at, ": ");
+  }
+  c->place_length = *at;
+  return 1;
+}
+
+/* "... rank 9 exceeds 8". Always 0, so that a check reads `return cdl_bad(...)`. */
 static inline int cdl_bad_as(cdl_check_t* c, const char* field, int negative, uint64_t value, const char* why,
                              uint64_t limit) {
   uint32_t at = 0;
-  if (c->code == CDL_OK) c->code = CDL_BAD_MODEL;
-  if (!c->error || !c->error->text || !c->error->capacity) return 0;
-  cdl_append_text(c->error, &at, "image: ");
-  cdl_append_text(c->error, &at, c->section);
-  cdl_append_text(c->error, &at, " ");
-  if (c->index != UINT32_MAX) {
-    cdl_append_number(c->error, &at, c->index);
-    cdl_append_text(c->error, &at, ": ");
-  }
+  if (!cdl_begin_message(c, &at)) return 0;
   cdl_append_text(c->error, &at, field);
   cdl_append_text(c->error, &at, negative ? " -" : " ");
   cdl_append_number(c->error, &at, value);
@@ -67,6 +91,16 @@ static inline int cdl_bad_as(cdl_check_t* c, const char* field, int negative, ui
   return 0;
 }
 
+/* "... type f16 differs from the result's f32". */
+static inline int cdl_bad_words(cdl_check_t* c, const char* field, const char* value, const char* why,
+                                const char* limit) {
+  const char* const words[] = {field, " ", value, " ", why, " ", limit};
+  uint32_t at = 0, i;
+  if (!cdl_begin_message(c, &at)) return 0;
+  for (i = 0; i < 7; ++i) cdl_append_text(c->error, &at, words[i]);
+  return 0;
+}
+
 static inline int cdl_bad(cdl_check_t* c, const char* field, uint64_t value, const char* why, uint64_t limit) {
   return cdl_bad_as(c, field, 0, value, why, limit);
 }
@@ -75,6 +109,13 @@ static inline uint64_t cdl_magnitude(int64_t value) { return value < 0 ? 0 - (ui
 
 static inline int cdl_bad_signed(cdl_check_t* c, const char* field, int64_t value, const char* why, uint64_t limit) {
   return cdl_bad_as(c, field, value < 0, cdl_magnitude(value), why, limit);
+}
+
+/* `dim` counts from 0. */
+static inline int cdl_bad_dim(cdl_check_t* c, uint32_t dim, int64_t value, const char* why, int64_t limit) {
+  char field[] = "dims[0]";
+  field[5] = (char)('0' + dim);
+  return cdl_bad_signed(c, field, value, why, (uint64_t)limit);
 }
 
 /* ---- Small checks
@@ -110,6 +151,10 @@ static inline int cdl_check_power_of_two(cdl_check_t* c, const char* field, uint
   return value && (value & (value - 1)) == 0 ? 1 : cdl_bad(c, field, value, "is not a power of two", CDL_NO_LIMIT);
 }
 
+static inline int cdl_check_same_elem(cdl_check_t* c, uint8_t elem, const char* whose, uint8_t expected) {
+  return elem == expected ? 1 : cdl_bad_words(c, "type", cdl_elem_name(elem), whose, cdl_elem_name(expected));
+}
+
 static inline int cdl_check_elem(cdl_check_t* c, uint8_t elem) {
   return cdl_elem_bits(elem) ? 1 : cdl_bad(c, "elem", elem, "is no element type", CDL_NO_LIMIT);
 }
@@ -121,7 +166,7 @@ static inline int cdl_check_string(cdl_check_t* c, const char* field, uint32_t s
 /* `value` has no bits beyond those of the element type. */
 static inline int cdl_check_bits(cdl_check_t* c, const char* field, uint64_t value, uint8_t elem) {
   uint32_t bits = cdl_elem_bits(elem);
-  if (bits < 64 && value >> bits) return cdl_bad(c, field, value, "has more bits than its element type:", bits);
+  if (bits < 64 && value >> bits) return cdl_bad(c, field, value, "exceeds the bits of its element type,", bits);
   return 1;
 }
 

@@ -84,6 +84,7 @@ enum {
   CDL_KIND_NORM = 36, /* normalisation of x[O,R] over R, scale[R], bias[R] */
   CDL_KIND_ATTENTION = 37, /* scaled dot-product attention; q[B,S,D], k[B,T,D], v[B,T,E], mask[B,S,T] */
   CDL_KIND_ARG_REDUCE = 38, /* index of the extreme of x[O,R,I] along R as i32 or i64 y[O,I] */
+  CDL_KIND_SORT = 39, /* the first K of x[O,N,I] in order along N: values y and their places as i32 index; K <= N; of equals the lower place first, NaN above every number, -0 equals 0 */
   CDL_KIND_CUSTOM = 63, /* an op of a domain that a plugin claims */
 };
 typedef uint16_t cdl_kind_t;
@@ -185,6 +186,12 @@ enum {
 enum {
   CDL_ARG_REDUCE_MAX = 0, /* of the maximum; the first one unless select_last */
   CDL_ARG_REDUCE_MIN = 1, /* of the minimum */
+};
+
+/* Functions of sort. */
+enum {
+  CDL_SORT_ASCENDING = 0, /* the lowest first, NaN last */
+  CDL_SORT_DESCENDING = 1, /* the highest first, NaN before them */
 };
 
 /* Attributes of instructions. */
@@ -296,29 +303,30 @@ typedef uint16_t cdl_profile_t;
   X(INT8, 4, 0x60u) \
   X(INT16, 5, 0x80u) \
 
-/* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue): max_inputs 255 is any number. */
+/* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue, shape, elems): max_inputs 255 is any number; shape, elems: as in spec/primitives.toml. */
 #define CDL_KINDS(X) \
-  X(copy, 1, 1, 1, 1, 1, 0) \
-  X(fill, 2, 1, 0, 0, 1, 0) \
-  X(convert, 3, 1, 1, 1, 1, 0) \
-  X(binary, 4, 1, 2, 2, 1, 0) \
-  X(compare, 5, 1, 2, 2, 1, 0) \
-  X(select, 6, 1, 3, 3, 1, 0) \
-  X(gather, 7, 1, 2, 2, 1, 0) \
-  X(scatter, 8, 1, 2, 2, 1, 0) \
-  X(reduce, 9, 1, 1, 1, 1, 1) \
-  X(matmul, 10, 1, 2, 4, 1, 1) \
-  X(unary, 11, 1, 1, 1, 1, 0) \
-  X(rescale, 12, 1, 4, 6, 1, 0) \
-  X(table, 13, 1, 2, 2, 1, 0) \
-  X(conv2d, 32, 0, 2, 4, 1, 1) \
-  X(pool2d, 33, 0, 1, 1, 1, 1) \
-  X(elementwise, 34, 0, 0, 255, 1, 0) \
-  X(softmax, 35, 0, 1, 1, 1, 0) \
-  X(norm, 36, 0, 1, 3, 1, 0) \
-  X(attention, 37, 0, 3, 4, 1, 0) \
-  X(arg_reduce, 38, 0, 1, 1, 1, 0) \
-  X(custom, 63, 0, 0, 255, 1, 0) \
+  X(copy, 1, 1, 1, 1, 1, 0, "= > -", "A > A") \
+  X(fill, 2, 1, 0, 0, 1, 0, "- > -", "- > -") \
+  X(convert, 3, 1, 1, 1, 1, 0, "= > -", "- > p") \
+  X(binary, 4, 1, 2, 2, 1, 0, "= > -", "A A > A") \
+  X(compare, 5, 1, 2, 2, 1, 0, "= > -", "V V > B") \
+  X(select, 6, 1, 3, 3, 1, 0, "= > -", "B V V > V") \
+  X(gather, 7, 1, 2, 2, 1, 0, "ONI K > OKI", "P I > P") \
+  X(scatter, 8, 1, 2, 2, 1, 0, "K OKI > ONI", "I P > P") \
+  X(reduce, 9, 1, 1, 1, 1, 1, "ORI > OI", "v > -") \
+  X(matmul, 10, 1, 2, 4, 1, 1, "BMK BKN 1 1N > BMN", "- > -") \
+  X(unary, 11, 1, 1, 1, 1, 0, "= > -", "A > A") \
+  X(rescale, 12, 1, 4, 6, 1, 0, "= > -", "r w w w r w > r") \
+  X(table, 13, 1, 2, 2, 1, 0, "= T > -", "n V > V") \
+  X(conv2d, 32, 0, 2, 4, 1, 1, "NCHW OIKL 1 1O > NOQR", "- > -") \
+  X(pool2d, 33, 0, 1, 1, 1, 1, "NCHW > NCQR", "n > -") \
+  X(elementwise, 34, 0, 0, 255, 1, 0, "= > -", "- > -") \
+  X(softmax, 35, 0, 1, 1, 1, 0, "= > ORI", "F > F") \
+  X(norm, 36, 0, 1, 3, 1, 0, "= R R > OR", "F F F > F") \
+  X(attention, 37, 0, 3, 4, 1, 0, "BSD BTD BTE BST > BSE", "F F F F > F") \
+  X(arg_reduce, 38, 0, 1, 1, 1, 0, "ORI > OI", "n > i") \
+  X(sort, 39, 0, 1, 1, 2, 0, "ONI > OKI OKI", "V > V W") \
+  X(custom, 63, 0, 0, 255, 1, 0, "- > -", "- > -") \
 
 /* X(kind, name, id, optional) */
 #define CDL_FNS(X) \
@@ -378,27 +386,29 @@ typedef uint16_t cdl_profile_t;
   X(norm, rms, 1, 0) \
   X(arg_reduce, max, 0, 0) \
   X(arg_reduce, min, 1, 0) \
+  X(sort, ascending, 0, 0) \
+  X(sort, descending, 1, 0) \
 
-/* X(name, id, type); type: 1 int, 2 float, 3 ints, 4 bits of an element. */
+/* X(name, id, type, count, low, high); type: 1 int, 2 float, 3 ints, 4 bits of an element; count 0: values of any number within any range. */
 #define CDL_ATTRS(X) \
-  X(axis, 1, 1) \
-  X(saturate, 2, 1) \
-  X(value, 3, 4) \
-  X(accumulate, 4, 1) \
-  X(strides, 5, 3) \
-  X(pads, 6, 3) \
-  X(dilations, 7, 3) \
-  X(group, 8, 1) \
-  X(transposed, 9, 1) \
-  X(kernel, 10, 3) \
-  X(count_include_pad, 11, 1) \
-  X(a_left_shift, 12, 1) \
-  X(b_left_shift, 13, 1) \
-  X(clamp_min, 14, 1) \
-  X(clamp_max, 15, 1) \
-  X(epsilon, 16, 2) \
-  X(scale, 17, 2) \
-  X(select_last, 18, 1) \
+  X(axis, 1, 1, 0, 0, 0) \
+  X(saturate, 2, 1, 1, 0, 1) \
+  X(value, 3, 4, 0, 0, 0) \
+  X(accumulate, 4, 1, 1, 0, 1) \
+  X(strides, 5, 3, 2, 1, 2147483647) \
+  X(pads, 6, 3, 4, 0, 2147483647) \
+  X(dilations, 7, 3, 2, 1, 2147483647) \
+  X(group, 8, 1, 1, 1, 2147483647) \
+  X(transposed, 9, 1, 1, 0, 1) \
+  X(kernel, 10, 3, 2, 1, 2147483647) \
+  X(count_include_pad, 11, 1, 1, 0, 1) \
+  X(a_left_shift, 12, 1, 1, 0, 63) \
+  X(b_left_shift, 13, 1, 1, 0, 63) \
+  X(clamp_min, 14, 1, 0, 0, 0) \
+  X(clamp_max, 15, 1, 0, 0, 0) \
+  X(epsilon, 16, 2, 0, 0, 0) \
+  X(scale, 17, 2, 0, 0, 0) \
+  X(select_last, 18, 1, 1, 0, 1) \
 
 /* X(name, count, v0, v1, v2, v3): defaults of integer attributes. */
 #define CDL_ATTR_DEFAULTS(X) \

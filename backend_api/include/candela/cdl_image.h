@@ -6,18 +6,21 @@
  * count are 0;
  *   - a dim is at most 2^40, a loop's trip count 1 .. 2^40;
  *   - a buffer is aligned to at least the elements of its views;
+ *   - the dims of a view, those of 0 left out, have a product of at most 2^48, and a result no dim of stride 0 but
+ * those of extent 1;
  *   - a loop's parent has a smaller index, a provenance's next has a greater one: both lists end;
  *   - waits of all instructions together are no more than there are wait records (none is shared);
  *   - a constant's bytes are those of every buffer that holds it;
  *   - INPUT and CONSTANT buffers are never written;
- *   - input views that only the expr reads stand after the operands (cdl_operand_count). */
+ *   - input views that only the expr reads stand after the operands (cdl_operand_count);
+ *   - shapes fit the kind (cdl_shapes.h). */
 #ifndef CANDELA_CDL_IMAGE_H
 #define CANDELA_CDL_IMAGE_H
 
 #include "candela/cdl_check.h"
 
 /* Defined in cdl_shapes.h. */
-static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in);
+static inline int cdl_check_shapes(cdl_check_t* c, const cdl_instr_t* in, const cdl_kind_facts_t* facts);
 
 /* ---- Header and sections
  * ---------------------------------------------------------------------------------------- */
@@ -46,14 +49,9 @@ static inline int cdl_check_sections(cdl_check_t* c) {
   const cdl_image_t* m = c->image;
 #define CDL_X(type, section)                                                                                           \
   if (!cdl_check_section(c, #section, &m->section, (uint32_t)sizeof(cdl_##type##_t))) return 0;
-  CDL_X(space, spaces)
-  CDL_X(buffer, buffers)
-  CDL_X(halo, halos)
-  CDL_X(layout, layouts) CDL_X(view, views) CDL_X(expr, exprs) CDL_X(step, steps) CDL_X(attr, attrs)
-      CDL_X(instr, instrs) CDL_X(wait, waits) CDL_X(loop, loops) CDL_X(group, groups) CDL_X(constant, constants)
-          CDL_X(provenance, provenance)
+  CDL_SECTIONS(CDL_X)
 #undef CDL_X
-              if (!cdl_check_section(c, "strings", &m->strings, 1)) return 0;
+  if (!cdl_check_section(c, "strings", &m->strings, 1)) return 0;
   if (cdl_get_string(m, m->strings.count - 1)[0])
     return cdl_bad(c, "last byte", m->strings.count - 1, "is not NUL", CDL_NO_LIMIT);
   c->section = "header";
@@ -83,6 +81,7 @@ static inline int cdl_check_header(cdl_check_t* c, uint64_t size) {
 static inline int cdl_check_space(cdl_check_t* c, const cdl_space_t* s) {
   return cdl_check_string(c, "name", s->name) &&
          cdl_check_at_most(c, "flags", s->flags, CDL_SPACE_HOST_MAPPED | CDL_SPACE_LOCAL) &&
+         cdl_check_at_most(c, "capacity_bytes", s->capacity_bytes, CDL_MAX_BYTES) &&
          cdl_check_power_of_two(c, "alignment", s->alignment);
 }
 
@@ -110,6 +109,9 @@ static inline int cdl_check_layout(cdl_check_t* c, const cdl_layout_t* l) {
   if (!cdl_check_at_most(c, "pad_content", l->pad_content, 2) || !cdl_check_at_most(c, "opaque", l->opaque, 1) ||
       !cdl_check_string(c, "name", l->name))
     return 0;
+  if (l->opaque != (l->name != 0))
+    return cdl_bad(c, "name", l->name, l->opaque ? "of an opaque layout is empty" : "on a layout that is not opaque",
+                   CDL_NO_LIMIT);
   if (l->count > CDL_MAX_RANK || (l->count == 0 && !l->opaque))
     return cdl_bad(c, "count", l->count, "is not within 1 ..", CDL_MAX_RANK);
   if (l->logical_rank == 0 || l->logical_rank > CDL_MAX_RANK)
@@ -143,20 +145,28 @@ static inline int cdl_check_buffer(cdl_check_t* c, const cdl_buffer_t* b) {
       !cdl_check_zero(c, "pad", (uint64_t)b->pad[0] | b->pad[1] | b->pad[2]) ||
       !cdl_check_at_most(c, "bytes", b->bytes, CDL_MAX_BYTES) || !cdl_check_index(c, "halo", b->halo, m->halos.count))
     return 0;
+  if (b->halo) {
+    cdl_at(c, "halo", b->halo);
+    if (!cdl_check_halo(c, cdl_get_halo(m, b->halo))) return 0;
+    cdl_at(c, NULL, 0);
+  }
   if (b->role == CDL_ROLE_CONSTANT) {
     uint64_t bytes;
-    if (!cdl_check_ref(c, "constant", b->constant, m->constants.count)) return 0;
+    if (!cdl_check_ref(c, "constant of a constant buffer", b->constant, m->constants.count)) return 0;
     bytes = cdl_get_constant(m, b->constant)->bytes;
     if (b->bytes != bytes) return cdl_bad(c, "bytes", b->bytes, "differs from its constant's bytes,", bytes);
   } else if (!cdl_check_zero(c, "constant of a buffer that is none", b->constant)) {
     return 0;
   }
+  space = cdl_get_space(m, b->space);
+  if (b->role != CDL_ROLE_TEMP && b->space != 1)
+    return cdl_bad_words(c, "its space", cdl_get_string(m, space->name), "is not the default one of bound buffers,",
+                         cdl_get_string(m, cdl_get_space(m, 1)->name));
   if (b->role != CDL_ROLE_TEMP) return cdl_check_zero(c, "offset of a bound buffer", b->offset);
   if (b->offset == CDL_UNPLACED) return 1;
   if (!cdl_check_at_most(c, "offset", b->offset, CDL_MAX_BYTES)) return 0;
   if (b->offset % b->alignment)
     return cdl_bad(c, "offset", b->offset, "is not a multiple of the alignment", b->alignment);
-  space = cdl_get_space(m, b->space);
   if (space->capacity_bytes && b->offset + b->bytes > space->capacity_bytes)
     return cdl_bad(c, "end", b->offset + b->bytes, "exceeds the capacity of its space,", space->capacity_bytes);
   return 1;
@@ -221,15 +231,11 @@ static inline int cdl_check_loop(cdl_check_t* c, const cdl_loop_t* l) {
  * ------------------------------------------------------------------------------------------------
  */
 
+/* How many operands a step of the kind has; 0 for kinds that are none. */
 static inline uint32_t cdl_step_arity(uint16_t kind) {
-  switch (kind) {
-  case CDL_KIND_UNARY:
-  case CDL_KIND_CONVERT: return 1;
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE: return 2;
-  case CDL_KIND_SELECT: return 3;
-  default: return 0;
-  }
+  int steps = kind == CDL_KIND_UNARY || kind == CDL_KIND_CONVERT || kind == CDL_KIND_BINARY ||
+              kind == CDL_KIND_COMPARE || kind == CDL_KIND_SELECT;
+  return steps ? cdl_kind_facts(kind)->min_inputs : 0;
 }
 
 /* What can be said of a step without its expr. */
@@ -274,14 +280,18 @@ static inline int cdl_check_expr(cdl_check_t* c, const cdl_expr_t* e) {
   if (!cdl_check_range(c, "steps", e->first_step, e->steps, c->image->steps.count)) return 0;
   for (k = 0; k < e->steps; ++k) {
     const cdl_step_t* s = cdl_get_step(c->image, e->first_step + k);
+    cdl_at(c, "step", k);
+    if (!cdl_check_step(c, s)) return 0;
     for (i = 0; i < s->operands; ++i) {
       const cdl_operand_t* o = &s->in[i];
       if (o->source != CDL_FROM_STEP) continue;
-      if (o->index >= k) return cdl_bad(c, "step operand", o->index, "is not earlier than step", k);
-      if (cdl_get_step(c->image, e->first_step + o->index)->elem != o->elem)
-        return cdl_bad(c, "elem of a step operand", o->elem, "differs from that of step", o->index);
+      if (o->index >= k) return cdl_bad(c, "operand of step", o->index, "is not earlier than step", k);
+      if (!cdl_check_same_elem(c, o->elem, "of an operand differs from its step's",
+                               cdl_get_step(c->image, e->first_step + o->index)->elem))
+        return 0;
     }
   }
+  cdl_at(c, NULL, 0);
   return 1;
 }
 
@@ -303,19 +313,27 @@ static inline uint32_t cdl_operand_count(const cdl_image_t* image, const cdl_ins
   return count;
 }
 
-/* What an instruction asks of its expr: known views, of the types and dims that the steps expect.
- */
+static inline int cdl_check_same_dims(cdl_check_t* c, const cdl_view_t* v, const cdl_view_t* y) {
+  uint32_t d;
+  if (v->rank != y->rank) return cdl_bad(c, "rank", v->rank, "differs from the result's", y->rank);
+  for (d = 0; d < y->rank; ++d)
+    if (v->dims[d] != y->dims[d]) return cdl_bad_dim(c, d, v->dims[d], "differs from the result's", y->dims[d]);
+  return 1;
+}
+
+/* What an instruction asks of its expr: known views, of the types and dims that the steps expect. The views were
+ * checked. */
 static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in, const cdl_kind_facts_t* facts) {
   const cdl_image_t* m = c->image;
   const cdl_expr_t* e;
-  const cdl_view_t* y;
-  uint32_t k, i, d;
+  const cdl_view_t* y = cdl_get_output(m, in, 0);
+  uint32_t k, i;
   int own = in->kind == CDL_KIND_ELEMENTWISE;
   if (!cdl_check_index(c, "expr", in->expr, m->exprs.count)) return 0;
   if (!in->expr) return own ? cdl_bad(c, "expr", 0, "is missing", CDL_NO_LIMIT) : 1;
-  if (!own && !facts->epilogue) return cdl_bad(c, "expr", in->expr, "on a kind that takes none:", in->kind);
+  if (!own && !facts->epilogue) return cdl_bad_words(c, "expr", "on", facts->name, "which takes none");
   e = cdl_get_expr(m, in->expr);
-  y = cdl_get_output(m, in, 0);
+  if (!cdl_check_expr(c, e)) return 0;
   for (k = 0; k < e->steps; ++k) {
     const cdl_step_t* s = cdl_get_step(m, e->first_step + k);
     for (i = 0; i < s->operands; ++i) {
@@ -326,17 +344,14 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in, co
       if (o->source != CDL_FROM_VIEW) continue;
       if (o->index >= in->inputs) return cdl_bad(c, "view of a step", o->index, "is not below the inputs,", in->inputs);
       v = cdl_get_input(m, in, o->index);
-      if (v->elem != o->elem) return cdl_bad(c, "elem of a step's view", o->elem, "differs from the view's", v->elem);
-      if (v->layout != y->layout) continue;
-      if (v->rank != y->rank) return cdl_bad(c, "rank of a step's view", v->rank, "differs from the result's", y->rank);
-      for (d = 0; d < y->rank; ++d)
-        if (v->dims[d] != y->dims[d])
-          return cdl_bad_signed(c, "dim of a step's view", v->dims[d], "differs from the result's",
-                                (uint64_t)y->dims[d]);
+      cdl_at(c, "input", o->index);
+      if (!cdl_check_same_elem(c, v->elem, "is not the step's", o->elem)) return 0;
+      if (v->layout == y->layout && !cdl_check_same_dims(c, v, y)) return 0;
+      cdl_at(c, NULL, 0);
     }
   }
-  d = cdl_get_step(m, e->first_step + e->steps - 1)->elem;
-  return d == y->elem ? 1 : cdl_bad(c, "elem of the expr's value", d, "differs from the result's", y->elem);
+  return cdl_check_same_elem(c, cdl_get_step(m, e->first_step + e->steps - 1)->elem,
+                             "of the expr differs from the result's", y->elem);
 }
 
 /* ---- Views
@@ -356,9 +371,10 @@ static inline int cdl_check_nibbles(cdl_check_t* c, const cdl_view_t* v) {
                  : 1;
 }
 
-/* The view alone: enums, dims, unused entries. */
+/* The view alone: enums, dims, unused entries, its layout. */
 static inline int cdl_check_view(cdl_check_t* c, const cdl_view_t* v) {
   const cdl_image_t* m = c->image;
+  uint64_t elements = 1, bits = cdl_elem_bits(v->elem), alignment;
   uint32_t d;
   if (!cdl_check_ref(c, "buffer", v->buffer, m->buffers.count) || !cdl_check_elem(c, v->elem) ||
       !cdl_check_at_most(c, "rank", v->rank, CDL_MAX_RANK) ||
@@ -368,30 +384,42 @@ static inline int cdl_check_view(cdl_check_t* c, const cdl_view_t* v) {
     if (d >= v->rank && (v->dims[d] || v->strides[d]))
       return cdl_bad(c, "dim or stride", d, "is not 0 beyond the rank", v->rank);
     if (v->dims[d] < 0 || v->dims[d] > CDL_MAX_DIM)
-      return cdl_bad_signed(c, "dim", v->dims[d], "is not within 0 ..", (uint64_t)CDL_MAX_DIM);
+      return cdl_bad_dim(c, d, v->dims[d], "is not within 0 ..", CDL_MAX_DIM);
   }
-  if (cdl_get_buffer(m, v->buffer)->alignment < cdl_elem_bits(v->elem) / 8)
-    return cdl_bad(c, "alignment of its buffer", cdl_get_buffer(m, v->buffer)->alignment, "is below the element's",
-                   cdl_elem_bits(v->elem) / 8);
+  for (d = 0; d < v->rank; ++d) {
+    uint64_t dim = v->dims[d] ? (uint64_t)v->dims[d] : 1;
+    if (elements > (uint64_t)CDL_MAX_ELEMENTS / dim)
+      return cdl_bad_dim(c, d, v->dims[d], "makes more elements than", CDL_MAX_ELEMENTS);
+    elements *= dim;
+  }
+  alignment = cdl_get_buffer(m, v->buffer)->alignment;
+  if (alignment < bits / 8) return cdl_bad(c, "alignment of its buffer", alignment, "is below the element's", bits / 8);
   if (v->layout) {
     const cdl_layout_t* l = cdl_get_layout(m, v->layout);
-    if (l->opaque) {
-      if (cdl_get_buffer(m, v->buffer)->role != CDL_ROLE_CONSTANT)
-        return cdl_bad(c, "opaque layout", v->layout, "on a buffer that is no constant:", v->buffer);
-    } else if (l->count != v->rank) {
-      return cdl_bad(c, "rank", v->rank, "differs from the factors of its layout,", l->count);
-    }
+    uint32_t rank = l->opaque ? l->logical_rank : l->count;
+    if (!cdl_check_layout(c, l)) return 0;
+    if (l->opaque && cdl_get_buffer(m, v->buffer)->role != CDL_ROLE_CONSTANT)
+      return cdl_bad(c, "opaque layout", v->layout, "on a buffer that is no constant:", v->buffer);
+    if (rank != v->rank) return cdl_bad(c, "rank", v->rank, "differs from its layout's", rank);
   }
-  return cdl_elem_bits(v->elem) == 4 ? cdl_check_nibbles(c, v) : 1;
+  return bits == 4 ? cdl_check_nibbles(c, v) : 1;
 }
 
 /* Every element, for every iteration of `trips` (0: no such loop), lies inside of the buffer. */
 static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v, const uint64_t trips[CDL_MAX_LOOP_NESTING]) {
-  uint64_t bytes = cdl_get_buffer(c->image, v->buffer)->bytes, down = 0, up = 0, last;
+  const cdl_buffer_t* b = cdl_get_buffer(c->image, v->buffer);
+  const cdl_halo_t* halo = b->halo ? cdl_get_halo(c->image, b->halo) : NULL;
+  uint64_t bytes = b->bytes, down = 0, up = 0, end, held;
   uint32_t bits = cdl_elem_bits(v->elem), d, fits = 1, empty = 0;
   if (v->layout && cdl_get_layout(c->image, v->layout)->opaque) return 1;
+  held = bits == 4 ? bytes * 2 : bytes / (bits / 8);
   for (d = 0; d < v->rank; ++d)
     if (v->dims[d] == 0) empty = 1;
+  /* A kernel may read the border of a view that has the dims of its buffer's halo. */
+  for (d = 0; halo && halo->rank == v->rank && d < v->rank; ++d) {
+    fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &up : &down, halo->lo[d], cdl_magnitude(v->strides[d]));
+    fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &down : &up, halo->hi[d], cdl_magnitude(v->strides[d]));
+  }
   for (d = 0; d < v->rank && !empty; ++d)
     fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &down : &up, (uint64_t)v->dims[d] - 1,
                                       cdl_magnitude(v->strides[d]));
@@ -403,14 +431,11 @@ static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v, const ui
           (uint32_t)cdl_add_product(v->iv_strides[d] < 0 ? &down : &up, trips[d] - 1, cdl_magnitude(v->iv_strides[d]));
   }
   if (v->offset < 0 || (uint64_t)v->offset > CDL_MAX_BYTES || !fits)
-    return cdl_bad_signed(c, "view at offset", v->offset, "leaves its buffer of bytes", bytes);
+    return cdl_bad_signed(c, "view at offset", v->offset, "leaves its buffer's elements,", held);
   if (down > (uint64_t)v->offset)
-    return cdl_bad_signed(c, "view reaching down by elements", (int64_t)down, "passes the buffer's start from offset",
-                          (uint64_t)v->offset);
-  last = (uint64_t)v->offset + up + (empty ? 0 : 1); /* at most 2^63 + 1 */
-  if (last > (bits == 4 ? bytes * 2 : bytes / (bits / 8)))
-    return cdl_bad(c, "view's last element", last, "is beyond what its buffer holds, bytes", bytes);
-  return 1;
+    return cdl_bad_signed(c, "element", v->offset - (int64_t)down, "lies before its buffer", CDL_NO_LIMIT);
+  end = (uint64_t)v->offset + up + (empty ? 0 : 1); /* at most 2^63 + 1 */
+  return end <= held ? 1 : cdl_bad(c, "element", end - !empty, "lies beyond its buffer's elements,", held);
 }
 
 /* ---- Instructions
@@ -424,14 +449,24 @@ static inline int cdl_check_instr_attrs(cdl_check_t* c, const cdl_instr_t* in) {
     return 0;
   for (i = 0; i < in->attrs; ++i) {
     const cdl_attr_t* a = cdl_get_attr(c->image, in->first_attr + i);
+    const cdl_attr_facts_t* facts = cdl_attr_facts(a->id);
+    if (in->kind != CDL_KIND_CUSTOM && !facts) return cdl_bad(c, "attribute", a->id, "is unknown", CDL_NO_LIMIT);
+    if (in->kind != CDL_KIND_CUSTOM && !cdl_kind_has_attr(in->kind, a->id))
+      return cdl_bad_words(c, "attribute", facts->name, "is unknown for", cdl_kind_facts(in->kind)->name);
+    if (facts) cdl_at(c, facts->name, UINT32_MAX);
     for (k = 0; k < i; ++k)
       if (cdl_get_attr(c->image, in->first_attr + k)->id == a->id)
         return cdl_bad(c, "attribute", a->id, "stands twice", CDL_NO_LIMIT);
+    if (!cdl_check_attr(c, a)) return 0;
     if (in->kind == CDL_KIND_CUSTOM) continue;
-    if (!cdl_kind_has_attr(in->kind, a->id)) return cdl_bad(c, "attribute", a->id, "is unknown for kind", in->kind);
-    if (cdl_attr_type(a->id) != a->type)
-      return cdl_bad(c, "type of attribute", a->type, "is not", cdl_attr_type(a->id));
+    if (facts->type != a->type) return cdl_bad(c, "type", a->type, "is not", facts->type);
+    if (facts->count && a->count != facts->count) return cdl_bad(c, "count", a->count, "is not", facts->count);
+    for (k = 0; k < facts->count; ++k)
+      if (a->values[k] < facts->low || a->values[k] > facts->high)
+        return cdl_bad_signed(c, "value", a->values[k], facts->low ? "is not within 1 .." : "is not within 0 ..",
+                              (uint64_t)facts->high);
   }
+  cdl_at(c, NULL, 0);
   return 1;
 }
 
@@ -439,12 +474,28 @@ static inline int cdl_check_instr_waits(cdl_check_t* c, const cdl_instr_t* in) {
   uint32_t i;
   if (!cdl_check_range(c, "waits", in->first_wait, in->waits, c->image->waits.count)) return 0;
   for (i = 0; i < in->waits; ++i) {
-    uint32_t earlier = cdl_get_wait(c->image, in->first_wait + i)->instr;
+    const cdl_wait_t* wait = cdl_get_wait(c->image, in->first_wait + i);
+    uint32_t earlier = wait->instr;
+    if (!cdl_check_wait(c, wait)) return 0;
     if (earlier >= c->index) return cdl_bad(c, "wait", earlier, "is not earlier than instruction", c->index);
     if (cdl_get_instr(c->image, earlier)->loop != in->loop)
       return cdl_bad(c, "wait", earlier, "stands in another block", CDL_NO_LIMIT);
   }
   return 1;
+}
+
+/* Results are written once per element, and never to what others share. */
+static inline int cdl_check_written(cdl_check_t* c, const cdl_view_t* v) {
+  uint8_t role = cdl_get_buffer(c->image, v->buffer)->role;
+  uint32_t d, shared = CDL_MAX_RANK;
+  if (role == CDL_ROLE_INPUT || role == CDL_ROLE_CONSTANT)
+    return cdl_bad_words(c, "its buffer", "is", role == CDL_ROLE_INPUT ? "an input" : "a constant",
+                         "and cannot be written");
+  for (d = 0; d < v->rank; ++d) {
+    if (v->dims[d] == 0) return 1;
+    if (v->dims[d] > 1 && v->strides[d] == 0) shared = d;
+  }
+  return shared == CDL_MAX_RANK ? 1 : cdl_bad_dim(c, shared, v->dims[shared], "is written with stride", 0);
 }
 
 static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in, const cdl_kind_facts_t* facts) {
@@ -455,11 +506,7 @@ static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in, c
   if (in->inputs < facts->min_inputs) return cdl_bad(c, "inputs", in->inputs, "is below", facts->min_inputs);
   if (in->outputs < facts->outputs || (in->outputs > facts->outputs && in->kind != CDL_KIND_CUSTOM))
     return cdl_bad(c, "outputs", in->outputs, "is not", facts->outputs);
-  if (!cdl_check_range(c, "views", in->first_view, (uint64_t)in->inputs + in->outputs, m->views.count) ||
-      !cdl_check_instr_expr(c, in, facts))
-    return 0;
-  if (!any && cdl_operand_count(m, in) > facts->max_inputs)
-    return cdl_bad(c, "operands", cdl_operand_count(m, in), "exceeds", facts->max_inputs);
+  if (!cdl_check_range(c, "views", in->first_view, (uint64_t)in->inputs + in->outputs, m->views.count)) return 0;
   if (in->loop) {
     const cdl_loop_t* l = cdl_get_loop(m, in->loop);
     trips[l->parent ? 1 : 0] = l->trip;
@@ -467,12 +514,15 @@ static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in, c
   }
   for (i = 0; i < (uint32_t)in->inputs + in->outputs; ++i) {
     const cdl_view_t* v = cdl_get_view(m, in->first_view + i);
-    uint8_t role = cdl_get_buffer(m, v->buffer)->role;
-    if (i >= in->inputs && (role == CDL_ROLE_INPUT || role == CDL_ROLE_CONSTANT))
-      return cdl_bad(c, "result", i - in->inputs, "is written to a read-only buffer,", v->buffer);
-    if (!cdl_check_extent(c, v, trips)) return 0;
+    int written = i >= in->inputs;
+    cdl_at(c, written ? "output" : "input", written ? i - in->inputs : i);
+    if (!cdl_check_view(c, v) || !cdl_check_extent(c, v, trips) || (written && !cdl_check_written(c, v))) return 0;
   }
-  return cdl_check_shapes(c, in);
+  cdl_at(c, NULL, 0);
+  if (!cdl_check_instr_expr(c, in, facts)) return 0;
+  if (!any && cdl_operand_count(m, in) > facts->max_inputs)
+    return cdl_bad(c, "operands", cdl_operand_count(m, in), "exceeds", facts->max_inputs);
+  return cdl_check_shapes(c, in, facts);
 }
 
 static inline int cdl_check_instr(cdl_check_t* c, const cdl_instr_t* in) {
@@ -514,34 +564,25 @@ static inline int cdl_check_wait_count(cdl_check_t* c) {
              : cdl_bad(c, "used", total, "is more than there are records with the null one,", c->image->waits.count);
 }
 
-static inline cdl_code_t cdl_image_check(const void* data, uint64_t size, cdl_error_t* error) {
-  cdl_check_t state = {(const cdl_image_t*)data, error, "", 0, CDL_OK};
-  cdl_check_t* c = &state;
-  if (!data || (uintptr_t)data % 8)
-    return cdl_set_error(error, CDL_INVALID_ARGUMENT, "image: data is null or not aligned to 8 bytes");
-  if (!cdl_check_header(c, size) || !cdl_check_sections(c)) return c->code;
-    /* In this order: a record only relies on what was checked before it. */
+/* The image at c->image. */
+static inline cdl_code_t cdl_check_image(cdl_check_t* c, uint64_t size) {
+  if (!cdl_check_header(c, size) || !cdl_check_sections(c) || !cdl_check_wait_count(c)) return c->code;
 #define CDL_X(type, name)                                                                                              \
   c->section = #name;                                                                                                  \
-  for (c->index = 1; c->index < c->image->name.count; ++c->index)                                                      \
-    if (!cdl_check_##type(c, cdl_get_##type(c->image, c->index))) return c->code;
-  CDL_X(space, spaces)
-  CDL_X(constant, constants)
-  CDL_X(halo, halos)
-  CDL_X(layout, layouts)
-  CDL_X(buffer, buffers)
-  CDL_X(view, views)
-  CDL_X(step, steps)
-  CDL_X(expr, exprs)
-  CDL_X(attr, attrs)
-  CDL_X(wait, waits)
-  CDL_X(loop, loops)
-  CDL_X(group, groups)
-  CDL_X(provenance, provenance)
-  if (!cdl_check_wait_count(c)) return c->code;
-  CDL_X(instr, instrs)
+  for (c->index = 1; c->index < c->image->name.count; ++c->index) {                                                    \
+    cdl_at(c, NULL, 0);                                                                                                \
+    if (!cdl_check_##type(c, cdl_get_##type(c->image, c->index))) return c->code;                                      \
+  }
+  CDL_SECTIONS(CDL_X)
 #undef CDL_X
   return CDL_OK;
+}
+
+static inline cdl_code_t cdl_image_check(const void* data, uint64_t size, cdl_error_t* error) {
+  cdl_check_t c = {(const cdl_image_t*)data, error, "", 0, NULL, 0, CDL_OK, 0};
+  if (!data || (uintptr_t)data % 8)
+    return cdl_set_error(error, CDL_INVALID_ARGUMENT, "image: data is null or not aligned to 8 bytes");
+  return cdl_check_image(&c, size);
 }
 
 #include "candela/cdl_shapes.h"

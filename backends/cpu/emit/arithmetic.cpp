@@ -1,5 +1,7 @@
 #include "arithmetic.hpp"
 
+#include <cfloat>
+
 namespace cpu {
 
 namespace {
@@ -80,6 +82,10 @@ Value binary(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
 
 Value convert(Builder& b, uint16_t fn, const Typed& x, uint8_t elem, bool saturate) {
   const Ty to = tyOf(elem);
+  if (saturate && isFloatElem(elem) && isFloatElem(x.elem)) { // infinities too become the largest number
+    const Value largest = b.real(to, elem == CDL_F32 ? FLT_MAX : DBL_MAX);
+    return b.min(b.max(b.cast(x.value, to, true), b.neg(largest)), largest);
+  }
   if (x.elem == elem) return x.value;
   if (elem == CDL_BOOL) return asBool(b, b.compare(Cmp::NE, x.value, b.zero(x.value.ty, x.value.lanes)));
   if (isFloatElem(elem)) return b.cast(x.value, to, isSignedElem(x.elem));

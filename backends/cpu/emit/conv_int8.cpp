@@ -21,11 +21,7 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
                         const int64_t end[2], uint64_t value) {
   const int64_t ins = x.c / groups;
   const bool hasBorder = begin[0] || begin[1] || end[0] || end[1];
-  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0) {
-    if (!hasBorder) return x;
-    const cdl_halo_t* halo = x.view.halo;
-    if (halo && halo->rank == 4 && halo->fill == value) return bordered(lowering, x, begin, end, value);
-  }
+  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0 && !hasBorder) return x;
   Image to = x;
   to.isBlocked = false;
   to.h += begin[0] + end[0], to.w += begin[1] + end[1];
@@ -53,7 +49,7 @@ void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Ima
   Key key("widened conv");
   key << x.view.elem << x.c << x.batch << x.lane << x.row << x.column << y.n << y.c << y.h << y.w << y.batch << y.lane
       << y.row << y.column << xZero << g.group << g.stride[0] << g.stride[1] << g.dilation[0] << g.dilation[1]
-      << (wZero ? wZero->dims[0] : 0) << w.elem;
+      << (wZero ? wZero->elements() : 0) << (wZero ? wZero->strides[0] : 0) << w.elem;
   for (int d = 0; d < 4; ++d) key << w.dims[d] << w.strides[d];
   std::vector<Arg> args = {x.view.at, w.at, y.view.at};
   if (wZero) args.push_back(wZero->at);
@@ -72,7 +68,7 @@ void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Ima
       const Value to = moved(moved(moved(b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)), row, bytes(y, y.row));
       Value zero = b.i32(0);
       if (wZero)
-        zero = widened(wZero->elem, 1, wZero->dims[0] == 1 ? b.arg(3) : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])), 0);
+        zero = widened(wZero->elem, 1, wZero->elements() == 1 ? b.arg(3) : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])), 0);
       const auto points = [&](Value column, int width) {
         Values sum = b.loop(ins, {b.zero(Ty::I32, width)}, [&](Value channel, const Values& c0) {
           return b.loop(kh, c0, [&](Value down, const Values& c1) {
@@ -113,7 +109,7 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
   const int64_t outs = y.c / g.group, ins = w.dims[1], kh = w.dims[2], kw = w.dims[3];
   const char* payload = payloadOf(lowering, w);
   int64_t wZero = 0;
-  const bool symmetric = operands < 4 || (in[3].dims[0] == 1 && knownInteger(lowering, in[3], wZero) && wZero == 0);
+  const bool symmetric = operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], wZero) && wZero == 0);
 
   // A constant bias joins the constant of each channel, and then a RESCALE behind it joins the kernel.
   const auto bias32 = epilogue ? constantBias(lowering, *epilogue, in, 1, y.c) : std::vector<int32_t>(static_cast<size_t>(y.c), 0);
@@ -138,8 +134,11 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
     });
   };
 
-  if (!payload || !symmetric || ins * g.group < 4 || (ins == 1 && g.group > 1)) {
-    const Image x = bordered(lowering, *input, g.begin, g.end, border);
+  // Groups that end within a block: only those of whole fours can be dot products.
+  const bool splitsBlocks = input->isBlocked && ins % kPanel != 0;
+  if (!payload || !symmetric || ins * g.group < 4 || (ins == 1 && g.group > 1) || (splitsBlocks && ins % 4 != 0)) {
+    const Image x = input->isBlocked ? channelsInnermost(lowering, *input, 1, input->c, g.begin, g.end, border)
+                                     : bordered(lowering, *input, g.begin, g.end, border);
     Image sums = y;
     if (epilogue) {
       sums.lane = y.h * y.w, sums.block = kPanel * sums.lane, sums.row = y.w, sums.column = 1, sums.batch = y.c * sums.lane;
@@ -157,7 +156,8 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
 
   const bool isSigned = in[0].elem == CDL_I8;
   const int64_t channels = roundUp(ins, 4);
-  const Image x = channelsInnermost(lowering, *input, g.group, channels, g.begin, g.end, border);
+  const Image x = channelsInnermost(lowering, *input, splitsBlocks ? 1 : g.group, splitsBlocks ? input->c : channels,
+                                    g.begin, g.end, border);
   std::vector<char> weights(static_cast<size_t>(g.group * panels * kh * kw * channels * kPanel), 0);
   std::vector<int32_t> bias(static_cast<size_t>(g.group * panels * kPanel), 0);
   const int64_t tap = channels * kPanel, panelBytes = kh * kw * tap;

@@ -32,12 +32,28 @@ std::optional<Image> imageOf(const Operand& view) {
   return image;
 }
 
+namespace {
+
+/// The view is all that lies inside of its buffer's halo: what surrounds a part of it is content.
+bool isContent(const Operand& view, const cdl_halo_t& halo) {
+  if (halo.rank != view.rank || view.at.perLoop[0] || view.at.perLoop[1]) return false;
+  int64_t step = 1, first = 0;
+  for (int d = view.rank - 1; d >= 0; --d) {
+    if (view.strides[d] != step && (view.dims[d] != 1 || halo.lo[d] || halo.hi[d])) return false;
+    first += halo.lo[d] * step;
+    step *= view.dims[d] + halo.lo[d] + halo.hi[d];
+  }
+  return view.at.offset == view.bytes(first);
+}
+
+} // namespace
+
 Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
   if (!begin[0] && !begin[1] && !end[0] && !end[1]) return x;
   Image whole = x;
   whole.h += begin[0] + end[0], whole.w += begin[1] + end[1];
   const cdl_halo_t* halo = x.view.halo;
-  if (halo && halo->rank == x.view.rank && halo->fill == value && halo->lo[2] >= begin[0] && halo->lo[3] >= begin[1] &&
+  if (halo && isContent(x.view, *halo) && halo->fill == value && halo->lo[2] >= begin[0] && halo->lo[3] >= begin[1] &&
       halo->hi[2] >= end[0] && halo->hi[3] >= end[1]) {
     whole.view.at.offset -= x.view.bytes(begin[0] * x.row + begin[1] * x.column);
     return whole;

@@ -17,6 +17,7 @@ bool emitTable(Lowering& lowering, const std::vector<Operand>& in, std::string& 
   const Operand &x = in[0], &table = in[1], &y = in[2];
   const bool isWide = x.elem == CDL_I16;
   if (!isWide && x.elem != CDL_I8 && x.elem != CDL_U8) return why = "its element type", false;
+  if (x.elements() == 0) return true;
   if (!table.isDense() || !x.isDense() || !y.isDense()) return why = "strides", false;
   const int64_t count = x.elements(), chunk = 4096, units = (count + chunk - 1) / chunk;
   Key key("table");
@@ -60,7 +61,7 @@ bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
   const int64_t outer = y.dims[0], size = table.dims[1], count = index.dims[0], inner = y.dims[2];
   if (outer * inner == 0) return true;
   const uint16_t fn = instr.fn;
-  if (!isGather && fn != CDL_SCATTER_SET && y.elem == CDL_BOOL) return why = "arithmetic on bool", false;
+  if (isGather && fn == CDL_GATHER_CLAMP && size == 0 && count > 0) return why = "an index into an axis of nothing", false;
   Key key(isGather ? "gather" : "scatter");
   key << fn << index.elem << index.strides[0] << count;
   for (const Operand* o : {&source, &y}) {
@@ -122,8 +123,8 @@ bool emitIndexed(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
             const Value there = at(y, to, i);
             if (fn != CDL_SCATTER_SET) {
               const Value old = b.loadStrided(ty, width, there, y.bytes(y.strides[2]));
-              const bool isSigned = isSignedElem(y.elem);
-              v = fn == CDL_SCATTER_ADD   ? b.add(old, v)
+              const bool isSigned = isSignedElem(y.elem), isBool = y.elem == CDL_BOOL; // true + true is true
+              v = fn == CDL_SCATTER_ADD   ? (isBool ? b.bitOr(old, v) : b.add(old, v))
                   : fn == CDL_SCATTER_MUL ? b.mul(old, v)
                   : fn == CDL_SCATTER_MIN ? b.min(old, v, isSigned)
                                           : b.max(old, v, isSigned);

@@ -47,6 +47,7 @@ Operand Lowering::operand(const cdl_view_t& view) const {
   o.rank = view.rank;
   std::copy_n(view.dims, view.rank, o.dims);
   std::copy_n(view.strides, view.rank, o.strides);
+  if (o.rank && o.dims[o.rank - 1] == 1) o.strides[o.rank - 1] = 1; // whatever it says, it is dense
   o.layout = view.layout;
   const uint32_t halo = cdl_get_buffer(image, view.buffer)->halo;
   o.halo = halo ? cdl_get_halo(image, halo) : nullptr;

@@ -73,6 +73,7 @@ Operand restrided(const Operand& base, const std::vector<int64_t>& dims, const s
 
 void map(Lowering& lowering, const std::string& what, const std::vector<Operand>& inputs, const Operand& y,
          const Element& element) {
+  if (y.elements() == 0) return;
   std::vector<Operand> operands = inputs;
   operands.push_back(y);
   const Nest nest = nestOf(operands);

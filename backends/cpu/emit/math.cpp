@@ -17,8 +17,12 @@ Value polynomial(Builder& b, Value x, std::initializer_list<double> c) {
 }
 
 /// 2^n for n of -126 .. 127 (a vector of I32).
-Value powerOfTwo(Builder& b, Value n) {
-  return b.bitcast(b.shl(b.add(n, b.i32(127)), b.i32(23)), Ty::F32);
+Value powerOfTwo(Builder& b, Value n) { return b.bitcast(b.shl(b.add(n, b.i32(127)), b.i32(23)), Ty::F32); }
+
+/// y, which is not negative, with the sign of x, be it -0.
+Value withSignOf(Builder& b, Value y, Value x) {
+  const Value sign = b.bitAnd(b.bitcast(x, Ty::I32), b.integer(Ty::I32, INT32_MIN));
+  return b.bitcast(b.bitOr(b.bitcast(y, Ty::I32), sign), Ty::F32);
 }
 
 } // namespace
@@ -29,8 +33,8 @@ Value expF32(Builder& b, Value x) {
   const Value n = b.round(b.mul(x, b.f32(1.44269504088896341f)), Round::EVEN);
   Value r = b.fma(n, b.f32(-0.693359375f), x);
   r = b.fma(n, b.f32(2.12194440e-4f), r);
-  const Value p = polynomial(b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                                    5.0000001201e-1});
+  const Value p = polynomial(
+      b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   const Value y = b.add(b.fma(p, b.mul(r, r), r), b.f32(1.0f));
   // In two factors: results down to the smallest denormal, and infinity.
   const Value whole = b.toInteger(n, Ty::I32, true), half = b.shr(whole, b.i32(1), true);
@@ -48,8 +52,9 @@ Value logF32(Builder& b, Value x) {
   const Value isLow = b.compare(Cmp::LT, fraction, b.f32(0.707106781186547524f));
   const Value exponent = b.cast(b.sub(e, b.select(isLow, b.i32(1), b.i32(0))), Ty::F32, true);
   const Value m = b.sub(b.select(isLow, b.add(fraction, fraction), fraction), b.f32(1.0f)), z = b.mul(m, m);
-  Value y = polynomial(b, m, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-                              -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+  Value y = polynomial(b, m,
+                       {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+                        -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
   y = b.mul(b.mul(y, m), z);
   y = b.fma(exponent, b.f32(-2.12194440e-4f), y);
   y = b.fma(z, b.f32(-0.5f), y);
@@ -70,25 +75,26 @@ Value sigmoidF32(Builder& b, Value x) {
 // Near 0 the polynomial of Cephes' tanhf, elsewhere 1 - 2 / (e^2|x| + 1).
 Value tanhF32(Builder& b, Value x) {
   const Value z = b.mul(x, x), size = b.abs(x);
-  const Value p = polynomial(b, z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-                                    -3.33332819422e-1});
-  const Value near = b.fma(b.mul(p, z), x, x);
+  const Value p =
+      polynomial(b, z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  const Value near = b.fma(b.mul(p, z), size, size);
   const Value e = expF32(b, b.add(size, size));
   const Value far = b.sub(b.f32(1.0f), b.div(b.f32(2.0f), b.add(e, b.f32(1.0f))));
-  const Value isNegative = b.compare(Cmp::LT, x, b.f32(0.0f));
-  return b.select(b.compare(Cmp::LT, size, b.f32(0.625f)), near, b.select(isNegative, b.neg(far), far));
+  const Value y = b.select(b.compare(Cmp::LT, size, b.f32(0.625f)), near, far);
+  return withSignOf(b, y, x);
 }
 
-// x * P(x^2) / Q(x^2) on |x| <= 4, beyond which erf is 1 in f32; the coefficients are those that Eigen publishes.
+// x * P(x^2) / Q(x^2) with the coefficients that Eigen publishes, up to |x| = 3.8325, where erf is 1 - 2^-24; then 1.
 Value erfF32(Builder& b, Value x) {
-  x = b.min(b.max(x, b.f32(-4.0f)), b.f32(4.0f));
   const Value z = b.mul(x, x);
-  const Value p = polynomial(b, z, {-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06,
-                                    -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03,
-                                    -1.60960333262415e-02});
-  const Value q = polynomial(b, z, {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
-                                    -7.37332916720468e-03, -1.42647390514189e-02});
-  return b.div(b.mul(x, p), q);
+  const Value p = polynomial(b, z,
+                             {-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+                              -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02});
+  const Value q = polynomial(b, z,
+                             {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
+                              -7.37332916720468e-03, -1.42647390514189e-02});
+  const Value y = b.mul(x, b.div(p, q)); // x * p would be denormal too soon
+  return b.select(b.compare(Cmp::GT, b.abs(x), b.f32(3.8325f)), withSignOf(b, b.f32(1.0f), x), y);
 }
 
 } // namespace cpu

@@ -57,14 +57,15 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value row = b.rem(unit, b.i64(m), false), block = b.div(unit, b.i64(m), false);
       const auto rowOf = [&](int arg, const Operand& o, Value i) {
-        return b.at(b.at(b.arg(arg), b.mul(block, b.i64(o.bytes(o.strides[0])))), b.mul(i, b.i64(o.bytes(o.strides[1]))));
+        return b.at(b.at(b.arg(arg), b.mul(block, b.i64(o.bytes(o.strides[0])))),
+                    b.mul(i, b.i64(o.bytes(o.strides[1]))));
       };
       const Value aRow = rowOf(0, a, row), yRow = rowOf(static_cast<int>(in.size()), y, row);
       const auto columns = [&](Value first, int width) {
         const Value aZero = in.size() > 2 ? widened(in[2], 1, b.arg(2)) : b.zero(ty);
         Value bZero = b.zero(ty, width);
         if (in.size() > 3)
-          bZero = in[3].dims[0] == 1
+          bZero = in[3].elements() == 1
                       ? b.splat(widened(in[3], 1, b.arg(3)), width)
                       : widened(in[3], width, b.at(b.arg(3), b.mul(first, b.i64(in[3].bytes(in[3].strides[0])))));
         const Value wAt = b.at(rowOf(1, w, b.i64(0)), b.mul(first, b.i64(w.bytes(w.strides[2]))));
@@ -83,6 +84,67 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
   });
 }
 
+/// Can the sums of these operands be made by dot products of packed weights? Their zero points then are constants.
+bool packs(const Lowering& lowering, const std::vector<Operand>& in, size_t operands, const Operand& y, bool accumulates,
+           int64_t& aZero) {
+  const Operand &a = in[0], &w = in[1];
+  int64_t bZero = 0;
+  return a.elem != CDL_I16 && payloadOf(lowering, w) && (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
+         (operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], bZero))) && bZero == 0 &&
+         a.dims[2] > 0 && a.dims[2] % 4 == 0 && a.strides[2] == 1 && y.strides[2] == 1 &&
+         (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
+}
+
+/// The integer product and, where there is one, a constant `bias` per column and the RESCALE behind it.
+void emitInteger(Lowering& lowering, const cdl_instr_t& instr, std::vector<Operand> in, size_t operands, const Operand& y,
+                 bool accumulates, const std::vector<int32_t>* constants) {
+  const Operand a = in[0], w = in[1];
+  const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = a.dims[2];
+  if (k == 0 && accumulates) return;
+  if (k == 0) return fill(lowering, y, 0);
+  int64_t aZero = 0;
+  if (!packs(lowering, in, operands, y, accumulates, aZero)) {
+    in.resize(operands);
+    emitPlain(lowering, in, y, accumulates);
+    return;
+  }
+  // b by four rows, interleaved; what a's zero point and sign add to each column is a constant.
+  const char* payload = payloadOf(lowering, w);
+  const int64_t panels = panelsOf(n);
+  std::vector<char> packedB(static_cast<size_t>(panels * k * kPanel), 0);
+  std::vector<uint32_t> bias(static_cast<size_t>(panels * kPanel), 0);
+  if (constants) std::copy(constants->begin(), constants->end(), bias.begin());
+  const int64_t moved = aZero + (a.elem == CDL_I8 ? 128 : 0);
+  for (int64_t row = 0; row < k; ++row)
+    for (int64_t column = 0; column < n; ++column) {
+      const char value = payload[row * w.strides[1] + column * w.strides[2]];
+      const int64_t panel = column / kPanel, lane = column % kPanel;
+      packedB[static_cast<size_t>(((panel * (k / 4) + row / 4) * kPanel + lane) * 4 + row % 4)] = value;
+      bias[static_cast<size_t>(column)] -= static_cast<uint32_t>(moved * static_cast<signed char>(value));
+    }
+  Contraction c;
+  c.batch = batch, c.panels = panels, c.columns = m;
+  c.lastLanes = static_cast<int>(n - (panels - 1) * kPanel);
+  c.isInt8 = true, c.aIsSigned = a.elem == CDL_I8, c.accElem = CDL_I32;
+  c.a.elem = a.elem, c.a.at = a.at, c.a.batch = a.strides[0], c.a.column = a.strides[1];
+  c.b = lowering.own(packedB.data(), packedB.size());
+  c.bPanel = k * kPanel;
+  c.axes = {{k / 4, 4, kPanel * 4}};
+  Plane add;
+  add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
+  c.bias = add;
+  const std::optional<Follower> follower = followerOf(lowering, lowering.instr(), y, 2);
+  const bool fuses = follower && canWriteEarly(lowering, instr, follower->y);
+  if (fuses) {
+    c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, 1, panels),
+                              panelsOf(lowering, follower->zeros, 1, panels)};
+    lowering.done(lowering.instr() + 1);
+  }
+  const Operand to = fuses ? view(follower->y.elem, {batch, m, n}, {m * n, n, 1}, follower->y.at) : y;
+  c.y = {to.elem, to.at, to.bytes(to.strides[0]), 0, to.bytes(kPanel), 0, to.bytes(to.strides[1]), to.bytes(1)};
+  emitContraction(lowering, c);
+}
+
 } // namespace
 
 bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
@@ -98,57 +160,28 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
 
   if (a.elem != CDL_F32) {
-    const bool known = (a.elem == CDL_I8 || a.elem == CDL_U8) && w.elem == CDL_I8 && y.elem == CDL_I32;
-    if (!known && !(a.elem == CDL_I16 && w.elem == CDL_I8 && y.elem == CDL_I64)) return why = "its element types", false;
-    const auto bias32 = epilogue ? constantBias(lowering, *epilogue, operandsOf(lowering, instr), 2, n)
-                                 : std::vector<int32_t>(static_cast<size_t>(n), 0);
-    if (!bias32) return why = "an epilogue on integers other than a constant bias", false;
-    if (k == 0) return fill(lowering, y, 0), true;
-    int64_t aZero = 0, bZero = 0;
-    const bool zerosKnown = (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
-                            (operands < 4 || (in[3].dims[0] == 1 && knownInteger(lowering, in[3], bZero)));
-    const char* payload = payloadOf(lowering, w);
-    if (!known || !payload || !zerosKnown || bZero != 0 || k % 4 != 0 || a.strides[2] != 1 || y.strides[2] != 1 ||
-        (w.strides[0] != 0 && batch > 1) || accumulates) {
-      if (epilogue) return why = "an epilogue on integers that are no constants", false;
-      in.resize(operands);
-      emitPlain(lowering, in, y, accumulates);
-      return true;
-    }
-    // b by four rows, interleaved; what a's zero point and sign add to each column is a constant.
-    const int64_t panels = panelsOf(n);
-    std::vector<char> packedB(static_cast<size_t>(panels * k * kPanel), 0);
-    std::vector<int32_t> bias = *bias32;
-    bias.resize(static_cast<size_t>(panels * kPanel), 0);
-    const int64_t moved = aZero + (a.elem == CDL_I8 ? 128 : 0);
-    for (int64_t row = 0; row < k; ++row)
-      for (int64_t column = 0; column < n; ++column) {
-        const char value = payload[row * w.strides[1] + column * w.strides[2]];
-        const int64_t panel = column / kPanel, lane = column % kPanel;
-        packedB[static_cast<size_t>(((panel * (k / 4) + row / 4) * kPanel + lane) * 4 + row % 4)] = value;
-        bias[static_cast<size_t>(column)] -= static_cast<int32_t>(moved * static_cast<signed char>(value));
-      }
-    Contraction c;
-    c.batch = batch, c.panels = panels, c.columns = m;
-    c.lastLanes = static_cast<int>(n - (panels - 1) * kPanel);
-    c.isInt8 = true, c.aIsSigned = a.elem == CDL_I8, c.accElem = CDL_I32;
-    c.a.elem = a.elem, c.a.at = a.at, c.a.batch = a.strides[0], c.a.column = a.strides[1];
-    c.b = lowering.own(packedB.data(), packedB.size());
-    c.bPanel = k * kPanel;
-    c.axes = {{k / 4, 4, kPanel * 4}};
-    Plane add;
-    add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
-    c.bias = add;
-    const std::optional<Follower> follower = followerOf(lowering, lowering.instr(), y, 2);
-    const bool fuses = follower && canWriteEarly(lowering, instr, follower->y);
-    if (fuses) {
-      c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, 1, panels),
-                                panelsOf(lowering, follower->zeros, 1, panels)};
-      lowering.done(lowering.instr() + 1);
-    }
-    const Operand to = fuses ? view(follower->y.elem, {batch, m, n}, {m * n, n, 1}, follower->y.at) : y;
-    c.y = {to.elem, to.at, to.bytes(to.strides[0]), 0, to.bytes(kPanel), 0, to.bytes(to.strides[1]), to.bytes(1)};
-    emitContraction(lowering, c);
+    const bool isWide = a.elem == CDL_I16;
+    if ((!isWide && a.elem != CDL_I8 && a.elem != CDL_U8) || w.elem != CDL_I8) return why = "its element types", false;
+    const uint8_t own = isWide ? CDL_I64 : CDL_I32;
+    if (!epilogue && y.elem != own) return why = "its element types", false;
+    if (!epilogue) return emitInteger(lowering, instr, in, operands, y, accumulates, nullptr), true;
+    int64_t aZero = 0;
+    if (y.elem == own && packs(lowering, in, operands, y, accumulates, aZero))
+      if (const auto bias = constantBias(lowering, *epilogue, operandsOf(lowering, instr), 2, n))
+        return emitInteger(lowering, instr, in, operands, y, accumulates, &*bias), true;
+    // Over the sums, in a pass of its own.
+    const Operand sums = view(own, {batch, m, n}, {m * n, n, 1},
+                              lowering.scratch(static_cast<uint64_t>(y.elements() * (isWide ? 8 : 4))));
+    if (accumulates) copy(lowering, y, sums);
+    emitInteger(lowering, instr, in, operands, sums, accumulates, nullptr);
+    std::vector<Operand> read = {sums};
+    read.insert(read.end(), in.begin() + static_cast<std::ptrdiff_t>(operands), in.end());
+    map(lowering, "matmul " + std::to_string(operands) + " " + exprKey(lowering, *epilogue), read, y,
+        [&](Builder& b, const std::vector<Typed>& loaded) {
+          std::vector<Typed> byIndex(in.size());
+          std::copy(loaded.begin() + 1, loaded.end(), byIndex.begin() + static_cast<std::ptrdiff_t>(operands));
+          return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
+        });
     return true;
   }
 
@@ -166,6 +199,9 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (k == 0) {
     c.axes = {{0, 0, 0}};
     c.b = w.at;
+  } else if (w.rank == 4) { // {b, n/16, k, n%16}
+    c.b = w.at, c.bBatch = w.bytes(w.strides[0]), c.bPanel = w.bytes(w.strides[1]);
+    c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[2])}};
   } else if (m <= kFewRows && !isConstant && isWhole && w.strides[2] == 1) {
     c.b = w.at, c.bBatch = w.bytes(w.strides[0]), c.bPanel = kPanel * 4;
     c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[1])}};

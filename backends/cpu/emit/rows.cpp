@@ -5,6 +5,7 @@
 #include "map.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace cpu {
 
@@ -27,7 +28,7 @@ void addKey(Key& key, const Operand& o) {
 
 Value combine(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
   switch (fn) {
-  case CDL_REDUCE_SUM: return b.add(x, y);
+  case CDL_REDUCE_SUM: return elem == CDL_BOOL ? b.bitOr(x, y) : b.add(x, y); // true + true is true
   case CDL_REDUCE_PROD: return b.mul(x, y);
   case CDL_REDUCE_MAX: return b.max(x, y, isSignedElem(elem));
   default: return b.min(x, y, isSignedElem(elem));
@@ -37,7 +38,7 @@ Value combine(Builder& b, uint16_t fn, uint8_t elem, Value x, Value y) {
 /// What a reduction of nothing gives.
 Value identity(Builder& b, uint16_t fn, uint8_t elem, int lanes) {
   const Ty ty = tyOf(elem);
-  const int bits = static_cast<int>(cdl_elem_bits(elem));
+  const int bits = elem == CDL_BOOL ? 1 : static_cast<int>(cdl_elem_bits(elem)); // of its numbers
   Value value = b.zero(ty);
   if (fn == CDL_REDUCE_PROD) value = isFloat(ty) ? b.real(ty, 1) : b.integer(ty, 1);
   if (fn == CDL_REDUCE_MAX || fn == CDL_REDUCE_MIN) {
@@ -236,8 +237,8 @@ bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
         const Value sum = foldRow(b, along, lanes, b.f32(0), [&](Value i, int width) {
           return expF32(b, b.sub(element(i, width), top));
         }, add);
-        const Value shift = b.add(top, logF32(b, sum));
-        eachOf(b, along, lanes, [&](Value i, int width) { write(b.sub(b.sub(element(i, width), top), b.sub(shift, top)), i); });
+        const Value shift = logF32(b, sum);
+        eachOf(b, along, lanes, [&](Value i, int width) { write(b.sub(b.sub(element(i, width), top), shift), i); });
         return;
       }
       eachOf(b, along, lanes, [&](Value i, int width) { write(expF32(b, b.sub(element(i, width), top)), i); });

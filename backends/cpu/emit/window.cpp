@@ -58,7 +58,8 @@ void emitWindow(Lowering& lowering, const Window& w) {
   typeOf(w.x.elem, ty);
   const bool alongColumns = w.lanes == 1;
   const int registerLanes = lowering.isa.lanes(sizeOf(ty));
-  const int lanes = alongColumns ? static_cast<int>(std::min<int64_t>(registerLanes, w.columns)) : registerLanes;
+  const int lanes = alongColumns ? static_cast<int>(std::min<int64_t>(registerLanes, w.columns))
+                                 : std::min(registerLanes, w.lanes);
   const int vectors = alongColumns ? 1 : (w.lanes + lanes - 1) / lanes;
   const auto taps = w.kernel[0] * w.kernel[1];
   const bool unrolls = taps <= 25;

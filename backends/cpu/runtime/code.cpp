@@ -1,5 +1,5 @@
-// ELF-64 relocatable objects for x86-64 as LLVM writes them (System V ABI, AMD64 supplement): allocated PROGBITS sections,
-// one symbol table, RELA relocations that are relative to the place or absolute.
+// ELF-64 relocatable objects for x86-64 as LLVM writes them (System V ABI, AMD64 supplement): allocated PROGBITS
+// sections, one symbol table, RELA relocations that are relative to the place or absolute.
 #include "code.hpp"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ constexpr size_t kPage = 4096;
 
 /// A table of `count` records at `offset`, when it lies inside of the object.
 template <class T> const T* table(const char* object, size_t size, uint64_t offset, uint64_t count) {
-  if (offset % alignof(T) || offset > size || count > (size - offset) / sizeof(T)) return nullptr;
+  if (offset > size || count > (size - offset) / sizeof(T)) return nullptr;
+  if (reinterpret_cast<uintptr_t>(object + offset) % alignof(T)) return nullptr;
   return reinterpret_cast<const T*>(object + offset);
 }
 
@@ -31,8 +32,9 @@ bool Code::fail(const std::string& text) {
 }
 
 KernelFn Code::find(const std::string& name) const {
-  const auto at = std::lower_bound(functions_.begin(), functions_.end(), name,
-                                   [](const Symbol& symbol, const std::string& wanted) { return symbol.name < wanted; });
+  const auto at =
+      std::lower_bound(functions_.begin(), functions_.end(), name,
+                       [](const Symbol& symbol, const std::string& wanted) { return symbol.name < wanted; });
   if (at == functions_.end() || at->name != name) return nullptr;
   return reinterpret_cast<KernelFn>(memory_ + at->offset);
 }
@@ -48,13 +50,15 @@ bool Code::place(const char* object, size_t size) {
   // Where each section comes to lie. Constants and code share one mapping, so that relative addresses reach.
   const auto count = static_cast<size_t>(header->e_shnum);
   std::vector<uint64_t> places(count, UINT64_MAX);
-  uint64_t end = 0;
+  uint64_t end = 0, held = 0;
   const Elf64_Shdr* symbolTable = nullptr;
   for (size_t i = 0; i < count; ++i) {
     const Elf64_Shdr& s = sections[i];
     if (s.sh_type == SHT_SYMTAB) symbolTable = &s;
     if (!(s.sh_flags & SHF_ALLOC) || s.sh_type == SHT_NOBITS) continue;
     if (!table<char>(object, size, s.sh_offset, s.sh_size)) return fail("a section leaves the file");
+    held += s.sh_size; // each at most the file's
+    if (held > size) return fail("its sections overlap");
     const uint64_t align = s.sh_addralign ? s.sh_addralign : 1;
     if (align > kPage || (align & (align - 1))) return fail("an alignment of " + std::to_string(align) + " bytes");
     end = (end + align - 1) & ~(align - 1);
@@ -73,7 +77,8 @@ bool Code::place(const char* object, size_t size) {
   const auto* symbols = table<Elf64_Sym>(object, size, symbolTable->sh_offset, symbolCount);
   const Elf64_Shdr& names = sections[symbolTable->sh_link];
   const char* text = table<char>(object, size, names.sh_offset, names.sh_size);
-  if (!symbols || !text || names.sh_size == 0 || text[names.sh_size - 1] != 0) return fail("its symbols leave the file");
+  if (!symbols || !text || names.sh_size == 0 || text[names.sh_size - 1] != 0)
+    return fail("its symbols leave the file");
   const auto placeOf = [&](const Elf64_Sym& symbol, uint64_t& at) {
     if (symbol.st_shndx >= count || places[symbol.st_shndx] == UINT64_MAX) return false;
     if (symbol.st_value > sections[symbol.st_shndx].sh_size) return false;
@@ -100,13 +105,14 @@ bool Code::place(const char* object, size_t size) {
       if (rela[r].r_offset > sections[s.sh_info].sh_size || sections[s.sh_info].sh_size - rela[r].r_offset < width)
         return fail("a relocation leaves its section");
       char* where = memory_ + places[s.sh_info] + rela[r].r_offset;
-      const auto absolute = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_ + target)) + rela[r].r_addend;
-      const int64_t relative = absolute - static_cast<int64_t>(reinterpret_cast<uintptr_t>(where));
+      // Modulo 2^64: an addend may be anything.
+      const uint64_t absolute = reinterpret_cast<uintptr_t>(memory_ + target) + static_cast<uint64_t>(rela[r].r_addend);
+      const uint64_t relative = absolute - reinterpret_cast<uintptr_t>(where);
       if (type == R_X86_64_64 || type == R_X86_64_PC64) {
         std::memcpy(where, type == R_X86_64_64 ? &absolute : &relative, 8);
       } else if (type == R_X86_64_PC32 || type == R_X86_64_PLT32) {
         const auto narrow = static_cast<int32_t>(relative);
-        if (narrow != relative) return fail("a relative address beyond 32 bits");
+        if (static_cast<uint64_t>(int64_t{narrow}) != relative) return fail("a relative address beyond 32 bits");
         std::memcpy(where, &narrow, 4);
       } else {
         return fail("a relocation of type " + std::to_string(type));
@@ -116,8 +122,11 @@ bool Code::place(const char* object, size_t size) {
 
   for (uint64_t i = 0; i < symbolCount; ++i) {
     uint64_t at = 0;
-    if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC || symbols[i].st_name >= names.sh_size || !placeOf(symbols[i], at))
+    if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC || symbols[i].st_name >= names.sh_size ||
+        !placeOf(symbols[i], at))
       continue;
+    const Elf64_Shdr& home = sections[symbols[i].st_shndx];
+    if (!(home.sh_flags & SHF_EXECINSTR) || symbols[i].st_value == home.sh_size) return fail("a function without code");
     functions_.push_back({text + symbols[i].st_name, at});
   }
   std::sort(functions_.begin(), functions_.end(), [](const Symbol& a, const Symbol& b) { return a.name < b.name; });

@@ -18,7 +18,8 @@ public:
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
 
-  /// Places the object; once. `object` may be damaged: false and error() then, and nothing outside of it was read.
+  /// Places the object, which lies 8-byte aligned; once. It may be damaged: false and error() then, and nothing outside
+  /// of it was read. What its instructions do is not checked.
   bool place(const char* object, size_t size);
   /// The function of this name; null when the object does not define it.
   KernelFn find(const std::string& name) const;

@@ -83,6 +83,18 @@ Result<Types> inferReduce(const Node& node) {
   return oneResult(x.elem, {x.dims[0], x.dims[2]});
 }
 
+Result<Types> inferSort(const Node& node) {
+  const int64_t k = node.intAttr("k");
+  const int axis = wrapAxis(node.intAttr("axis"), typeOf(node, 0).rank());
+  Types types{likeOperand(node, 0), likeOperand(node, 0)};
+  const int64_t count = types[0].dim(axis);
+  if (k < 0 || k > count) return node.fail("sort_c1", k, axis, count);
+  if (count > INT32_MAX) return node.fail("sort_c2", axis, count);
+  for (TensorType& type : types) type.dims[axis] = {k, true};
+  types[1].elem = Elem::i32_;
+  return types;
+}
+
 Result<Types> inferBatchMatmul(const Node& node) {
   const TensorType &a = typeOf(node, 0), &b = typeOf(node, 1);
   const bool fits = a.rank() == 3 && b.rank() == 3 && a.dim(2) == b.dim(1) &&

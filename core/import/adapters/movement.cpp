@@ -175,12 +175,39 @@ Status importPad(Step& step) {
   return step.set(step.build.add(OpKind::Pad, {step.input(0), value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
 }
 
+/// The order among the kept is free where `sorted` is 0: it is the same.
+Status importTopK(Step& step) {
+  CDL_ASSIGN(const int64_t axis, step.attr<int64_t>("axis", -1));
+  bool largest = true;
+  if (step.opset >= 11) {
+    CDL_ASSIGN(largest, step.flagAttr("largest", true));
+    CDL_TRY(step.flagAttr("sorted", true).status());
+  }
+  std::optional<int64_t> k;
+  if (step.opset < 10) {
+    CDL_ASSIGN(k, step.maybe<int64_t>("k"));
+    if (step.input(1)) return badModel("input 'K' needs opset 10, the model has {}", step.opset);
+  } else {
+    CDL_ASSIGN(const auto known, step.knownInts(1, "K"));
+    if (known && known->size() != 1) return badModel("K has {} elements, expected 1", known->size());
+    if (known) k = known->front();
+  }
+  if (!k) return badModel("{} is missing", step.opset < 10 ? "attribute 'k'" : "input 'K'");
+  CDL_ASSIGN(const auto sorted,
+             step.build.addAll(OpKind::Sort, {step.input(0)}, {{"axis", axis}, {"k", *k}, {"descending", largest}}, 2));
+  step.set(0, sorted[0]);
+  if (!step.wants(1)) return Status::ok();
+  CDL_ASSIGN(Value * places, step.build.add(OpKind::Cast, {sorted[1]}, {{"to", Elem::i64_}}));
+  step.set(1, places);
+  return Status::ok();
+}
+
 constexpr Operator kOperators[] = {
     {"Expand", 2, 2, 1, importExpand},       {"Flatten", 1, 1, 1, importFlatten},
     {"Identity", 1, 1, 1, importIdentity},   {"Pad", 1, 4, 1, importPad},
     {"Reshape", 2, 2, 1, importReshape},     {"Slice", 1, 5, 1, importSlice},
-    {"Squeeze", 1, 2, 1, importSqueeze},     {"Transpose", 1, 1, 1, importTranspose},
-    {"Unsqueeze", 1, 2, 1, importUnsqueeze},
+    {"Squeeze", 1, 2, 1, importSqueeze},     {"TopK", 1, 2, 2, importTopK},
+    {"Transpose", 1, 1, 1, importTranspose}, {"Unsqueeze", 1, 2, 1, importUnsqueeze},
 };
 
 } // namespace

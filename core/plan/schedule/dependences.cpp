@@ -61,7 +61,7 @@ Access accessOf(const Program& program, const Instr& instr, const View& view, bo
   Access access;
   access.write = write;
   access.region = view.buffer;
-  if (view.layout.opaque) {
+  if (view.layout.opaque || (buffer.halo && !write)) { // who reads the content may read the border
     access.end = buffer.bytes;
   } else {
     if (std::ranges::find(view.dims, 0) != view.dims.end()) return access;

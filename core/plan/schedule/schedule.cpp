@@ -20,6 +20,10 @@ struct Unit {
   uint32_t waitsFor = 0;       ///< units before it that are not yet placed
 };
 
+bool fillsBorder(const Program& program, const Instr& instr) {
+  return instr.kind == CDL_KIND_FILL && program.buffers[instr.outputs[0].buffer].halo;
+}
+
 /// The end of the unit that begins at `first`: of every loop or group that begins inside of it.
 uint32_t unitEnd(const Program& program, uint32_t first) {
   uint32_t end = first + 1;
@@ -30,6 +34,8 @@ uint32_t unitEnd(const Program& program, uint32_t first) {
     before = end;
     for (const program::Loop& loop : program.loops) widen(loop.first, loop.count);
     for (const program::Group& group : program.groups) widen(group.first, group.count);
+    // What fills a border stays beside what computes the content: else memory would be taken early.
+    while (end < program.instrs.size() && fillsBorder(program, program.instrs[end - 1])) ++end;
   }
   return end;
 }

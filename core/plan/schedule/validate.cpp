@@ -119,7 +119,10 @@ private:
     if (!isTemp(view)) return Status::ok();
     const Buffer& buffer = program_.buffers[view.buffer];
     if (buffer.offset == CDL_UNPLACED) return badModel("buffer '{}' has no place", buffer.name);
-    const Loss* loss = arenas_[spaceOf(view)].lossOf(view.buffer, rangeOf(program_.instrs[index], view));
+    // A border belongs to what is read.
+    const Range range =
+        buffer.halo ? Range{buffer.offset, buffer.offset + buffer.bytes} : rangeOf(program_.instrs[index], view);
+    const Loss* loss = arenas_[spaceOf(view)].lossOf(view.buffer, range);
     if (!loss) return Status::ok();
     return badModel("buffers '{}' and '{}' overlap while both are live: instruction {} reads what "
                     "instruction {} overwrote",

@@ -33,9 +33,10 @@ void Emitter::declareBuffers() {
   const auto declare = [&](const std::string& name, const graph::TensorType& type, Role role) {
     Buffer buffer;
     buffer.name = name;
-    buffer.bytes = elemBytes(type.elem, static_cast<uint64_t>(type.count()));
+    buffer.bytes = elemBytes(type.elem, static_cast<uint64_t>(type.physicalCount()));
     buffer.alignment = target_.alignment();
     buffer.role = role;
+    if (type.halo) buffer.halo = Halo{type.elem, type.halo->lo, type.halo->hi, type.halo->fill};
     return program_.addBuffer(std::move(buffer));
   };
   for (const Value* input : graph_.inputs()) buffers_[input] = declare(input->name, input->type, Role::input);
@@ -64,10 +65,9 @@ void Emitter::declareBuffers() {
 uint32_t Emitter::bufferOf(const Value* value) { return buffers_.at(baseOf(value)); }
 
 void Emitter::add(Instr instr, const Node& node) {
-  for (const std::string& name : node.provenance)
-    instr.provenance.push_back({name, std::string(graph::opName(node.kind))});
-  if (instr.provenance.empty() && !node.results().empty())
-    instr.provenance.push_back({node.result()->name, std::string(graph::opName(node.kind))});
+  const std::string op(target::convertsLayout(node) ? kLayoutOrigin : graph::opName(node.kind));
+  for (const std::string& name : node.provenance) instr.provenance.push_back({name, op});
+  if (instr.provenance.empty() && !node.results().empty()) instr.provenance.push_back({node.result()->name, op});
   touched_.resize(program_.buffers.size());
   const auto index = static_cast<uint32_t>(program_.instrs.size());
   for (const View& view : instr.inputs)

@@ -7,6 +7,9 @@
 
 namespace candela::program {
 
+/// The op of the origin of a conversion between layouts, by which reports count them.
+inline constexpr std::string_view kLayoutOrigin = "layout";
+
 /// Graph -> Program for one target. Every node must be one that emits: a lowered form (affine,
 /// place, take, ...), an elementwise op with an instruction, an alias (reshape), or a composite
 /// whose instruction the target claims. Quantization leaves the types here. Buffers are unplaced;

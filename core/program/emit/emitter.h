@@ -23,6 +23,7 @@ private:
   void declareBuffers();
   Status finishOutputs();
 
+  void addBorder(const Node& node);
   Status emitNode(const Node& node);
   static Status addSteps(const Node& node, const text::ExprSteps& steps, Instr& instr);
   View viewOf(const target::NodeView& from);

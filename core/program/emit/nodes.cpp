@@ -3,6 +3,7 @@
 #include "core/program/emit/emitter.h"
 #include "core/support/text/literal.h"
 #include "core/target/lower/describe.h"
+#include "core/target/views.h"
 
 namespace candela::program {
 
@@ -41,7 +42,40 @@ View Emitter::viewOf(const target::NodeView& from) {
   View view = dense(from.value, from.dims);
   view.strides = from.strides;
   view.offset = from.offset;
+  if (from.layout.isRowMajor()) return view;
+  view.layout.padContent = static_cast<uint8_t>(from.layout.pad);
+  for (const graph::Layout::Step& step : from.layout.steps) {
+    view.layout.steps.push_back({step.dim, step.factor});
+    view.layout.logicalRank = std::max<uint8_t>(view.layout.logicalRank, step.dim + 1);
+  }
   return view;
+}
+
+/// Fills the halo of the result: slabs before and behind the content of each dim, as wide as all of the later ones.
+void Emitter::addBorder(const Node& node) {
+  const graph::TensorType& type = node.result()->type;
+  const graph::Halo& halo = *type.halo;
+  const Shape content = type.physicalDims();
+  for (size_t d = 0; d < content.size(); ++d) {
+    for (const auto& [start, width] :
+         {std::pair<int64_t, int64_t>{0, halo.lo[d]}, {halo.lo[d] + content[d], halo.hi[d]}}) {
+      if (width == 0) continue;
+      View slab = dense(node.result(), content);
+      slab.strides = type.physicalStrides();
+      slab.dims[d] = width;
+      slab.offset = start * slab.strides[d];
+      for (size_t i = 0; i < d; ++i) slab.offset += halo.lo[i] * slab.strides[i];
+      for (size_t i = d + 1; i < content.size(); ++i) slab.dims[i] += halo.lo[i] + halo.hi[i];
+      target::Walk walk = target::coalesce({slab.dims, {slab.strides}});
+      slab.dims = std::move(walk.dims);
+      slab.strides = std::move(walk.strides[0]);
+      Instr fill;
+      fill.kind = CDL_KIND_FILL;
+      fill.outputs = {std::move(slab)};
+      fill.attrs = {Attr::ofBits(CDL_ATTR_VALUE, halo.fill)};
+      add(std::move(fill), node);
+    }
+  }
 }
 
 Status Emitter::emitNode(const Node& node) {
@@ -49,6 +83,7 @@ Status Emitter::emitNode(const Node& node) {
   if (described.empty())
     return badArgument("{} '{}' has no instruction: it must be lowered first", graph::opName(node.kind),
                        node.userName());
+  if (node.result()->type.halo) addBorder(node);
   for (const target::NodeInstr& from : described) {
     const target::Answer answer = target_.query(target::describe(from));
     if (answer.support == target::Support::none)
@@ -60,12 +95,11 @@ Status Emitter::emitNode(const Node& node) {
     instr.inout = from.kind == CDL_KIND_SCATTER;
     for (const target::NodeView& operand : from.operands) instr.inputs.push_back(viewOf(operand));
     instr.outputs = {viewOf(from.result)};
-    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, attrType(id), values});
+    if (from.second.value) instr.outputs.push_back(viewOf(from.second));
+    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
     if (!from.steps.empty()) CDL_TRY(addSteps(node, from.steps, instr));
     if (from.bias) { // an epilogue: add(acc, v2)
-      View bias = dense(from.bias, instr.outputs[0].dims);
-      bias.strides = {0, 1, 0, 0};
-      instr.inputs.push_back(std::move(bias));
+      instr.inputs.push_back(viewOf(target::channelsOver(from.bias, node.result())));
       Step step;
       step.kind = CDL_KIND_BINARY;
       step.fn = CDL_BINARY_ADD;

@@ -1,5 +1,8 @@
 #include "core/reference/interp/interp.h"
 
+#include <algorithm>
+#include <set>
+
 #include "core/reference/interp/machine.h"
 
 namespace candela::reference {
@@ -19,23 +22,17 @@ using interp::Memory;
 
 constexpr uint64_t kMostSteps = uint64_t(1) << 26;
 
-bool isBlocked(const View& view) { return !view.layout.isRowMajor(); }
-
-/// Kinds whose operands are all alike run on physical dims as they stand; others would need the
-/// logical ones.
-bool takesLayouts(uint16_t kind) {
-  switch (kind) {
-  case CDL_KIND_COPY:
-  case CDL_KIND_FILL:
-  case CDL_KIND_CONVERT:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT:
-  case CDL_KIND_UNARY:
-  case CDL_KIND_RESCALE:
-  case CDL_KIND_ELEMENTWISE: return true;
-  default: return false;
-  }
+/// Kinds whose operands are all alike run on physical dims as they stand; contractions and pools by logical ones, of
+/// which those that a window moves along must be whole.
+bool takesLayout(uint16_t kind, const View& view) {
+  if (view.layout.opaque) return false;
+  if (view.layout.isRowMajor() || kind == CDL_KIND_MATMUL || kind == CDL_KIND_COPY || kind == CDL_KIND_FILL)
+    return true;
+  if (interp::isElementwise(kind)) return kind != CDL_KIND_TABLE;
+  std::set<uint8_t> spatial;
+  return (kind == CDL_KIND_CONV2D || kind == CDL_KIND_POOL2D) &&
+         std::ranges::all_of(view.layout.steps,
+                             [&](const auto& step) { return step.dim < 2 || spatial.insert(step.dim).second; });
 }
 
 class Interpreter {
@@ -92,8 +89,8 @@ private:
     const Instr& instr = program_.instrs[index];
     for (const auto* views : {&instr.inputs, &instr.outputs})
       for (const View& view : *views)
-        if (view.layout.opaque || (isBlocked(view) && !takesLayouts(instr.kind)))
-          return failure(Code::unsupported, "the interpreter runs it on row-major views only");
+        if (!takesLayout(instr.kind, view))
+          return failure(Code::unsupported, "the interpreter does not run it on this layout");
     Call call(program_, instr, iv_, memory_);
     call.checkOverlaps();
     if (!call.failed()) program::isPrimitive(instr.kind) ? interp::runPrimitive(call) : interp::runComposite(call);

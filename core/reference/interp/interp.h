@@ -16,8 +16,8 @@ struct InterpOptions {
 /// inputs: one per INPUT, INOUT and STATE buffer, in order, with as many bytes; returns OUTPUT, INOUT and STATE
 /// contents in order, every byte of which must have been written. A result has the element type and dims of a view that
 /// covers its buffer; without one it is a row of elements of its first view. Blocked layouts only where operands are
-/// all alike; CUSTOM and opaque views are refused (unsupported), as is a Program of more than 2^26 executed
-/// instructions.
+/// all alike, in MATMUL, and in CONV2D and POOL2D if windows do not move along blocks; CUSTOM and opaque views are
+/// refused (unsupported), as is a Program of more than 2^26 executed instructions.
 Result<std::vector<Tensor>> interpret(const program::Program& program, std::span<const Tensor> inputs,
                                       const InterpOptions& options = {});
 

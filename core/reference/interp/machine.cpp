@@ -5,7 +5,7 @@
 
 #include "core/support/text/literal.h"
 
-namespace candela::interp {
+namespace candela::reference::interp {
 
 using program::Buffer;
 using program::Operand;
@@ -16,10 +16,14 @@ using program::View;
 
 namespace {
 
+/// What is left after one trip through the type.
+Scalar rounded(Elem elem, const Scalar& value) { return decode(elem, encode(elem, value)); }
+
 constexpr uint8_t kPoison = 0xa5;
 constexpr uint64_t kMostBytes = uint64_t(1) << 33;
 
-/// Each element alone, in any order: in place is fine.
+} // namespace
+
 bool isElementwise(uint16_t kind) {
   switch (kind) {
   case CDL_KIND_CONVERT:
@@ -32,12 +36,6 @@ bool isElementwise(uint16_t kind) {
   case CDL_KIND_ELEMENTWISE: return true;
   default: return false;
   }
-}
-
-} // namespace
-
-Values::Values(Elem elem, std::vector<int64_t> dims) : elem(elem), dims(std::move(dims)) {
-  items.resize(static_cast<size_t>(elementCount(this->dims).value_or(0)));
 }
 
 // ---- Memory
@@ -107,8 +105,8 @@ Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits)
     return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
   const auto [index, byte] = place(buffer, elem, element);
   Block& block = blocks_[index];
-  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte),
-                     elemBits(elem) == 4 ? element % 2 : 0, bits);
+  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte), elemBits(elem) == 4 ? element % 2 : 0,
+               bits);
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) block.written[byte + i] = true;
   return Status::ok();
 }
@@ -131,10 +129,10 @@ int64_t Call::elementOf(const View& view, const int64_t* index) const {
   return element;
 }
 
-void Call::forEach(const View& view, const std::function<void(size_t, int64_t)>& visit) const {
+void Call::forEach(const View& view, const std::function<void(int64_t, int64_t)>& visit) const {
   int64_t index[CDL_MAX_RANK] = {0};
-  const auto count = static_cast<size_t>(view.count());
-  for (size_t i = 0; i < count; ++i) {
+  const int64_t count = view.count();
+  for (int64_t i = 0; i < count; ++i) {
     visit(i, elementOf(view, index));
     for (size_t d = view.dims.size(); d-- > 0;) {
       if (++index[d] < view.dims[d]) break;
@@ -143,13 +141,18 @@ void Call::forEach(const View& view, const std::function<void(size_t, int64_t)>&
   }
 }
 
-Values Call::read(const View& view) {
-  Values values(view.elem, view.dims);
-  forEach(view, [&](size_t i, int64_t element) {
+double Call::floatAttr(uint16_t id, double otherwise) const {
+  const program::Attr* attr = instr.attr(id);
+  return attr ? attr->asFloat() : otherwise;
+}
+
+Array Call::read(const View& view) {
+  Array values(view.elem, view.dims);
+  forEach(view, [&](int64_t i, int64_t element) {
     if (failed()) return;
     const auto bits = memory_.load(view.buffer, view.elem, element);
     if (!bits) return fail(bits.status());
-    values.items[i] = decode(view.elem, *bits);
+    values.set(i, decode(view.elem, *bits));
   });
   return values;
 }
@@ -160,29 +163,135 @@ Scalar Call::readAt(const View& view, std::initializer_list<int64_t> index) {
   return bits ? decode(view.elem, *bits) : Scalar{};
 }
 
-void Call::writeAt(const View& view, std::initializer_list<int64_t> index, uint64_t bits) {
-  fail(memory_.store(view.buffer, view.elem, elementOf(view, index.begin()), bits));
+void Call::writeAt(const View& view, std::initializer_list<int64_t> index, const Scalar& value) {
+  fail(memory_.store(view.buffer, view.elem, elementOf(view, index.begin()), encode(view.elem, value)));
 }
 
-void Call::write(const Values& values) {
-  const View& y = instr.outputs[0];
-  forEach(y, [&](size_t i, int64_t element) {
-    if (!failed()) fail(memory_.store(y.buffer, y.elem, element, encode(y.elem, values.items[i])));
+Shape logicalDims(const View& view) {
+  if (view.layout.isRowMajor()) return view.dims;
+  Shape dims(view.layout.logicalRank, 1);
+  for (size_t i = 0; i < view.dims.size(); ++i) dims[view.layout.steps[i].dim] *= view.dims[i];
+  return dims;
+}
+
+Array resized(const Array& values, const Shape& dims) {
+  if (values.dims == dims) return values;
+  Array out(values.elem, dims);
+  const Shape from = denseStrides(values.dims), to = denseStrides(dims);
+  for (int64_t i = 0; i < values.count(); ++i) {
+    int64_t at = 0;
+    bool inside = true;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const int64_t index = i / from[d] % values.dims[d];
+      inside = inside && index < dims[d];
+      at += index * to[d];
+    }
+    if (inside) out.set(at, values.at(i));
+  }
+  return out;
+}
+
+namespace {
+
+/// For each element of a view, in order, its place among the logical ones.
+std::vector<int64_t> logicalPlaces(const View& view) {
+  const std::vector<program::Layout::Step>& steps = view.layout.steps;
+  const Shape strides = denseStrides(logicalDims(view));
+  Shape moves;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    moves.push_back(strides[steps[i].dim]);
+    for (size_t j = i + 1; j < steps.size(); ++j)
+      if (steps[j].dim == steps[i].dim) moves[i] *= view.dims[j];
+  }
+  std::vector<int64_t> places{0};
+  for (size_t i = 0; i < steps.size(); ++i) {
+    std::vector<int64_t> next;
+    for (const int64_t place : places)
+      for (int64_t k = 0; k < view.dims[i]; ++k) next.push_back(place + k * moves[i]);
+    places = std::move(next);
+  }
+  return places;
+}
+
+Array unblocked(const Array& values, const View& view) {
+  if (view.layout.isRowMajor()) return values;
+  Array out(values.elem, logicalDims(view));
+  const std::vector<int64_t> places = logicalPlaces(view);
+  for (size_t i = 0; i < places.size(); ++i) out.set(places[i], values.at(static_cast<int64_t>(i)));
+  return out;
+}
+
+Array blocked(const Array& values, const View& view) {
+  if (view.layout.isRowMajor()) return values;
+  const Array whole = resized(values, logicalDims(view));
+  Array out(values.elem, view.dims);
+  const std::vector<int64_t> places = logicalPlaces(view);
+  for (size_t i = 0; i < places.size(); ++i) out.set(static_cast<int64_t>(i), whole.at(places[i]));
+  return out;
+}
+
+} // namespace
+
+void Call::checkHalo(const View& view) {
+  const std::optional<program::Halo>& halo = program_.buffers[view.buffer].halo;
+  if (!halo || halo->lo.size() != view.dims.size() || halo->elem != view.elem) return;
+  View around = view;
+  for (size_t d = 0; d < view.dims.size(); ++d) {
+    around.dims[d] += halo->lo[d] + halo->hi[d];
+    around.offset -= halo->lo[d] * view.strides[d];
+  }
+  // Of a part of the content the rest stands around it.
+  if (elemBytes(view.elem, static_cast<uint64_t>(around.count())) != program_.buffers[view.buffer].bytes) return;
+  std::set<int64_t> inside;
+  forEach(view, [&](int64_t, int64_t element) { inside.insert(element); });
+  forEach(around, [&](int64_t, int64_t element) {
+    if (failed() || inside.count(element)) return;
+    const auto bits = memory_.load(view.buffer, view.elem, element);
+    if (!bits) return fail(bits.status());
+    if (*bits != halo->fill)
+      fail(badModel("element {} in the halo of '{}' is {:#x}, expected {:#x}", element,
+                    program_.buffers[view.buffer].name, *bits, halo->fill));
   });
 }
 
-void Call::finish(const Values& values) { write(instr.expr.empty() ? values : epilogue(values)); }
+Array Call::logicalInput(size_t i) {
+  checkHalo(instr.inputs[i]);
+  return unblocked(input(i), instr.inputs[i]);
+}
 
-Values Call::epilogue(const Values& values) {
-  std::vector<Values> views(instr.inputs.size());
+Array Call::withoutZero(size_t i) {
+  return i + 2 < instr.operandCount() ? reference::withoutZero(logicalInput(i), input(i + 2)) : logicalInput(i);
+}
+
+Array Call::accumulator() {
+  const View& y = instr.outputs[0];
+  if (instr.inout) return unblocked(read(y), y);
+  const Elem own = program::accumulatorElem(instr); // none: the epilogue never looks at it
+  return Array(own == Elem::none ? instr.inputs[0].elem : own, logicalDims(y));
+}
+
+void Call::write(const Array& values, size_t output) {
+  const View& y = instr.outputs[output];
+  forEach(y, [&](int64_t i, int64_t element) {
+    if (!failed()) fail(memory_.store(y.buffer, y.elem, element, encode(y.elem, values.at(i))));
+  });
+}
+
+void Call::finish(const Array& values) {
+  const Array physical = blocked(values, instr.outputs[0]);
+  write(instr.expr.empty() ? physical : epilogue(physical));
+}
+
+Array Call::epilogue(const Array& values) {
+  std::vector<Array> views(instr.inputs.size());
   for (const Step& step : instr.expr)
     for (const Operand& operand : step.in)
       if (operand.source == Operand::Source::view && views[operand.index].elem == Elem::none)
         views[operand.index] = input(operand.index);
-  Values result(instr.outputs[0].elem, instr.outputs[0].dims);
-  for (size_t i = 0; i < result.items.size() && !failed(); ++i) {
-    const Scalar acc = values.items.empty() ? Scalar{} : rounded(values.elem, values.items[i]);
-    result.items[i] = evaluate(instr.expr, acc, [&](size_t v) { return views[v].items[i]; });
+  Array result(instr.outputs[0].elem, instr.outputs[0].dims);
+  for (int64_t i = 0; i < result.count() && !failed(); ++i) {
+    const Scalar acc = values.count() ? rounded(values.elem, values.at(i)) : Scalar{};
+    result.set(i, evaluate(instr.expr, acc, [&](size_t v) { return views[v].at(i); }));
   }
   return result;
 }
@@ -199,13 +308,16 @@ bool Call::sameElements(const View& a, const View& b) const {
 }
 
 void Call::checkOverlaps() {
-  const program::KindInfo& info = *program::kindInfo(instr.kind);
+  for (const View& y : instr.outputs) checkOverlaps(y);
+}
+
+void Call::checkOverlaps(const View& y) {
+  const cdl_kind_facts_t& facts = *cdl_kind_facts(instr.kind);
   const bool elementwise = isElementwise(instr.kind);
-  const View& y = instr.outputs[0];
   std::set<Memory::Place> written;
   const auto writtenBytes = [&] {
     if (written.empty())
-      forEach(y, [&](size_t, int64_t element) {
+      forEach(y, [&](int64_t, int64_t element) {
         auto place = memory_.place(y.buffer, y.elem, element);
         for (int b = 0; b < (elemBits(y.elem) + 7) / 8; ++b, ++place.byte) written.insert(place);
       });
@@ -213,11 +325,11 @@ void Call::checkOverlaps() {
   for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
     const View& x = instr.inputs[i];
     const bool alongside =
-        (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (info.epilogue && i >= instr.operandCount());
+        (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (facts.epilogue && i >= instr.operandCount());
     if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
     if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
     writtenBytes();
-    forEach(x, [&](size_t, int64_t element) {
+    forEach(x, [&](int64_t, int64_t element) {
       auto place = memory_.place(x.buffer, x.elem, element);
       for (int b = 0; b < (elemBits(x.elem) + 7) / 8 && !failed(); ++b, ++place.byte)
         if (written.count(place))
@@ -230,8 +342,7 @@ void Call::checkOverlaps() {
 Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::function<Scalar(size_t view)>& view) {
   std::vector<Scalar> values;
   for (const Step& step : expr) {
-    const auto in = [&](size_t i) -> Scalar {
-      const Operand& operand = step.in[i];
+    const auto in = [&](const Operand& operand) -> Scalar {
       switch (operand.source) {
       case Operand::Source::acc: return acc;
       case Operand::Source::view: return view(operand.index);
@@ -239,16 +350,12 @@ Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::functio
       default: return values[operand.index];
       }
     };
-    const Elem elem = step.in[0].elem;
-    switch (step.kind) {
-    case CDL_KIND_UNARY: values.push_back(rounded(step.elem, unary(step.fn, elem, in(0)))); break;
-    case CDL_KIND_BINARY: values.push_back(rounded(step.elem, binary(step.fn, elem, in(0), in(1)))); break;
-    case CDL_KIND_COMPARE: values.push_back({0, compare(step.fn, elem, in(0), in(1))}); break;
-    case CDL_KIND_SELECT: values.push_back(in(0).whole ? in(1) : in(2)); break;
-    default: values.push_back(convert(step.fn, step.saturate, elem, in(0), step.elem));
-    }
+    Scalar operands[3];
+    for (size_t i = 0; i < step.in.size(); ++i) operands[i] = in(step.in[i]);
+    const Scalar value = apply({step.kind, step.fn, step.in.back().elem, step.elem, step.saturate}, operands);
+    values.push_back(rounded(step.elem, value));
   }
   return values.back();
 }
 
-} // namespace candela::interp
+} // namespace candela::reference::interp

@@ -4,32 +4,10 @@
 #include <functional>
 
 #include "core/program/program.h"
-#include "core/reference/interp/scalar.h"
+#include "core/reference/kinds.h"
 
 /// The interpreter's memory, and one instruction on it.
-namespace candela::interp {
-
-/// A view's elements, dense.
-struct Values {
-  Elem elem = Elem::none;
-  std::vector<int64_t> dims;
-  std::vector<Scalar> items;
-
-  Values() = default;
-  Values(Elem elem, std::vector<int64_t> dims);
-  int64_t dim(size_t d) const { return dims[d]; }
-  /// Elements by their index in 1 to 4 dims.
-  Scalar& at(int64_t i) { return items[static_cast<size_t>(i)]; }
-  Scalar& at(int64_t i, int64_t j) { return at(i * dims[1] + j); }
-  Scalar& at(int64_t i, int64_t j, int64_t k) { return at((i * dims[1] + j) * dims[2] + k); }
-  Scalar& at(int64_t i, int64_t j, int64_t k, int64_t l) { return at(((i * dims[1] + j) * dims[2] + k) * dims[3] + l); }
-  const Scalar& at(int64_t i) const { return items[static_cast<size_t>(i)]; }
-  const Scalar& at(int64_t i, int64_t j) const { return at(i * dims[1] + j); }
-  const Scalar& at(int64_t i, int64_t j, int64_t k) const { return at((i * dims[1] + j) * dims[2] + k); }
-  const Scalar& at(int64_t i, int64_t j, int64_t k, int64_t l) const {
-    return at(((i * dims[1] + j) * dims[2] + k) * dims[3] + l);
-  }
-};
+namespace candela::reference::interp {
 
 /// Memory with a bit per byte that says whether anything wrote it.
 class Memory {
@@ -74,18 +52,30 @@ public:
       : instr(instr), program_(program), iv_(iv), memory_(memory) {}
 
   const program::Instr& instr;
-  Values read(const program::View& view);
-  Values input(size_t i) { return read(instr.inputs[i]); }
+  /// The elements, dense.
+  Array read(const program::View& view);
+  Array input(size_t i) { return read(instr.inputs[i]); }
+  /// An operand by its logical dims, blocks rounded up. Fails when its buffer has a halo that does not hold the fill.
+  Array logicalInput(size_t i);
+  /// An optional operand: `otherwise` without it.
+  Array input(size_t i, Array otherwise) { return i < instr.operandCount() ? input(i) : otherwise; }
+  /// Operand i by its logical dims, less its zero point, which is operand i + 2.
+  Array withoutZero(size_t i);
+  bool flag(uint16_t attr) const { return instr.intAttr(attr, 0) != 0; }
+  double floatAttr(uint16_t id, double otherwise) const;
   /// One element of a view, for the kinds that do not read all of it.
   Scalar readAt(const program::View& view, std::initializer_list<int64_t> index);
-  /// Writes one element, already encoded. Elements that others of this instruction read are not
+  /// Where a contraction or reduction sums up: what output 0 holds when it accumulates, else 0 of the type that the
+  /// instruction's own result has. By logical dims.
+  Array accumulator();
+  /// Writes one element. Elements that others of this instruction read are not
   /// written: finish() is.
-  void writeAt(const program::View& view, std::initializer_list<int64_t> index, uint64_t bits);
-  /// Writes all of output 0: values of the accumulator's type, through the epilogue when there is
-  /// one.
-  void finish(const Values& values);
-  /// Writes all of output 0, element type as in the view.
-  void write(const Values& values);
+  void writeAt(const program::View& view, std::initializer_list<int64_t> index, const Scalar& value);
+  /// Writes all of output 0: values of the accumulator's type by logical dims, 0 where blocks have more, through the
+  /// epilogue when there is one.
+  void finish(const Array& values);
+  /// Writes all of an output, element type as in the view.
+  void write(const Array& values, size_t output = 0);
   void fail(Status status) {
     if (status_) status_ = std::move(status);
   }
@@ -97,9 +87,11 @@ public:
 private:
   int64_t elementOf(const program::View& view, const int64_t* index) const;
   /// Calls visit(dense index, element in the buffer) for every element.
-  void forEach(const program::View& view, const std::function<void(size_t, int64_t)>& visit) const;
+  void forEach(const program::View& view, const std::function<void(int64_t, int64_t)>& visit) const;
+  void checkOverlaps(const program::View& y);
+  void checkHalo(const program::View& view);
   bool sameElements(const program::View& a, const program::View& b) const;
-  Values epilogue(const Values& values);
+  Array epilogue(const Array& values);
 
   const program::Program& program_;
   const int64_t* iv_;
@@ -107,17 +99,21 @@ private:
   Status status_;
 };
 
+/// The extents by logical dim, blocks rounded up.
+Shape logicalDims(const program::View& view);
+/// The same elements by index; what `dims` have more is 0.
+Array resized(const Array& values, const Shape& dims);
+
 /// One value of an expr: `acc` and the views' elements at one index.
 Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::function<Scalar(size_t view)>& view);
 
-/// The type of an instruction's own result, before the epilogue; `otherwise` when the epilogue
-/// never looks at it.
-Elem accumulatorElem(const program::Instr& instr, Elem otherwise);
+/// Each element alone, in any order: in place is fine, and so are layouts when the operands are all alike.
+bool isElementwise(uint16_t kind);
 
 /// Run the instruction's kind; failures stay in the call.
 void runPrimitive(Call& call);
 void runComposite(Call& call);
 
-} // namespace candela::interp
+} // namespace candela::reference::interp
 
 #endif

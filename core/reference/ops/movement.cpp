@@ -1,14 +1,18 @@
-#include "core/reference/index.h"
+#include <algorithm>
+
+#include "core/reference/kinds.h"
 
 namespace candela::reference {
 namespace {
 
-/// y's element i is x's element at start + sum(index[d] * strides[d]).
-void copyStrided(const Array& x, Array& y, int64_t start, const Strides& strides) {
-  onElements(x, y, [&](const auto& from, auto& to) {
-    int64_t i = 0;
-    forEach(y.dims, std::array{strides}, [&](int64_t offset) { to[i++] = from[start + offset]; });
-  });
+/// y's element i is x's element at start + sum(index[d] * strides[d]). A dim of one element is not walked: its stride
+/// may be any number.
+Status copyStrided(const Array& x, Array& y, int64_t start, Strides strides) {
+  for (size_t d = 0; d < strides.size(); ++d)
+    if (y.dims[d] == 1) strides[d] = 0;
+  int64_t i = 0;
+  forEach(y.dims, {strides}, [&](const int64_t* at) { y.set(i++, x.at(start + *at)); });
+  return Status::ok();
 }
 
 /// Where padding reads along one dim: an index into the dim, or -1 for the fill value.
@@ -20,59 +24,70 @@ int64_t sourceOf(int64_t at, int64_t extent, const std::string& mode) {
   return at < 0 ? -at : 2 * (extent - 1) - at; // reflect: the border is not repeated
 }
 
+/// y[outer, k, inner] = x[outer, place(index[k]), inner]; a place of -1 gives 0.
+template <typename Place> Status takeAlong(const Array& x, size_t axis, const Array& index, Array& y, Place place) {
+  const Around around(x.dims, axis);
+  onElements(
+      [&](const auto& from, auto& to) {
+        auto next = to.begin();
+        for (int64_t o = 0; o < around.outer; ++o)
+          for (const Whole wanted : index.whole) {
+            const auto k = static_cast<int64_t>(place(wanted));
+            if (k >= 0) std::copy_n(from.begin() + (o * around.count + k) * around.inner, around.inner, next);
+            next += around.inner;
+          }
+      },
+      x, y);
+  return Status::ok();
+}
+
 } // namespace
 
-Status referenceReshape(const graph::Node&, std::span<const Array* const> in, std::span<Array> out) {
+Status referenceReshape(const graph::Node&, Operands in, Results out) {
   out[0].real = in[0]->real;
   out[0].whole = in[0]->whole;
   return Status::ok();
 }
 
-Status referenceTranspose(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
+Status referenceTranspose(const graph::Node& node, Operands in, Results out) {
   const Strides dense = denseStrides(in[0]->dims);
   Strides strides;
   for (const int64_t axis : node.intsAttr("perm")) strides.push_back(dense[axis]);
-  copyStrided(*in[0], out[0], 0, strides);
-  return Status::ok();
+  return copyStrided(*in[0], out[0], 0, strides);
 }
 
-Status referenceExpand(const graph::Node&, std::span<const Array* const> in, std::span<Array> out) {
-  copyStrided(*in[0], out[0], 0, broadcastStrides(in[0]->dims, out[0].dims));
-  return Status::ok();
+Status referenceExpand(const graph::Node&, Operands in, Results out) {
+  return copyStrided(*in[0], out[0], 0, broadcastStrides(in[0]->dims, out[0].dims));
 }
 
-Status referenceConcat(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  Array& y = out[0];
-  const int64_t given = node.intAttr("axis");
-  const size_t axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(y.dims.size()) : given);
-  const int64_t outer = product(y.dims, 0, axis), inner = product(y.dims, axis + 1, y.dims.size());
-  int64_t first = 0;
-  for (const Array* x : in) {
-    const int64_t count = x->dims[axis] * inner;
-    onElements(*x, y, [&](const auto& from, auto& to) {
-      for (int64_t o = 0; o < outer; ++o)
-        std::copy_n(from.begin() + o * count, count, to.begin() + o * y.dims[axis] * inner + first);
-    });
-    first += count;
-  }
-  return Status::ok();
+Status referenceAffine(const graph::Node& node, Operands in, Results out) {
+  return copyStrided(*in[0], out[0], node.intAttr("offset"), node.intsAttr("strides"));
 }
 
-Status referenceSlice(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  if (out[0].count() == 0) return Status::ok();
+Status referenceSlice(const graph::Node& node, Operands in, Results out) {
   const auto starts = node.intsAttr("starts"), steps = node.intsAttr("steps");
   Strides strides = denseStrides(in[0]->dims);
   int64_t start = 0;
   for (size_t d = 0; d < strides.size(); ++d) {
     start += starts[d] * strides[d];
-    // A dim of one element is not walked: its step may be any number.
-    strides[d] = out[0].dims[d] == 1 ? 0 : strides[d] * steps[d];
+    if (out[0].dims[d] > 1) strides[d] *= steps[d];
   }
-  copyStrided(*in[0], out[0], start, strides);
+  return copyStrided(*in[0], out[0], start, strides);
+}
+
+Status referenceConcat(const graph::Node& node, Operands in, Results out) {
+  Array& y = out[0];
+  const Around whole(y.dims, axisOf(node.intAttr("axis"), y.dims));
+  int64_t first = 0;
+  for (const Array* x : in) {
+    const int64_t count = whole.outer ? x->count() / whole.outer : 0;
+    for (int64_t i = 0; i < x->count(); ++i) y.set(i / count * whole.count * whole.inner + first + i % count, x->at(i));
+    first += count;
+  }
   return Status::ok();
 }
 
-Status referencePad(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
+Status referencePad(const graph::Node& node, Operands in, Results out) {
   const Array &x = *in[0], *fill = in[1];
   Array& y = out[0];
   const auto lo = node.intsAttr("lo");
@@ -84,32 +99,46 @@ Status referencePad(const graph::Node& node, std::span<const Array* const> in, s
       const int64_t source = sourceOf(i / steps[d] % y.dims[d] - lo[d], x.dims[d], mode);
       offset = source < 0 ? -1 : offset + source * dense[d];
     }
-    if (isFloat(x.elem))
-      y.real[i] = offset >= 0 ? x.real[offset] : fill ? fill->real[0] : 0.0;
-    else
-      y.whole[i] = offset >= 0 ? x.whole[offset] : fill ? fill->whole[0] : 0;
+    y.set(i, offset >= 0 ? x.at(offset) : fill ? fill->at(0) : Scalar{});
+  }
+  return Status::ok();
+}
+
+Status referencePlace(const graph::Node& node, Operands in, Results out) {
+  Array& y = out[0];
+  const size_t rank = y.dims.size();
+  y.fill(decode(y.elem, static_cast<uint64_t>(node.intAttr("value"))));
+  const auto offsets = node.intsAttr("offsets");
+  const auto steps = node.hasAttr("steps") ? node.intsAttr("steps") : Shape(rank, 1);
+  const Strides dense = denseStrides(y.dims);
+  for (size_t n = 0; n < node.operands().size(); ++n) {
+    const Array& x = *in[n];
+    int64_t start = 0, i = 0;
+    Strides strides(rank);
+    for (size_t d = 0; d < rank; ++d) {
+      start += offsets[n * rank + d] * dense[d];
+      strides[d] = x.dims[d] == 1 ? 0 : dense[d] * steps[d];
+    }
+    forEach(x.dims, {strides}, [&](const int64_t* at) { y.set(start + *at, x.at(i++)); });
   }
   return Status::ok();
 }
 
 /// Negative indices count from the end; what is still outside is clamped.
-Status referenceGather(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  const Array &x = *in[0], &index = *in[1];
-  Array& y = out[0];
-  const int64_t given = node.intAttr("axis");
-  const size_t axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(x.dims.size()) : given);
-  const int64_t outer = product(x.dims, 0, axis), extent = x.dims[axis],
-                inner = product(x.dims, axis + 1, x.dims.size());
-  onElements(x, y, [&](const auto& from, auto& to) {
-    int64_t i = 0;
-    for (int64_t o = 0; o < outer; ++o)
-      for (const __int128 wanted : index.whole) {
-        const __int128 counted = wanted < 0 ? wanted + extent : wanted;
-        const int64_t k = static_cast<int64_t>(std::clamp<__int128>(counted, 0, extent - 1));
-        std::copy_n(from.begin() + (o * extent + k) * inner, inner, to.begin() + i++ * inner);
-      }
+Status referenceGather(const graph::Node& node, Operands in, Results out) {
+  const size_t axis = axisOf(node.intAttr("axis"), in[0]->dims);
+  const int64_t extent = in[0]->dims[axis];
+  return takeAlong(*in[0], axis, *in[1], out[0],
+                   [&](Whole k) { return std::clamp<Whole>(k < 0 ? k + extent : k, 0, extent - 1); });
+}
+
+/// The indices are already counted from 0.
+Status referenceTake(const graph::Node& node, Operands in, Results out) {
+  const bool clamp = node.stringAttr("mode") == "clamp";
+  const int64_t extent = in[0]->dims[1];
+  return takeAlong(*in[0], 1, *in[1], out[0], [&](Whole k) -> Whole {
+    return clamp ? std::clamp<Whole>(k, 0, extent - 1) : k < extent ? k : -1;
   });
-  return Status::ok();
 }
 
 } // namespace candela::reference

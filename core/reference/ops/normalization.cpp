@@ -1,13 +1,13 @@
 #include <cmath>
 
-#include "core/reference/index.h"
+#include "core/reference/kinds.h"
 
 namespace candela::reference {
 
 /// y = (x - mean[c]) / sqrt(var[c] + epsilon) * scale[c] + bias[c]. In training form mean and var
 /// are the batch's own (var of the population), and the running ones move: running = given *
 /// momentum + batch * (1 - momentum).
-Status referenceBatchNorm(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
+Status referenceBatchNorm(const graph::Node& node, Operands in, Results out) {
   const Array& x = *in[0];
   const int64_t images = x.dims[0], channels = x.dims[1], plane = product(x.dims, 2, x.dims.size());
   const double epsilon = node.floatAttr("epsilon"), momentum = node.floatAttr("momentum");
@@ -35,49 +35,55 @@ Status referenceBatchNorm(const graph::Node& node, std::span<const Array* const>
   return Status::ok();
 }
 
-/// y = exp(x - max) / sum(exp(x - max)) along the axis.
-Status referenceSoftmax(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  const Array& x = *in[0];
-  const int64_t given = node.intAttr("axis"), rank = static_cast<int64_t>(x.dims.size());
-  const size_t axis = static_cast<size_t>(given < 0 ? given + rank : given);
-  const int64_t outer = product(x.dims, 0, axis), count = x.dims[axis],
-                inner = product(x.dims, axis + 1, x.dims.size());
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < inner; ++i) {
-      const auto at = [&](int64_t k) { return (o * count + k) * inner + i; };
-      double max = -INFINITY, sum = 0;
-      for (int64_t k = 0; k < count; ++k) max = x.real[at(k)] > max || std::isnan(x.real[at(k)]) ? x.real[at(k)] : max;
-      for (int64_t k = 0; k < count; ++k) sum += std::exp(x.real[at(k)] - max);
-      for (int64_t k = 0; k < count; ++k) out[0].real[at(k)] = std::exp(x.real[at(k)] - max) / sum;
-    }
-  return Status::ok();
-}
-
-namespace {
-
-Status rowNorm(const graph::Node& node, std::span<const Array* const> in, Array& y, bool centres) {
-  const Array &x = *in[0], *scale = in[1], *bias = centres ? in[2] : nullptr;
-  const int64_t rank = static_cast<int64_t>(x.dims.size()), axis = node.intAttr("axis");
-  const int64_t count = product(x.dims, static_cast<size_t>(axis < 0 ? axis + rank : axis), x.dims.size());
-  for (int64_t row = 0; row < y.count(); row += count) {
+void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,
+             Array& y) {
+  for (int64_t row = 0; row < x.count(); row += count) {
     double mean = 0, squares = 0;
     for (int64_t i = row; centres && i < row + count; ++i) mean += x.real[i];
     mean /= static_cast<double>(count);
     for (int64_t i = row; i < row + count; ++i) squares += (x.real[i] - mean) * (x.real[i] - mean);
-    const double spread = std::sqrt(squares / static_cast<double>(count) + node.floatAttr("epsilon"));
+    const double spread = std::sqrt(squares / static_cast<double>(count) + epsilon);
     for (int64_t i = 0; i < count; ++i)
       y.real[row + i] = (x.real[row + i] - mean) / spread * (scale ? scale->real[i] : 1) + (bias ? bias->real[i] : 0);
   }
+}
+
+Status referenceLayerNorm(const graph::Node& node, Operands in, Results out) {
+  const Shape& dims = in[0]->dims;
+  const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
+  rowNorm(*in[0], count, true, node.floatAttr("epsilon"), in[1], in[2], out[0]);
   return Status::ok();
 }
 
-} // namespace
-
-Status referenceLayerNorm(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  return rowNorm(node, in, out[0], true);
+Status referenceRmsNorm(const graph::Node& node, Operands in, Results out) {
+  const Shape& dims = in[0]->dims;
+  const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
+  rowNorm(*in[0], count, false, node.floatAttr("epsilon"), in[1], nullptr, out[0]);
+  return Status::ok();
 }
-Status referenceRmsNorm(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  return rowNorm(node, in, out[0], false);
+
+void softmax(std::span<double> line, bool logarithm) {
+  double max = -INFINITY, sum = 0;
+  for (const double v : line) max = binary(CDL_BINARY_MAX, max, v);
+  for (const double v : line) sum += std::exp(v - max);
+  for (double& v : line) v = logarithm ? v - max - std::log(sum) : std::exp(v - max) / sum;
+}
+
+void softmax(const Array& x, size_t axis, bool logarithm, Array& y) {
+  const Around around(x.dims, axis);
+  std::vector<double> line(static_cast<size_t>(around.count));
+  for (int64_t o = 0; o < around.outer; ++o)
+    for (int64_t i = 0; i < around.inner; ++i) {
+      const auto at = [&](size_t k) { return (o * around.count + static_cast<int64_t>(k)) * around.inner + i; };
+      for (size_t k = 0; k < line.size(); ++k) line[k] = x.real[at(k)];
+      softmax(line, logarithm);
+      for (size_t k = 0; k < line.size(); ++k) y.real[at(k)] = line[k];
+    }
+}
+
+Status referenceSoftmax(const graph::Node& node, Operands in, Results out) {
+  softmax(*in[0], axisOf(node.intAttr("axis"), in[0]->dims), false, out[0]);
+  return Status::ok();
 }
 
 } // namespace candela::reference

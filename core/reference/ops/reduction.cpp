@@ -1,61 +1,62 @@
 #include <limits>
 
-#include "core/reference/index.h"
-#include "core/reference/scalar.h"
+#include "core/reference/kinds.h"
 
 namespace candela::reference {
 namespace {
 
-/// fn over all axes that the node names, from `start`. Strides over x find y's element: 0 along
-/// what is reduced.
-Status fold(const graph::Node& node, const Array& x, Array& y, uint16_t fn, double realStart, Whole wholeStart) {
-  const int64_t rank = static_cast<int64_t>(x.dims.size());
+/// Over all axes that the node names.
+Status foldAxes(const graph::Node& node, const Array& x, Array& y, uint16_t reduceFn) {
   Shape kept = x.dims;
-  for (const int64_t axis : node.intsAttr("axes")) kept[axis < 0 ? axis + rank : axis] = 1;
-  const std::array<Strides, 1> strides = {broadcastStrides(kept, x.dims)};
-  std::fill(y.real.begin(), y.real.end(), realStart);
-  std::fill(y.whole.begin(), y.whole.end(), wholeStart);
-  int64_t i = 0;
-  if (isFloat(x.elem)) {
-    forEach(x.dims, strides, [&](int64_t o) { y.real[o] = binary(fn, y.real[o], x.real[i++]); });
-  } else {
-    forEach(x.dims, strides, [&](int64_t o) { y.whole[o] = binary(fn, x.elem, y.whole[o], x.whole[i++]); });
-  }
+  for (const int64_t axis : node.intsAttr("axes")) kept[axisOf(axis, x.dims)] = 1;
+  fold(reduceFn, x, kept, y);
   return Status::ok();
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 } // namespace
 
-Status referenceReduceSum(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  return fold(node, *in[0], out[0], CDL_BINARY_ADD, 0, 0);
+Scalar identity(uint16_t reduceFn, Elem elem) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const IntegerRange range = isFloat(elem) ? IntegerRange{0, 0} : integerRange(elem);
+  switch (reduceFn) {
+  case CDL_REDUCE_MAX: return {-infinity, range.lowest};
+  case CDL_REDUCE_MIN: return {infinity, range.highest};
+  case CDL_REDUCE_PROD: return {1, 1};
+  default: return {};
+  }
 }
 
-Status referenceReduceProd(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  return fold(node, *in[0], out[0], CDL_BINARY_MUL, 1, 1);
+void fold(uint16_t reduceFn, const Array& x, const Shape& kept, Array& y) {
+  static constexpr uint16_t kBinary[] = {CDL_BINARY_ADD, CDL_BINARY_MAX, CDL_BINARY_MIN, CDL_BINARY_MUL};
+  y.fill(identity(reduceFn, x.elem));
+  int64_t i = 0;
+  forEach(x.dims, {broadcastStrides(kept, x.dims)},
+          [&](const int64_t* to) { y.set(*to, binary(kBinary[reduceFn], x.elem, y.at(*to), x.at(i++))); });
 }
 
-/// Of nothing: the lowest value of the type, -inf of a float one.
-Status referenceReduceMax(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  const Elem elem = in[0]->elem;
-  return fold(node, *in[0], out[0], CDL_BINARY_MAX, -kInfinity, isFloat(elem) ? 0 : integerRange(elem).lowest);
+Status referenceReduceSum(const graph::Node& node, Operands in, Results out) {
+  return foldAxes(node, *in[0], out[0], CDL_REDUCE_SUM);
 }
 
-Status referenceReduceMin(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
-  const Elem elem = in[0]->elem;
-  return fold(node, *in[0], out[0], CDL_BINARY_MIN, kInfinity, isFloat(elem) ? 0 : integerRange(elem).highest);
+Status referenceReduceProd(const graph::Node& node, Operands in, Results out) {
+  return foldAxes(node, *in[0], out[0], CDL_REDUCE_PROD);
+}
+
+Status referenceReduceMax(const graph::Node& node, Operands in, Results out) {
+  return foldAxes(node, *in[0], out[0], CDL_REDUCE_MAX);
+}
+
+Status referenceReduceMin(const graph::Node& node, Operands in, Results out) {
+  return foldAxes(node, *in[0], out[0], CDL_REDUCE_MIN);
 }
 
 /// The exact sum divided by the count; integers truncate, and the mean of nothing is NaN or 0.
-Status referenceReduceMean(const graph::Node& node, std::span<const Array* const> in, std::span<Array> out) {
+Status referenceReduceMean(const graph::Node& node, Operands in, Results out) {
   CDL_TRY(referenceReduceSum(node, in, out));
-  const Array& x = *in[0];
   int64_t count = 1;
-  for (const int64_t axis : node.intsAttr("axes"))
-    count *= x.dims[axis < 0 ? axis + static_cast<int64_t>(x.dims.size()) : axis];
-  for (double& value : out[0].real) value /= static_cast<double>(count);
-  for (Whole& value : out[0].whole) value = binary(CDL_BINARY_DIV, x.elem, value, count);
+  for (const int64_t axis : node.intsAttr("axes")) count *= in[0]->dims[axisOf(axis, in[0]->dims)];
+  for (int64_t i = 0; i < out[0].count(); ++i)
+    out[0].set(i, binary(CDL_BINARY_DIV, out[0].elem, out[0].at(i), {static_cast<double>(count), count}));
   return Status::ok();
 }
 

@@ -10,7 +10,7 @@ target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, u
   operand.dims.assign(view.dims, view.dims + view.rank);
   operand.cls = target::classify(std::span(operand.dims).subspan(skip), {view.strides + skip, view.rank - skip});
   operand.isConstant = cdl_get_buffer(image, view.buffer)->role == CDL_ROLE_CONSTANT;
-  operand.layout = view.layout;
+  if (view.layout) operand.layout = *cdl_get_layout(image, view.layout);
   return operand;
 }
 
@@ -38,7 +38,7 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
   for (uint32_t i = 0; i < inputs; ++i) {
     const cdl_view_t& view = *cdl_get_input(image, instr, i);
     // MATMUL repeats a batch by stride 0 in every operand class.
-    const bool repeats = instr->kind == CDL_KIND_MATMUL && i < 2 && view.rank == 3 && view.strides[0] == 0;
+    const bool repeats = instr->kind == CDL_KIND_MATMUL && i < 2 && view.rank >= 3 && view.strides[0] == 0;
     desc.operands.push_back(describe(image, view, repeats));
   }
   for (uint32_t i = 0; i < instr->outputs; ++i)

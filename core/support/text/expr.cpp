@@ -185,27 +185,6 @@ std::string stepText(std::span<const ExprStep> steps, size_t index, bool nested)
   return out + ")";
 }
 
-/// Whether the function has a meaning for operands of the type.
-bool hasMeaning(const ExprStep& step, Elem elem) {
-  const bool number = isFloat(elem) || isInteger(elem);
-  switch (step.kind) {
-  case CDL_KIND_UNARY:
-    if (step.fn == CDL_UNARY_ABS) return number;
-    if (step.fn == CDL_UNARY_NEG) return isFloat(elem) || isSigned(elem);
-    return isFloat(elem);
-  case CDL_KIND_BINARY:
-    switch (step.fn) {
-    case CDL_BINARY_AND:
-    case CDL_BINARY_OR:
-    case CDL_BINARY_XOR: return !isFloat(elem);
-    case CDL_BINARY_SHL:
-    case CDL_BINARY_SHR: return isInteger(elem);
-    default: return number;
-    }
-  default: return true;
-  }
-}
-
 } // namespace
 
 ExprSteps parseExpr(TokenStream& in) { return Parser(in).parse(); }
@@ -234,6 +213,26 @@ std::string exprText(std::span<const ExprStep> steps) {
   std::string out;
   for (size_t i = 0; i + 1 < steps.size(); ++i) out += fmt::format("t{} = {}; ", i, stepText(steps, i, false));
   return out + stepText(steps, steps.size() - 1, false);
+}
+
+bool hasMeaning(uint16_t kind, uint16_t fn, Elem elem) {
+  const bool number = isFloat(elem) || isInteger(elem);
+  switch (kind) {
+  case CDL_KIND_UNARY:
+    if (fn == CDL_UNARY_ABS) return number;
+    if (fn == CDL_UNARY_NEG) return isFloat(elem) || isSigned(elem);
+    return isFloat(elem);
+  case CDL_KIND_BINARY:
+    switch (fn) {
+    case CDL_BINARY_AND:
+    case CDL_BINARY_OR:
+    case CDL_BINARY_XOR: return !isFloat(elem);
+    case CDL_BINARY_SHL:
+    case CDL_BINARY_SHR: return isInteger(elem);
+    default: return number;
+    }
+  default: return true;
+  }
 }
 
 Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views, Elem acc) {
@@ -271,7 +270,7 @@ Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem
       if (step.args[a].source != ExprArg::Source::literal) continue;
       if (const auto bits = parseElement(args[a], step.args[a].literal); !bits) return bits.status();
     }
-    if (!hasMeaning(step, common)) return badModel("{} has no meaning for {}", name, elemName(common));
+    if (!hasMeaning(step.kind, step.fn, common)) return badModel("{} has no meaning for {}", name, elemName(common));
     types.steps.push_back(step.kind == CDL_KIND_COMPARE   ? Elem::bool_
                           : step.kind == CDL_KIND_CONVERT ? step.to
                                                           : common);

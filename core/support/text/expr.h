@@ -43,6 +43,9 @@ std::string exprText(std::span<const ExprStep> steps);
 /// "add", "convert_i8_rne_saturate".
 std::string exprFnName(const ExprStep& step);
 
+/// Whether a function of UNARY or BINARY has a meaning for operands of the type; of other kinds: true.
+bool hasMeaning(uint16_t kind, uint16_t fn, Elem elem);
+
 /// Element types of an expression.
 struct ExprTypes {
   std::vector<Elem> steps;             ///< the result of each step

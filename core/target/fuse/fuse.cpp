@@ -19,9 +19,12 @@ namespace {
 
 constexpr size_t kMaxOperands = 16;
 
+/// Plain but for its layout, which an expression walks as it lies.
+bool isWalkable(const Value* value) { return value && value->type.isExact() && !value->type.quant; }
+
 /// The function that a node is as a step, without operands; nullopt when no step does the same.
 std::optional<text::ExprStep> stepOf(const Node& node) {
-  if (node.results().size() != 1 || !std::ranges::all_of(node.operands(), graph::isPlain)) return std::nullopt;
+  if (node.results().size() != 1 || !std::ranges::all_of(node.operands(), isWalkable)) return std::nullopt;
   text::ExprStep step;
   step.kind = node.info().instrKind;
   step.fn = node.info().instrFn;
@@ -96,7 +99,10 @@ private:
 
 Result<Node*> addBefore(Graph& graph, Node* root, const Expression& expression, graph::Provenance provenance) {
   graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(expression.steps)}};
-  return graph.addNode(OpKind::Expr, expression.operands, std::move(attrs), std::move(provenance), root);
+  CDL_ASSIGN(Node * expr,
+             graph.addNode(OpKind::Expr, expression.operands, std::move(attrs), std::move(provenance), root));
+  expr->result()->type.layout = root->result()->type.layout;
+  return expr;
 }
 
 /// The expression of `root` with `inside` swallowed, if the target takes it.
@@ -126,7 +132,8 @@ Node* nextCandidate(const Graph& graph, const Node& root, const std::set<const N
       if (!producer || inside.count(producer) || refused.count(producer) || producer->kind == OpKind::Constant)
         continue;
       if (operand->users().size() != 1 || graph.isOutput(operand) || !stepOf(*producer)) continue;
-      if (operand->type.shape() == root.result()->type.shape()) return producer;
+      const graph::TensorType &type = operand->type, &wanted = root.result()->type;
+      if (type.shape() == wanted.shape() && type.layout == wanted.layout) return producer;
     }
   }
   return nullptr;
@@ -141,7 +148,7 @@ Result<int> fuse(Graph& graph, const Target& target) {
   std::set<const Node*> gone; // only their addresses
   for (size_t i = order.size(); i-- > 0;) {
     Node* root = order[i];
-    if (gone.count(root) || root->results().size() != 1 || !isPlain(root->result()) || !stepOf(*root)) continue;
+    if (gone.count(root) || root->results().size() != 1 || !isWalkable(root->result()) || !stepOf(*root)) continue;
     std::set<const Node*> inside, refused;
     std::optional<Expression> best;
     while (const Node* candidate = nextCandidate(graph, *root, inside, refused)) {

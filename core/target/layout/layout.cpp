@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/target/layout/islands.h"
+#include "core/target/lower/describe.h"
+
 namespace candela::target {
 
 using graph::Graph;
@@ -33,11 +36,41 @@ void forEachOffset(const Shape& dims, const std::vector<int64_t>& strides, int64
   }
 }
 
+/// Row-major elements into blocks; what blocks have over is 0.
+Result<Payload> packBlocks(const Node& node) {
+  const graph::TensorType& type = node.result()->type;
+  CDL_ASSIGN(const Tensor from, node.operand(0)->tensor());
+  CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.physicalDims()));
+  // What each index adds to the place of an element, by dim.
+  std::vector<std::vector<int64_t>> moves;
+  for (int d = 0; d < type.rank(); ++d) moves.emplace_back(type.dim(d), 0);
+  const auto strides = denseStrides(type.physicalDims());
+  for (size_t s = 0; s < strides.size(); ++s) {
+    const graph::Layout::Step& step = type.layout.steps[s];
+    std::vector<int64_t>& move = moves[step.dim];
+    for (size_t i = 0; i < move.size(); ++i) {
+      const int64_t index = static_cast<int64_t>(i) / type.layout.stepOf(s);
+      move[i] += (step.factor ? index % step.factor : index) * strides[s];
+    }
+  }
+  const size_t size = elemBits(type.elem) / 8;
+  const std::byte* in = from.bytes.data();
+  std::vector<size_t> index(moves.size(), 0);
+  for (int64_t count = type.count(); count-- > 0; in += size) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < moves.size(); ++d) offset += moves[d][index[d]];
+    std::memcpy(to.bytes.mutableData() + offset * size, in, size);
+    for (size_t d = moves.size(); d-- > 0 && ++index[d] == moves[d].size();) index[d] = 0;
+  }
+  return Payload::data(std::move(to));
+}
+
 Result<Payload> packAffine(const Node& node) {
   const Value& x = *node.operand(0);
   const graph::TensorType& type = node.result()->type;
   if (x.payload().form() == Payload::Form::splat)
-    return Payload::splat(type.elem, type.count(), x.payload().splatBits());
+    return Payload::splat(type.elem, type.physicalCount(), x.payload().splatBits());
+  if (convertsLayout(node)) return packBlocks(node);
   CDL_ASSIGN(const Tensor from, x.tensor());
   CDL_ASSIGN(Tensor to, Tensor::zeros(type.elem, type.shape()));
   const size_t size = elemBits(type.elem) / 8;
@@ -78,7 +111,8 @@ Result<Payload> packPlace(const Node& node) {
 bool isPackable(const Graph& graph, const Node& node) {
   if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place) return false;
   const graph::TensorType& type = node.result()->type;
-  if (graph.isOutput(node.result()) || !type.isExact() || !type.layout.isRowMajor()) return false;
+  if (convertsLayout(node)) return node.operand(0)->isConstant(); // its reader takes no other form
+  if (graph.isOutput(node.result()) || !type.isExact()) return false;
   int64_t bytes = 0;
   for (const Value* operand : node.operands()) {
     if (!operand->isConstant() || !operand->type.layout.isRowMajor()) return false;
@@ -100,7 +134,8 @@ Result<Payload> pack(const Node& node) {
 
 } // namespace
 
-Result<int> chooseLayouts(Graph& graph, const Target&) {
+Result<int> chooseLayouts(Graph& graph, const Target& target) {
+  formIslands(graph, target);
   int count = 0;
   for (Node* node : graph.snapshot()) {
     if (!isPackable(graph, *node)) continue;

@@ -18,28 +18,74 @@ using Attrs = std::vector<std::pair<uint16_t, std::vector<int64_t>>>;
 using Instrs = std::vector<NodeInstr>;
 
 NodeView view(const Value* value, Shape dims, std::vector<int64_t> strides, int64_t offset = 0) {
-  return {value, value->type.elem, std::move(dims), std::move(strides), offset};
+  return {value, value->type.elem, std::move(dims), std::move(strides), offset, {}};
 }
+NodeView whole(const Value* value) { return viewOver(value, value); }
+
+// The layout, with one step per dim where it is row-major.
+graph::Layout stepsOf(const graph::TensorType& type) {
+  graph::Layout layout = type.layout;
+  for (int d = 0; type.layout.isRowMajor() && d < type.rank(); ++d)
+    layout.steps.push_back({static_cast<uint8_t>(d), 0});
+  return layout;
+}
+
 NodeView dense(const Value* value, const Shape& dims) { return view(value, dims, denseStrides(dims)); }
 NodeView dense(const Value* value) { return dense(value, value->type.shape()); }
 NodeView flat(const Value* value) { return dense(value, {value->type.count()}); }
 
 NodeInstr instr(uint16_t kind, uint16_t fn, std::vector<NodeView> operands, NodeView result, Attrs attrs = {}) {
-  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, nullptr};
+  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, {}, nullptr};
+}
+
+// x[O,R,1]; O in blocks or not, sums lie as if it were not.
+Instrs reduce(const Node& node) {
+  const Value *x = node.operand(0), *y = node.result();
+  Shape dims = x->type.physicalDims(), sums = y->type.shape();
+  if (dims.size() == 4) {
+    dims = {dims[0], dims[1], dims[3]};
+    sums = {dims[0], dims[2]};
+  }
+  return {instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), {dense(x, dims)}, dense(y, sums))};
+}
+// What `views` walk together: on physical dims they are plain, whatever the layout is.
+void coalesceAll(std::vector<NodeView>& views) {
+  Walk walk{views.back().dims, {}};
+  for (const NodeView& each : views) walk.strides.push_back(each.strides);
+  walk = coalesce(walk);
+  for (size_t i = 0; i < views.size(); ++i)
+    views[i] = view(views[i].value, walk.dims, walk.strides[i], views[i].offset);
+}
+
+// All elements, in the fewest dims.
+NodeView content(const Value* value) {
+  std::vector<NodeView> views{whole(value)};
+  coalesceAll(views);
+  return views[0];
 }
 
 // Operands broadcast to the result. Nothing when the walk needs more dims than a view has.
 Instrs elementwise(const Node& node, uint16_t kind, uint16_t fn, Attrs attrs = {}) {
-  std::vector<Shape> shapes;
+  std::vector<NodeView> views;
   for (const Value* operand : node.operands()) {
     if (!operand) return {};
-    shapes.push_back(operand->type.shape());
+    views.push_back(viewOver(operand, node.result()));
   }
-  const Walk walk = elementwiseWalk(shapes, node.result()->type.shape());
-  if (walk.dims.size() > CDL_MAX_RANK) return {};
-  std::vector<NodeView> operands;
-  for (size_t i = 0; i < shapes.size(); ++i) operands.push_back(view(node.operand(i), walk.dims, walk.strides[i]));
-  return {instr(kind, fn, std::move(operands), view(node.result(), walk.dims, walk.strides.back()), std::move(attrs))};
+  views.push_back(whole(node.result()));
+  coalesceAll(views);
+  NodeView result = std::move(views.back());
+  views.pop_back();
+  if (result.dims.size() > CDL_MAX_RANK) return {};
+  return {instr(kind, fn, std::move(views), std::move(result), std::move(attrs))};
+}
+
+// The same elements in another layout.
+Instrs convertLayout(const Value* x, const Value* y) {
+  // Of a row-major and a blocked value the blocked one has the dims.
+  const bool isBlocking = !y->type.layout.isRowMajor();
+  std::vector<NodeView> views{isBlocking ? viewOver(x, y) : whole(x), isBlocking ? whole(y) : viewOver(y, x)};
+  coalesceAll(views);
+  return {instr(CDL_KIND_COPY, 0, {views[0]}, views[1])};
 }
 
 // `from` stands in `to` from an offset on, both walked over `dims`.
@@ -54,21 +100,24 @@ Instrs place(const Node& node) {
   Instrs all;
   const Value* y = node.result();
   if (node.intAttr("fill"))
-    all.push_back(instr(CDL_KIND_FILL, 0, {}, flat(y), {{CDL_ATTR_VALUE, {node.intAttr("value")}}}));
-  const std::vector<int64_t> strides = denseStrides(y->type.shape()), offsets = node.intsAttr("offsets");
-  const size_t rank = strides.size();
+    all.push_back(instr(CDL_KIND_FILL, 0, {}, content(y), {{CDL_ATTR_VALUE, {node.intAttr("value")}}}));
+  const graph::Layout layout = stepsOf(y->type);
+  const std::vector<int64_t> strides = y->type.physicalStrides(), offsets = node.intsAttr("offsets");
+  const size_t rank = y->type.dims.size();
   const std::vector<int64_t> steps = node.intsAttr("steps", rank, 1);
   for (size_t i = 0; i < node.operands().size(); ++i) {
     const Value* x = node.operand(i);
     if (x->type.count() == 0) continue;
-    int64_t offset = 0;
-    std::vector<int64_t> stepped(rank);
-    for (size_t d = 0; d < rank; ++d) {
-      offset += offsets[i * rank + d] * strides[d];
-      stepped[d] = strides[d] * steps[d];
+    // Whole blocks side by side: offsets move the open step of a dim.
+    int64_t offset = y->type.physicalOffset();
+    std::vector<int64_t> stepped = strides;
+    for (size_t p = 0; p < strides.size(); ++p) {
+      if (layout.steps[p].factor) continue;
+      offset += offsets[i * rank + layout.steps[p].dim] / layout.stepOf(p) * strides[p];
+      stepped[p] *= steps[layout.steps[p].dim];
     }
-    const Shape dims = x->type.shape();
-    all.push_back(copy(x, y, dims, denseStrides(dims), 0, stepped, offset));
+    all.push_back(
+        copy(x, y, x->type.physicalDims(), x->type.physicalStrides(), x->type.physicalOffset(), stepped, offset));
   }
   return all;
 }
@@ -81,7 +130,7 @@ std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& 
 // A zero point of b alone stands behind a constant 0 for a.
 void addZeroPoints(std::vector<NodeView>& operands, const Value* a, const Value* b) {
   if (a) operands.push_back(dense(a));
-  if (b && !a) operands.push_back({nullptr, operands[0].elem, {1}, {1}, 0});
+  if (b && !a) operands.push_back({nullptr, operands[0].elem, {1}, {1}, 0, {}});
   if (b) operands.push_back(dense(b));
 }
 
@@ -97,9 +146,9 @@ Instrs conv2d(const Node& node) {
   if (w.size() != 4) return {};
   const graph::Window window = graph::windowOf(node, {w[2], w[3]});
   if (crops(window)) return {};
-  std::vector<NodeView> operands{dense(node.operand(0)), dense(node.operand(1))};
+  std::vector<NodeView> operands{whole(node.operand(0)), whole(node.operand(1))};
   addZeroPoints(operands, node.operand(3), node.operand(4));
-  NodeInstr conv = instr(CDL_KIND_CONV2D, 0, std::move(operands), dense(node.result()),
+  NodeInstr conv = instr(CDL_KIND_CONV2D, 0, std::move(operands), whole(node.result()),
                          {{CDL_ATTR_STRIDES, window.strides},
                           {CDL_ATTR_PADS, joined(window.padsBegin, window.padsEnd)},
                           {CDL_ATTR_DILATIONS, window.dilations},
@@ -126,14 +175,13 @@ Instrs pool2d(const Node& node) {
               {CDL_ATTR_PADS, joined(window.padsBegin, ends)},
               {CDL_ATTR_DILATIONS, window.dilations}};
   if (average) attrs.push_back({CDL_ATTR_COUNT_INCLUDE_PAD, {countPad}});
-  return {instr(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX, {dense(node.operand(0))},
-                dense(node.result()), std::move(attrs))};
+  return {instr(CDL_KIND_POOL2D, average ? CDL_POOL2D_AVERAGE : CDL_POOL2D_MAX, {whole(node.operand(0))},
+                whole(node.result()), std::move(attrs))};
 }
 
-Instrs softmax(const Node& node) {
-  const Shape shape = node.operand(0)->type.shape();
-  const Shape form = aroundAxis(shape, graph::wrapAxis(node.intAttr("axis"), static_cast<int>(shape.size())));
-  return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {dense(node.operand(0), form)}, dense(node.result(), form))};
+// Along the axis of a softmax or a sort.
+NodeView around(const Node& node, const Value* value) {
+  return dense(value, aroundAxis(value->type.shape(), node.intAttr("axis")));
 }
 
 Instrs rowNorm(const Node& node) {
@@ -156,7 +204,7 @@ Instrs expression(const Node& node) {
 }
 
 Instrs matmul(const Node& node) {
-  std::vector<NodeView> operands{dense(node.operand(0)), dense(node.operand(1))};
+  std::vector<NodeView> operands{whole(node.operand(0)), whole(node.operand(1))};
   for (NodeView& operand : operands) {
     // A batch of 1 is repeated by stride 0.
     if (operand.dims[0] == node.result()->type.dim(0)) continue;
@@ -169,12 +217,43 @@ Instrs matmul(const Node& node) {
 
 } // namespace
 
+bool convertsLayout(const Node& node) {
+  return node.kind == OpKind::Affine && node.operand(0)->type.layout != node.result()->type.layout;
+}
+
+NodeView viewOver(const Value* x, const Value* y) {
+  const graph::Layout layout = stepsOf(y->type);
+  NodeView over{x, x->type.elem, y->type.physicalDims(), {}, x->type.physicalOffset(), y->type.layout};
+  if (x->type.layout.isRowMajor()) {
+    CDL_CHECK(!x->type.halo, "'{}' is row-major with a halo", x->name);
+    const Shape shape = x->type.shape();
+    const auto logical = shape == y->type.shape() ? denseStrides(shape) : broadcastStrides(shape, y->type.shape());
+    for (size_t i = 0; i < over.dims.size(); ++i)
+      over.strides.push_back(logical[layout.steps[i].dim] * layout.stepOf(i));
+    return over;
+  }
+  CDL_CHECK(x->type.layout == y->type.layout && x->type.rank() == y->type.rank(), "'{}' of {} is read over {}", x->name,
+            x->type.text(), y->type.text());
+  over.strides = x->type.physicalStrides();
+  for (size_t i = 0; i < over.dims.size(); ++i)
+    if (const uint8_t d = layout.steps[i].dim; x->type.dim(d) != y->type.dim(d)) over.strides[i] = 0;
+  return over;
+}
+
+NodeView channelsOver(const Value* x, const Value* y) {
+  const graph::Layout layout = stepsOf(y->type);
+  NodeView over{x, x->type.elem, y->type.physicalDims(), {}, 0, y->type.layout};
+  for (size_t i = 0; i < over.dims.size(); ++i) over.strides.push_back(layout.steps[i].dim == 1 ? layout.stepOf(i) : 0);
+  return over;
+}
+
 std::vector<NodeInstr> instructionsOf(const Node& node) {
   const Value *x = node.operand(0), *y = node.results().empty() ? nullptr : node.result();
   switch (node.kind) {
   case OpKind::Constant:
   case OpKind::Reshape: return {};
   case OpKind::Affine: {
+    if (convertsLayout(node)) return convertLayout(x, y);
     const Shape dims = node.intsAttr("dims");
     return {copy(x, y, dims, node.intsAttr("strides"), node.intAttr("offset"), denseStrides(dims), 0)};
   }
@@ -195,8 +274,7 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
             instr(CDL_KIND_SCATTER, fnOf(CDL_KIND_SCATTER, node.stringAttr("fn")),
                   {dense(node.operand(1)), dense(node.operand(2))}, dense(y))};
   }
-  case OpKind::Reduce:
-    return {instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), {dense(x)}, dense(y))};
+  case OpKind::Reduce: return reduce(node);
   case OpKind::BatchMatmul: return matmul(node);
   case OpKind::Rescale: {
     Attrs attrs{{CDL_ATTR_A_LEFT_SHIFT, {node.intAttr("left_shift")}}};
@@ -211,14 +289,37 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::ConvInteger: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
-  case OpKind::Softmax: return softmax(node);
   case OpKind::LayerNorm:
   case OpKind::RmsNorm: return rowNorm(node);
+  case OpKind::Softmax: return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
+  case OpKind::Sort: {
+    NodeInstr sort = instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
+                           {around(node, x)}, around(node, node.result(0)));
+    sort.second = around(node, node.result(1));
+    return {sort};
+  }
   default:
     if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return {};
     return elementwise(node, node.info().instrKind, node.info().instrFn);
   }
 }
+
+namespace {
+
+cdl_layout_t recordOf(const NodeView& view) {
+  cdl_layout_t record{};
+  if (view.layout.isRowMajor()) return record;
+  record.count = static_cast<uint8_t>(view.layout.steps.size());
+  record.pad_content = static_cast<uint8_t>(view.layout.pad);
+  for (size_t i = 0; i < view.layout.steps.size(); ++i) {
+    record.dim[i] = view.layout.steps[i].dim;
+    record.factor[i] = view.layout.steps[i].factor;
+    record.logical_rank = std::max<uint8_t>(record.logical_rank, record.dim[i] + 1);
+  }
+  return record;
+}
+
+} // namespace
 
 InstrDesc describe(const NodeInstr& instr) {
   InstrDesc desc;
@@ -229,10 +330,11 @@ InstrDesc describe(const NodeInstr& instr) {
     // MATMUL repeats a batch by stride 0 in every operand class.
     const bool batch = instr.kind == CDL_KIND_MATMUL && desc.operands.size() < 2 && view.strides[0] == 0;
     const OperandClass cls = classify(std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
-    desc.operands.push_back({view.elem, view.dims, cls, !view.value || view.value->isConstant(), 0});
+    desc.operands.push_back({view.elem, view.dims, cls, !view.value || view.value->isConstant(), recordOf(view)});
   };
   for (const NodeView& operand : instr.operands) add(operand);
   add(instr.result);
+  if (instr.second.value) add(instr.second);
   for (const text::ExprStep& step : instr.steps) desc.stepKinds |= uint64_t(1) << step.kind;
   if (instr.bias) desc.stepKinds |= uint64_t(1) << CDL_KIND_BINARY;
   return desc;

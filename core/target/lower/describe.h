@@ -7,6 +7,9 @@
 
 namespace candela::target {
 
+/// An `affine` that changes nothing but how its operand lies in memory.
+bool convertsLayout(const graph::Node& node);
+
 /// How an instruction walks a value: dims, strides and offset in elements of the value's bytes.
 struct NodeView {
   const graph::Value* value = nullptr; ///< null: a constant of one element, 0
@@ -14,7 +17,14 @@ struct NodeView {
   Shape dims;
   std::vector<int64_t> strides;
   int64_t offset = 0;
+  graph::Layout layout; ///< where the kind asks for logical dims: dims are the physical ones of these
 };
+
+/// `x`, broadcast to the shape of `y`, over y's physical dims and on y's layout: how an epilogue of y reads it, or y
+/// itself. x lies as y does or row-major.
+NodeView viewOver(const graph::Value* x, const graph::Value* y);
+/// The same of x[C], one value for each index of y's dim 1.
+NodeView channelsOver(const graph::Value* x, const graph::Value* y);
 
 /// One instruction that a node becomes: what a target is asked about, and what emit then makes.
 struct NodeInstr {
@@ -23,6 +33,7 @@ struct NodeInstr {
   NodeView result;
   std::vector<std::pair<uint16_t, std::vector<int64_t>>> attrs; ///< CDL_ATTR_*
   text::ExprSteps steps;                                        ///< of ELEMENTWISE
+  NodeView second;                                              ///< of SORT: the places
   const graph::Value* bias = nullptr; ///< of CONV2D: one value a channel is added as an epilogue
 };
 

@@ -54,7 +54,8 @@ Answer ask(const Node& node, const Target& target, const LowerOptions& options) 
   if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
   for (const NodeInstr& instr : instructions) {
-    if (options.toPrimitives && !isRequiredFn(instr.kind, instr.fn))
+    const bool stays = target.isHost() && isHostOp(instr.kind);
+    if (options.toPrimitives && !stays && !isRequiredFn(instr.kind, instr.fn))
       return {Support::none, CDL_REASON_NO_ROW, instrText(instr.kind, instr.fn) + " is optional", -1};
     Answer answer = target.query(describe(instr));
     if (answer.support < worst.support) worst = std::move(answer);

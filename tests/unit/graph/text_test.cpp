@@ -164,7 +164,7 @@ TEST(GraphText, MalformedTextStopsAtItsPlace) {
             "a.cdl:1:14: error: 'f32[2]{layout [d1]}': layout names d1 of rank 1");
   EXPECT_EQ(firstError("graph @g(%x: i8[2]{zero [1]}) -> () {}"), "a.cdl:1:28: error: axis and zero need a scale");
   EXPECT_EQ(firstError("graph @g(%x: f32[2]{sparse}) -> () {}"),
-            "a.cdl:1:21: error: expected axis, scale, zero, layout or pad but found 'sparse'");
+            "a.cdl:1:21: error: expected axis, scale, zero, layout, halo or pad but found 'sparse'");
 }
 
 /// Every prefix and every byte of a valid text replaced: an answer, never a crash.

@@ -468,5 +468,38 @@ TEST(Folding, DoesNotMakeAModelGrow) {
   EXPECT_TRUE(generous->outputs()[0]->isConstant());
 }
 
+TEST(Operators, TopKTakesItsCountFromAnAttributeAndLaterFromAnInput) {
+  const Tensor x = f32({2, 4}, {3, 1, 3, 2, -1, 0, 5, 5});
+  const Tensor largest = f32({2, 2}, {3, 3, 5, 5}), places = i64({2, 2}, {0, 2, 2, 3});
+  for (const int opset : {1, 7, 9, 10, 11, 24}) {
+    Op top(opset, "TopK");
+    top.in(x).outputs(2);
+    opset < 10 ? top.attr("k", int64_t(2)) : top.constant(i64({1}, {2}));
+    const auto results = top.run();
+    ASSERT_TRUE(results) << opset << ": " << results.status().message();
+    EXPECT_EQ(difference(results->at(0), largest), "") << opset;
+    EXPECT_EQ(difference(results->at(1), places), "") << opset;
+  }
+  const auto smallest = Op(11, "TopK")
+                            .in(x)
+                            .constant(i64({1}, {1}))
+                            .attr("largest", int64_t(0))
+                            .attr("axis", int64_t(0))
+                            .attr("sorted", int64_t(0))
+                            .outputs(2)
+                            .run();
+  ASSERT_TRUE(smallest) << smallest.status().message();
+  EXPECT_EQ(difference(smallest->at(0), f32({1, 4}, {-1, 0, 3, 2})), "");
+  EXPECT_EQ(difference(smallest->at(1), i64({1, 4}, {1, 1, 0, 0})), "");
+  EXPECT_THAT(refusal(Op(11, "TopK").in(x).in(i64({1}, {2})).outputs(2)),
+              HasSubstr("K ('x1') is not known when the model is imported"));
+  EXPECT_THAT(refusal(Op(11, "TopK").in(x).constant(i64({1}, {5})).outputs(2)),
+              HasSubstr("k is 5 but axis 1 has 4 elements (sort_c1)"));
+  EXPECT_THAT(refusal(Op(10, "TopK").in(x).outputs(2)), HasSubstr("input 'K' is missing"));
+  EXPECT_THAT(refusal(Op(9, "TopK").in(x).outputs(2)), HasSubstr("attribute 'k' is missing"));
+  EXPECT_THAT(refusal(Op(10, "TopK").in(x).constant(i64({1}, {1})).attr("largest", int64_t(0)).outputs(2)),
+              HasSubstr("attribute 'largest' is unknown to TopK in opset 10"));
+}
+
 } // namespace
 } // namespace candela::test

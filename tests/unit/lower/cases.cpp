@@ -266,6 +266,26 @@ void addMovement(List& list) {
   list.bound(1, 4);
 }
 
+void addSorts(List& list) {
+  for (Elem elem : {Elem::f32_, Elem::f16_, Elem::f64_, Elem::i32_, Elem::u8_, Elem::i64_, Elem::bool_})
+    for (const bool descending : {false, true}) {
+      const auto sort = [&](Shape dims, int64_t axis, int64_t k) {
+        Case& test = list.add(OpKind::Sort, {input(between(elem, std::move(dims), 0, 3))}, // ties
+                              {{"axis", axis}, {"k", k}, {"descending", descending}});
+        test.results = 2;
+        test.hostOnly = true;
+      };
+      sort({7}, 0, 7);
+      sort({2, 9, 3}, 1, 4);
+      sort({3, 5}, -1, 0);
+      sort({2, 3, 1, 4}, 1, 3);
+    }
+  Case& test = list.add(OpKind::Sort, {input(values(Elem::f32_, {7}, {1, kNan, -0.0, 0.0, -kInf, kNan, kInf}))},
+                        {{"k", int64_t(7)}});
+  test.results = 2;
+  test.hostOnly = true;
+}
+
 void addReductions(List& list) {
   for (OpKind kind : {OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
     for (Elem elem :
@@ -476,6 +496,7 @@ std::vector<Case> all() {
   addMovement(list);
   addReductions(list);
   addRowNorms(list);
+  addSorts(list);
   addPools(list);
   addQuantized(list);
   for (size_t i = 0; i < list.cases.size(); ++i) list.cases[i].name = nameOf(list.cases[i], i);

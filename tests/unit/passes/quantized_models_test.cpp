@@ -30,8 +30,7 @@ TEST_P(QuantizedModel, RunsAsIntegers) {
     convs += node->kind == OpKind::ConvInteger;
     products += node->kind == OpKind::MatmulInteger;
     floatProducts += isFloat;
-    if (isFloat) EXPECT_EQ(note, "") << node->userName();
-    if (isInteger) EXPECT_EQ(note, "runs as integers") << node->userName();
+    if (isFloat || isInteger) { EXPECT_EQ(note, isInteger ? "runs as integers" : "") << node->userName(); }
   }
   EXPECT_EQ(convs, GetParam().convs);
   EXPECT_EQ(products, GetParam().products);

@@ -137,13 +137,13 @@ TEST(ProgramHelpers, ArenaIsWhatTempsReach) {
 }
 
 TEST(ProgramHelpers, NamesGoBothWays) {
-#define CANDELA_KIND(name, id, primitive, min, max, outputs, epilogue)                                                 \
+#define CANDELA_KIND(name, id, primitive, ...)                                                                         \
   EXPECT_EQ(kindName(id), #name);                                                                                      \
   EXPECT_EQ(parseKind(#name), id);                                                                                     \
   EXPECT_EQ(isPrimitive(id), primitive != 0);
   CDL_KINDS(CANDELA_KIND)
 #undef CANDELA_KIND
-#define CANDELA_ATTR(name, id, type)                                                                                   \
+#define CANDELA_ATTR(name, id, ...)                                                                                    \
   EXPECT_EQ(attrName(id), #name);                                                                                      \
   EXPECT_EQ(parseAttr(#name), id);
   CDL_ATTRS(CANDELA_ATTR)

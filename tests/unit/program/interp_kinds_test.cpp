@@ -317,5 +317,25 @@ TEST(InterpComposites, SoftmaxNormAttentionArgReduce) {
   EXPECT_THAT(run(ties + "arg_reduce.min @in %x[1,4,1]:f32, @out %y[1,1]:i32").toInts(), ElementsAre(0));
 }
 
+TEST(InterpSort, NoResultLiesOnTheOperand) {
+  const auto parsed = parseBody("buffer %x inout @host 16\nbuffer %v temp @host 16\n"
+                                "sort.ascending @in %x[1,4,1]:f32, @out %v[1,4,1]:f32, @out %x[1,4,1]:i32");
+  ASSERT_TRUE(parsed) << parsed.status().message();
+  const std::vector<Tensor> inputs = {Tensor::of<float>(Elem::f32_, {4}, {4, 3, 2, 1})};
+  const auto results = reference::interpret(*parsed, inputs);
+  EXPECT_THAT(results.status().message(), ::testing::HasSubstr("is read and overwritten"));
+}
+
+TEST(InterpSort, WritesValuesAndPlaces) {
+  const std::string x =
+      constant("x", "f32", 5, "[2.0, nan, 1.0, 2.0, -3.0]") + "buffer %v temp @host 16\n" + output(16);
+  const std::string views = " @in %x[1,5,1]:f32, @out %v[1,4,1]:f32, @out %y[1,4,1]:i32";
+  EXPECT_THAT(run(x + "sort.ascending" + views).toInts(), ElementsAre(4, 2, 0, 3));
+  EXPECT_THAT(run(x + "sort.descending" + views).toInts(), ElementsAre(1, 0, 3, 2));
+  const std::string values = constant("x", "i8", 4, "[1, -2, 3, 1]") + "buffer %i temp @host 16\n" + output(4);
+  EXPECT_THAT(run(values + "sort.ascending @in %x[2,2,1]:i8, @out %y[2,2,1]:i8, @out %i[2,2,1]:i32").toInts(),
+              ElementsAre(-2, 1, 1, 3));
+}
+
 } // namespace
 } // namespace candela::test

@@ -95,9 +95,9 @@ TEST(Text, ErrorsSayWhere) {
   // A mistake of meaning stands at the instruction or the buffer.
   EXPECT_EQ(place("program @p {\n  space @h {}\n  buffer %x temp @h 8\n  buffer %y temp @h 8\n"
                   "  [1] copy @in %x[2]:f32, @out %y[3]:f32\n}"),
-            "t.cdl:5:7: error: copy [1]: output 0: element 2 lies beyond buffer 'y' of 2 elements");
+            "t.cdl:5:7: error: copy [1]: output 0 (%y): element 2 lies beyond its buffer's elements, 2");
   EXPECT_EQ(place("program @p {\n  space @h {}\n  buffer %x temp @h 8 align 3\n}"),
-            "t.cdl:3:3: error: buffer 'x': alignment 3 is no power of two");
+            "t.cdl:3:3: error: buffer 'x': alignment 3 is not a power of two");
 }
 
 TEST(Text, EveryMistakeHasItsMessage) {
@@ -134,7 +134,7 @@ TEST(Text, PrintingAnInvalidProgramFails) {
   program.instrs.push_back(instr);
   const auto printed = print(program);
   ASSERT_FALSE(printed);
-  EXPECT_EQ(printed.status().message(), "copy [1]: 0 inputs, expected 1");
+  EXPECT_EQ(printed.status().message(), "copy [1]: inputs 0 is below 1");
 }
 
 /// The files that `candela opt` reads in tests/ir/program, without the tool.

@@ -32,6 +32,22 @@ TEST(Primitive, TakeAndPut) {
   EXPECT_THAT(put("mul"), are({10, 120, 30}));
 }
 
+TEST(Primitive, SortKeepsTheFirstOfEqualsAndPutsNanAboveAll) {
+  const Tensor x = f32({1, 6}, {2, kNan, -0.0, 0.0, kNan, -kInf});
+  const auto sorted = [&](bool descending, int64_t k) {
+    const auto results = evaluateOp(OpKind::Sort, {x}, {{"k", k}, {"descending", descending}}, 2);
+    return numbers((*results)[1]);
+  };
+  EXPECT_THAT(sorted(false, 6), are({5, 2, 3, 0, 1, 4}));
+  EXPECT_THAT(sorted(true, 6), are({1, 4, 0, 2, 3, 5}));
+  EXPECT_THAT(sorted(true, 3), are({1, 4, 0}));
+  EXPECT_THAT(sorted(true, 0), are({}));
+  const auto columns =
+      evaluateOp(OpKind::Sort, {i32({3, 2}, {5, 1, 4, 9, 6, 2})}, {{"axis", int64_t(0)}, {"k", int64_t(2)}}, 2);
+  EXPECT_THAT(numbers((*columns)[0]), are({4, 1, 5, 2}));
+  EXPECT_THAT(numbers((*columns)[1]), are({1, 0, 0, 2}));
+}
+
 TEST(Primitive, Reduce) {
   const Tensor x = i32({1, 3, 2}, {1, 2, 3, 4, 5, 6}), none = f32({1, 0, 1}, {});
   const auto reduce = [](const Tensor& x, const string& fn) { return op(OpKind::Reduce, {x}, {{"fn", fn}}); };

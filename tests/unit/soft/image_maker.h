@@ -89,6 +89,17 @@ public:
   }
   /// Instructions first .. first + count - 1, `trip` times; they get their `loop` from the
   /// innermost region made.
+  /// Factors of each logical dim in turn; 0: the rest.
+  uint16_t layout(const std::vector<std::pair<int, int>>& factors, int rank) {
+    cdl_layout_t record{};
+    record.logical_rank = static_cast<uint8_t>(rank);
+    for (const auto& [dim, factor] : factors) {
+      record.dim[record.count] = static_cast<uint8_t>(dim);
+      record.factor[record.count++] = static_cast<uint32_t>(factor);
+    }
+    layouts_.push_back(record);
+    return static_cast<uint16_t>(layouts_.size() - 1);
+  }
   uint32_t loop(uint32_t first, uint32_t count, uint64_t trip, uint32_t parent = 0) {
     loops_.push_back({first, count, parent, 0, trip});
     return static_cast<uint32_t>(loops_.size() - 1);
@@ -96,12 +107,16 @@ public:
 
   uint32_t instr(int kind, int fn, const std::vector<cdl_view_t>& inputs, const cdl_view_t& output,
                  const std::vector<cdl_attr_t>& attrs = {}, uint32_t expr = 0, uint32_t loop = 0) {
+    return instr(kind, fn, inputs, std::vector{output}, attrs, expr, loop);
+  }
+  uint32_t instr(int kind, int fn, const std::vector<cdl_view_t>& inputs, const std::vector<cdl_view_t>& outputs,
+                 const std::vector<cdl_attr_t>& attrs = {}, uint32_t expr = 0, uint32_t loop = 0) {
     cdl_instr_t record{};
     record.kind = static_cast<uint16_t>(kind);
     record.fn = static_cast<uint16_t>(fn);
     record.first_view = static_cast<uint32_t>(views_.size());
     record.inputs = static_cast<uint8_t>(inputs.size());
-    record.outputs = 1;
+    record.outputs = static_cast<uint8_t>(outputs.size());
     record.attrs = static_cast<uint16_t>(attrs.size());
     record.first_attr = attrs.empty() ? 0 : static_cast<uint32_t>(attrs_.size());
     record.expr = expr;
@@ -110,7 +125,7 @@ public:
     for (const cdl_attr_t& a : attrs)
       if (a.id == CDL_ATTR_ACCUMULATE && a.values[0]) record.flags = CDL_INSTR_INOUT;
     views_.insert(views_.end(), inputs.begin(), inputs.end());
-    views_.push_back(output);
+    views_.insert(views_.end(), outputs.begin(), outputs.end());
     attrs_.insert(attrs_.end(), attrs.begin(), attrs.end());
     instrs_.push_back(record);
     return static_cast<uint32_t>(instrs_.size() - 1);

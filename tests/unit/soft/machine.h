@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "core/soft/soft.h"
 #include "tests/unit/soft/image_maker.h"
 #include "tests/unit/soft/naive.h"
+#include "tests/unit/soft/run_image.h"
 
 namespace candela::testing {
 
@@ -24,13 +24,12 @@ public:
   cdl_view_t view(Array& array, const Maker::Ints& dims, const Maker::Ints& strides, int64_t offset = 0) {
     return Maker::view(buffer(array), array.elem(), dims, strides, offset);
   }
-  /// "" or the error of the program; soft::supports has to agree for programs of one instruction.
+  /// "" or the error of the program.
   std::string run() {
     const cdl_image_t* image = maker.finish();
     char text[300] = "";
     cdl_error_t error{text, sizeof text, 0};
-    const cdl_code_t code = soft::runAll(image, pointers_.data(), &error);
-    if (image->instrs.count == 2 && soft::supports(image, 1) != (code == CDL_OK)) return "supports() disagrees";
+    const cdl_code_t code = runImage(image, pointers_.data(), &error);
     return code == CDL_OK ? "" : std::to_string(code) + " " + text;
   }
 

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "candela/backend/status.hpp"
 #include "tests/unit/soft/machine.h"
 
 namespace candela {
@@ -244,7 +245,7 @@ TEST(SoftProgram, ThreadsShareAnImage) {
     threads.emplace_back([&result, &input, image] {
       Array own = input;
       void* buffers[] = {nullptr, own.data(), result.data()};
-      for (int i = 0; i < 20; ++i) ASSERT_EQ(soft::runAll(image, buffers, nullptr), CDL_OK);
+      for (int i = 0; i < 20; ++i) ASSERT_EQ(runImage(image, buffers, nullptr), CDL_OK);
     });
   for (std::thread& thread : threads) thread.join();
   for (int64_t i = 0; i < 1024; ++i)
@@ -315,6 +316,33 @@ TEST(SoftProgram, RefusesWithOneClearError) {
     views.pop_back();
     m.maker.instr(c.kind, c.fn, views, result, c.attrs);
     EXPECT_EQ(m.run(), c.error);
+  }
+}
+
+TEST(SoftProgram, LayoutsRunWhereElementsKeepToThemselves) {
+  struct Case {
+    uint16_t kind;
+    std::vector<int64_t> in, out; // physical dims; a dim of 4 at the end: the block of a blocked layout
+    bool runs;
+  };
+  const Case cases[] = {{CDL_KIND_UNARY, {2, 8, 4}, {2, 8, 4}, true},
+                        {CDL_KIND_COPY, {2, 8, 4}, {2, 8, 4}, true},
+                        {CDL_KIND_REDUCE, {2, 2, 4, 4}, {2, 16}, false},
+                        {CDL_KIND_SOFTMAX, {2, 2, 4, 4}, {2, 2, 4, 4}, false}};
+  for (const Case& c : cases) {
+    Machine m;
+    Array x = numbers(CDL_F32, 64, 0, 9), y(CDL_F32, 64);
+    const uint16_t flat = m.maker.layout({{0, 0}, {1, 0}, {1, 4}}, 2);
+    const uint16_t deep = m.maker.layout({{0, 0}, {1, 0}, {2, 0}, {2, 4}}, 3);
+    const auto view = [&](Array& array, const std::vector<int64_t>& dims) {
+      cdl_view_t v = m.dense(array, dims);
+      if (dims.back() == 4) v.layout = dims.size() == 3 ? flat : deep;
+      return v;
+    };
+    m.maker.instr(c.kind, 0, {view(x, c.in)}, view(y, c.out));
+    EXPECT_EQ(m.run(), c.runs ? "" : "3 " + cdl::kindName(c.kind) + ": soft does not run it on these layouts");
+    if (!c.runs) continue;
+    EXPECT_EQ(y.real(5), c.kind == CDL_KIND_UNARY ? -x.real(5) : x.real(5));
   }
 }
 

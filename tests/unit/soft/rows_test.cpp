@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
+#include <tuple>
 
 #include "tests/unit/soft/machine.h"
 
@@ -309,6 +311,31 @@ protected:
     }
   }
 
+  void sort(const cdl_row_t& row) {
+    const int elem = row.elems[0];
+    Machine m;
+    Array x = make(elem, 2 * 9 * 4), y(elem, 2 * 6 * 4), index(CDL_I32, 2 * 6 * 4);
+    for (int64_t i = 0; i < 2 * 9 * 4; i += 3) x.setBits(i, x.bits(i / 2)); // ties
+    m.maker.instr(row.kind, row.fn, {m.dense(x, {2, 9, 4})}, {m.dense(y, {2, 6, 4}), m.dense(index, {2, 6, 4})});
+    ASSERT_EQ(m.run(), "") << rowName(row);
+    const bool descending = row.fn == CDL_SORT_DESCENDING;
+    for (int64_t p = 0; p < 8; ++p) {
+      const auto at = [&](int64_t n, int64_t extent) { return (p / 4 * extent + n) * 4 + p % 4; };
+      const auto key = [&](int64_t n) { // NaN above everything, then the lower place first
+        const Real v = x.real(at(n, 9));
+        const bool nan = std::isnan(v);
+        return std::tuple{nan != descending, nan ? 0 : descending ? -v : v, n};
+      };
+      std::vector<int64_t> order(9);
+      std::iota(order.begin(), order.end(), 0);
+      std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return key(a) < key(b); });
+      for (int64_t k = 0; k < 6; ++k) {
+        ASSERT_TRUE(index.integer(at(k, 6)) == order[k]) << rowName(row) << " line " << p << " place " << k;
+        ASSERT_EQ(y.bits(at(k, 6)), x.bits(at(order[k], 9))) << rowName(row) << " line " << p;
+      }
+    }
+  }
+
   void matmul(const cdl_row_t& row) {
     const int a = row.elems[0], b = row.elems[1], out = row.elems[row.elem_count - 1];
     constexpr int64_t batch = 2, rows = 7, depth = 300, columns = 19;
@@ -456,6 +483,7 @@ TEST_F(Rows, EveryRowGivesWhatTheDefinitionsGive) {
     case CDL_KIND_SCATTER: scatter(row); break;
     case CDL_KIND_REDUCE: reduce(row); break;
     case CDL_KIND_ARG_REDUCE: argReduce(row); break;
+    case CDL_KIND_SORT: sort(row); break;
     case CDL_KIND_MATMUL: matmul(row); break;
     case CDL_KIND_RESCALE: rescale(row); break;
     case CDL_KIND_TABLE: table(row); break;

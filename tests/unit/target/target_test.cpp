@@ -93,6 +93,21 @@ TEST(Capabilities, HostileTables) {
   broken([](Table& t) { t.rows.back().elem_count = 9; }, "9 element types");
   broken([](Table& t) { t.rows.back().elems[1] = 200; }, "element type 200");
   broken([](Table& t) { t.rows.back().layouts[2] = 1; }, "layout 1 of operand 2");
+  const auto layout = [](std::initializer_list<std::pair<uint8_t, uint32_t>> steps, uint8_t rank) {
+    return [steps = std::vector(steps), rank](Table& t) {
+      cdl_layout_t& added = t.layouts.emplace_back();
+      added.logical_rank = rank;
+      for (const auto& [dim, factor] : steps) {
+        added.dim[added.count] = dim;
+        added.factor[added.count++] = factor;
+      }
+    };
+  };
+  broken(layout({{0, 0}, {2, 0}}, 2), "layout 1: step 1 names dim 2 of rank 2");
+  broken(layout({{0, 0}, {1, 16}}, 2), "layout 1: factor 16 of step 1, expected 0");
+  broken(layout({{0, 0}, {1, 0}, {1, 0}}, 2), "layout 1: factor 0 of step 2, expected 1 to 4096");
+  broken(layout({{0, 0}, {0, 5000}}, 1), "factor 5000 of step 1");
+  broken(layout({{0, 0}}, 2), "layout 1: dims 0x1 of rank 2 have a step");
   broken([](Table& t) { t.rows.back().support = 3; }, "support 3");
   broken([](Table& t) { t.rows.back().operand_class = 0; }, "operand class 0");
   broken([](Table& t) { t.rows.back().first_atom = 0xffffffff; }, "atoms 4294967295 to 4294967296, the table has 1");
@@ -174,7 +189,7 @@ TEST(Query, TheReasonIsThatOfTheClosestRow) {
   strided.operands[0].cls = OperandClass::rowStrided;
   EXPECT_EQ(target->query(strided).reason, CDL_REASON_OPERAND_CLASS);
   InstrDesc blocked = matmul(1, 8, 8, 8);
-  blocked.operands[1].layout = 1;
+  blocked.operands[1].layout = {2, 2, 0, 0, 0, {0, 1}, {0, 0}};
   EXPECT_EQ(target->query(blocked).reason, CDL_REASON_LAYOUT);
   EXPECT_EQ(target->query(matmul(1, 8, 8, 8, Elem::f64_)).reason, CDL_REASON_PROFILE);
   EXPECT_EQ(target->query(matmul(1, 8, 8, 8, Elem::i32_)).reason, CDL_REASON_DTYPE);
@@ -272,15 +287,15 @@ TEST(Views, CoalesceKeepsTheOrderOfVisits) {
   }
 }
 
-TEST(Views, ElementwiseWalksAreShort) {
-  const Shape x{2, 3, 4, 5}, bias{3, 1, 1};
-  const Walk same = elementwiseWalk(std::vector{x, x}, x);
-  EXPECT_EQ(same.dims, Shape{120});
-  const Walk channel = elementwiseWalk(std::vector{x, bias}, x);
+TEST(Views, BroadcastWalksAreShort) {
+  const Shape x{2, 3, 4, 5};
+  const auto dense = broadcastStrides(x, x), bias = broadcastStrides({3, 1, 1}, x);
+  EXPECT_EQ(coalesce({x, {dense, dense}}).dims, Shape{120});
+  const Walk channel = coalesce({x, {dense, bias}});
   EXPECT_EQ(channel.dims, (Shape{2, 3, 20}));
   EXPECT_EQ(channel.strides[1], (std::vector<int64_t>{0, 1, 0}));
-  EXPECT_EQ(elementwiseWalk(std::vector{Shape{}, Shape{}}, {}).dims, Shape{1});
-  EXPECT_EQ(elementwiseWalk(std::vector<Shape>{Shape{2, 0}}, {2, 0}).dims, Shape{0});
+  EXPECT_EQ(coalesce({{}, {{}, {}}}).dims, Shape{1});
+  EXPECT_EQ(coalesce({{2, 0}, {{0, 1}}}).dims, Shape{0});
 }
 
 TEST(Cost, RanksByWork) {

@@ -6,6 +6,7 @@
 #include "candela/backend/ops.hpp"
 #include "candela/cdl_rows.inc"
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -118,7 +119,33 @@ public:
     row.fn = fn;
     row.operand_class = static_cast<uint8_t>(operandClass);
     for (uint8_t elem : elems) row.elems[row.elem_count++] = elem;
-    extra_.push_back(row);
+    extra_.push_back({row, {}});
+  }
+  /// A physical layout, for native() below: its dims outer to inner, each named by its letter in `dims`, which are the
+  /// logical ones in order. layout("nchw", "n,c/16,h,w,c%16") puts 16 neighbouring channels innermost.
+  uint16_t layout(const std::string& dims, const std::string& steps) {
+    cdl_layout_t record{};
+    record.logical_rank = static_cast<uint8_t>(dims.size());
+    for (size_t at = 0; at < steps.size(); at = std::min(steps.find(',', at), steps.size() - 1) + 1) {
+      const std::string step = steps.substr(at, steps.find(',', at) - at);
+      const size_t dim = dims.find(step[0]), block = step.find('%');
+      if (dim == std::string::npos || record.count == CDL_MAX_RANK)
+        throw std::invalid_argument("layout " + steps + " of dims " + dims + ": " + step);
+      record.dim[record.count] = static_cast<uint8_t>(dim);
+      record.factor[record.count++] =
+          block == std::string::npos ? 0 : static_cast<uint32_t>(std::stoul(step.substr(block + 1)));
+    }
+    layouts_.push_back(record);
+    return static_cast<uint16_t>(layouts_.size() - 1);
+  }
+  /// An additional NATIVE row on these layouts (0: row-major) of the operands, then of the results, where all atoms
+  /// hold. Atoms see dims as they lie in memory.
+  void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems, std::initializer_list<uint16_t> layouts,
+              std::initializer_list<Atom> atoms = {}) {
+    if (layouts.size() != elems.size()) throw std::invalid_argument("a row needs one layout per element type");
+    native(kind, fn, elems);
+    std::copy(layouts.begin(), layouts.end(), extra_.back().row.layouts);
+    extra_.back().atoms.assign(atoms);
   }
   /// A memory space. The first one declared is the default space; none declared: unlimited host
   /// memory.
@@ -137,8 +164,8 @@ public:
   required(profile, cdl_row_t{kind, fn, elems, 0, cls, 0, {e0, e1, e2, e3, e4, 0, 0, 0}, {}, 0, 0, 0}, overridden);
     CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
-    for (const cdl_row_t& row : extra_)
-      if (supportOf(row.kind, ~uint64_t(0)) == Support::NATIVE) addNative(row);
+    for (const Extra& extra : extra_)
+      if (supportOf(extra.row.kind, ~uint64_t(0)) == Support::NATIVE) addNative(extra.row, extra.atoms);
     if (spaces_.empty()) space("host", CDL_SPACE_HOST_MAPPED, 0, 64);
     built_ = cdl_capabilities_t{CDL_HEADER(cdl_capabilities_t),
                                 profiles_,
@@ -148,9 +175,9 @@ public:
                                 static_cast<uint32_t>(atoms_.size()),
                                 sizeof(cdl_atom_t),
                                 atoms_.data(),
-                                1,
+                                static_cast<uint32_t>(layouts_.size()),
                                 sizeof(cdl_layout_t),
-                                &noLayout_,
+                                layouts_.data(),
                                 static_cast<uint32_t>(spaces_.size()),
                                 sizeof(cdl_space_t),
                                 spaces_.data(),
@@ -191,7 +218,7 @@ private:
     rows_.push_back(row);
   }
 
-  void addNative(cdl_row_t row) {
+  void addNative(cdl_row_t row, const std::vector<Atom>& atoms = {}) {
     row.support = CDL_SUPPORT_NATIVE;
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
     const KindClaim& claim = kinds_[row.kind];
@@ -199,18 +226,24 @@ private:
     if (claim.steps) row.flags |= CDL_ROW_EPILOGUE;
     row.steps_mask = claim.steps;
     row.first_atom = static_cast<uint32_t>(atoms_.size());
-    row.atoms = static_cast<uint32_t>(claim.limits.size());
-    atoms_.insert(atoms_.end(), claim.limits.begin(), claim.limits.end());
+    for (const auto* all : {&atoms, &claim.limits}) atoms_.insert(atoms_.end(), all->begin(), all->end());
+    row.atoms = static_cast<uint32_t>(atoms_.size()) - row.first_atom;
     rows_.push_back(row);
   }
 
+  struct Extra {
+    cdl_row_t row;
+    std::vector<Atom> atoms;
+  };
+
   uint32_t profiles_ = 0, engines_ = 1, flags_ = CDL_DEVICE_DETERMINISTIC;
   std::map<uint16_t, KindClaim> kinds_;
-  std::vector<cdl_row_t> extra_, rows_;
+  std::vector<Extra> extra_;
+  std::vector<cdl_row_t> rows_;
+  std::vector<cdl_layout_t> layouts_{cdl_layout_t{}};
   std::vector<cdl_atom_t> atoms_;
   std::vector<cdl_space_t> spaces_;
   std::vector<const char*> spaceNames_;
-  cdl_layout_t noLayout_{};
   cdl_capabilities_t built_{};
 };
 

@@ -30,6 +30,7 @@ namespace cdl {
   X(Norm, norm, NORM)                                                                                                  \
   X(Attention, attention, ATTENTION)                                                                                   \
   X(ArgReduce, argReduce, ARG_REDUCE)                                                                                  \
+  X(Sort, sort, SORT)                                                                                                  \
   X(Custom, custom, CUSTOM)
 
 enum class Kind : uint16_t {
@@ -270,6 +271,10 @@ struct Attention : Op { // q[B,S,D], k[B,T,D], v[B,T,E], mask[B,S,T], y[B,S,E]
 struct ArgReduce : Op { // fn: CDL_ARG_REDUCE_*; x[O,R,I], y[O,I] of i32 or i64
   CDL_OPERAND(x, 0)
   bool selectLast() const { return attr(CDL_ATTR_SELECT_LAST, 0) != 0; }
+};
+
+struct Sort : Op { // fn: CDL_SORT_*; x[O,N,I], y[O,K,I], index[O,K,I] of i32
+  CDL_OPERAND(x, 0)
 };
 
 struct Custom : Op {};

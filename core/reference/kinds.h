@@ -1,0 +1,59 @@
+#ifndef CANDELA_CORE_REFERENCE_KINDS_H
+#define CANDELA_CORE_REFERENCE_KINDS_H
+
+#include "core/graph/window.h"
+#include "core/reference/index.h"
+
+/// What ops of the Graph and instructions of the Program (interp/) have in common, each said once, on dense arrays.
+namespace candela::reference {
+
+/// y = function(operands), element by element; the operands broadcast to y.
+void mapElements(const Function& function, Operands in, Array& y);
+
+/// What REDUCE gives of nothing: sum 0, prod 1, max the lowest and min the highest value.
+Scalar identity(uint16_t reduceFn, Elem elem);
+/// y = x folded to the dims `kept`, 1 where it is reduced, by a function of REDUCE. The dims of y may leave the single
+/// ones out.
+void fold(uint16_t reduceFn, const Array& x, const Shape& kept, Array& y);
+
+/// What SCATTER by a function makes of a place that holds `old`.
+Scalar scattered(uint16_t scatterFn, Elem elem, const Scalar& old, const Scalar& update);
+
+/// y = table[x]. 8 bits: the entry at x - lowest. i16: between the entries 128 apart around x, to nearest, halves up.
+void lookUp(const Array& x, const Array& table, Array& y);
+
+/// x less its zero point, which broadcasts to it; a wide type holds it exactly.
+Array withoutZero(const Array& x, const Array& zero);
+/// y += a . b: vectors, matrices, and batches of matrices, which broadcast.
+void addProducts(const Array& a, const Array& b, Array& y);
+
+/// y += x convolved with w, of 1 to 3 spatial dims. Transposed: x and y change places, which is what the gradient of a
+/// convolution is.
+struct Convolution {
+  graph::Window window;
+  int64_t group = 1;
+  bool transposed = false;
+};
+void addConvolution(const Convolution& convolution, const Array& x, const Array& w, Array& y);
+
+/// places: where each maximum stands in x, if wanted, -1 in the padding; `columns`: counted in column-major order.
+void maxPool(const graph::Window& window, const Array& x, Array& y, Array* places = nullptr, bool columns = false);
+/// A window that lies in the padding, which is not counted, gives 0.
+void averagePool(const graph::Window& window, bool countPadding, const Array& x, Array& y);
+
+/// The first elements of x along an axis, as many as y has there, in order, with their places. Of equals the lower
+/// place first; NaN is above every number.
+void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places);
+
+/// exp(x - max) / sum(exp(x - max)), or its logarithm, in place.
+void softmax(std::span<double> line, bool logarithm);
+/// The same along an axis.
+void softmax(const Array& x, size_t axis, bool logarithm, Array& y);
+
+/// Rows of `count`: (x - mean) / sqrt(variance + epsilon), or without the mean; times scale, plus bias, where given.
+void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,
+             Array& y);
+
+} // namespace candela::reference
+
+#endif

@@ -1,0 +1,251 @@
+// Random graphs the whole way: through the passes, the partitioner and the plugin, against the oracle.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/passes/passes.h"
+#include "core/pipeline/pipeline.h"
+#include "tests/unit/passes/random_graph.h"
+
+namespace candela::testing {
+namespace {
+
+using graph::Graph;
+
+/// What a network is made of, in shapes where panels and vectors have rests. Every step is continuous and keeps numbers
+/// near 1, so that a rounding stays one.
+class NetworkMaker {
+public:
+  explicit NetworkMaker(uint64_t seed, bool quantized = false) : rng_(seed), quantized_(quantized) {}
+
+  RandomGraph make(int steps) {
+    const Shape image{pick(2) + 1, channels(), 5 + pick(9), 5 + pick(9)};
+    value_ = out_.graph.addInput("image", {Elem::f32_, image});
+    out_.inputs.push_back(*randomTensor(Elem::f32_, image, rng_()));
+    for (int i = 0; i < steps; ++i) {
+      value_ = boundary(value_);
+      imageStep();
+    }
+    value_ = boundary(value_);
+    if (pick(2)) value_ = op(Kind::GlobalAveragePool, {value_});
+    const Shape dims = value_->type.shape();
+    value_ = op(Kind::Reshape, {value_}, {{"shape", Shape{dims[0], dims[2] * dims[3], dims[1]}}});
+    for (int i = 0; i < steps && !quantized_; ++i) rowStep();
+    if (quantized_) value_ = boundary(op(Kind::Matmul, {boundary(value_), weights({dims[1], channels()}, 0.5)}));
+    out_.graph.addOutput(value_, "y");
+    return std::move(out_);
+  }
+
+private:
+  using Value = graph::Value;
+  using Kind = graph::OpKind;
+
+  int64_t pick(int64_t count) { return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count)); }
+  int64_t channels() {
+    static constexpr int64_t kChannels[] = {1, 3, 8, 12, 16, 17, 32};
+    return kChannels[pick(7)];
+  }
+  Value* op(Kind kind, std::vector<Value*> operands, graph::Attrs attrs = {}) {
+    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs), {fmt::format("node_{}", ++names_)});
+    if (!node) ADD_FAILURE() << node.status().message();
+    return (*node)->result();
+  }
+  Value* number(double value) {
+    return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(value)}));
+  }
+  /// Quantized and back, where the network is.
+  Value* boundary(Value* x) {
+    if (!quantized_) return x;
+    static constexpr uint8_t kZeros[] = {0, 77, 128};
+    Value* zero = out_.graph.addConstant(Tensor::of<uint8_t>(pick(3) ? Elem::u8_ : Elem::i8_, {}, {kZeros[pick(3)]}));
+    Value* scale = number(0.01 + 0.001 * static_cast<double>(pick(40)));
+    return op(Kind::Dequantize, {op(Kind::Quantize, {x, scale, zero}), scale, zero});
+  }
+  Value* weights(const Shape& dims, double size) {
+    if (quantized_ && dims.size() > 1)
+      return op(Kind::Dequantize, {out_.graph.addConstant(*randomTensor(pick(4) ? Elem::i8_ : Elem::u8_, dims, rng_())),
+                                   number(size / 100)});
+    Tensor tensor = *randomTensor(Elem::f32_, dims, rng_());
+    std::vector<float> values(tensor.as<float>(), tensor.as<float>() + tensor.count());
+    for (float& value : values) value *= static_cast<float>(size);
+    return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, dims, values));
+  }
+  Value* activation(Value* x) {
+    if (quantized_) return pick(2) ? op(Kind::Relu, {x}) : op(Kind::Sigmoid, {boundary(x)});
+    static constexpr Kind kKinds[] = {Kind::Relu, Kind::Tanh, Kind::Sigmoid, Kind::Erf};
+    if (pick(6) == 0) return op(Kind::Clip, {x, weights({}, 0), nullptr});
+    if (pick(4) == 0) return op(Kind::Mul, {x, op(Kind::Sigmoid, {x})});
+    return op(kKinds[pick(4)], {x});
+  }
+
+  void imageStep() {
+    const Shape x = value_->type.shape();
+    const int64_t kernel = std::min<int64_t>(1 + 2 * pick(3), std::min(x[2], x[3]));
+    const int64_t stride = 1 + pick(x[2] > 6 && x[3] > 6 ? 2 : 1), pad = pick(kernel / 2 + 1);
+    const graph::Attrs window{{"kernel_shape", Shape{kernel, kernel}},
+                              {"strides", Shape{stride, stride}},
+                              {"pads", Shape{pad, pad, pad, pad}}};
+    switch (pick(7)) {
+    case 0: value_ = op(Kind::MaxPool, {value_}, window); return;
+    case 1: value_ = op(Kind::AveragePool, {value_}, window); return;
+    case 2: value_ = activation(value_); return;
+    case 3: // a block with a way around it
+      value_ = op(Kind::Add, {value_, activation(convolution(x[1], 1, 1, 0, x[1], 1))});
+      return;
+    case 4: { // depthwise
+      value_ = activation(convolution(x[1], kernel, stride, pad, 1, x[1]));
+      return;
+    }
+    case 5:
+      value_ =
+          op(Kind::Concat, {value_, activation(convolution(channels(), 1, 1, 0, x[1], 1))}, {{"axis", int64_t{1}}});
+      break;
+    default: value_ = convolution(channels(), kernel, stride, pad, x[1], 1); break;
+    }
+    if (value_->type.dim(1) > 64) value_ = convolution(16, 1, 1, 0, value_->type.dim(1), 1);
+  }
+  Value* convolution(int64_t outs, int64_t kernel, int64_t stride, int64_t pad, int64_t ins, int64_t group) {
+    const double size = 1.5 / std::sqrt(static_cast<double>(ins * kernel * kernel));
+    std::vector<Value*> operands{value_, weights({outs, ins, kernel, kernel}, size)};
+    if (pick(3)) operands.push_back(weights({outs}, 0.5));
+    Value* y = op(Kind::Conv, operands,
+                  {{"group", group}, {"strides", Shape{stride, stride}}, {"pads", Shape{pad, pad, pad, pad}}});
+    return pick(2) ? activation(y) : y;
+  }
+
+  void rowStep() {
+    const Shape x = value_->type.shape();
+    switch (pick(6)) {
+    case 0: value_ = op(Kind::Softmax, {value_}, {{"axis", pick(3)}}); return;
+    case 1: { // normalisation, written out
+      Value* mean = op(Kind::ReduceMean, {value_}, {{"axes", Shape{2}}});
+      Value* centred = op(Kind::Sub, {value_, mean});
+      Value* variance = op(Kind::ReduceMean, {op(Kind::Mul, {centred, centred})}, {{"axes", Shape{2}}});
+      Value* spread = op(
+          Kind::Sqrt, {op(Kind::Add, {variance, out_.graph.addConstant(Tensor::of<float>(Elem::f32_, {}, {0.1f}))})});
+      value_ = op(Kind::Div, {centred, spread});
+      return;
+    }
+    case 2: { // attention of rows to each other
+      Value* turned = op(Kind::Transpose, {value_}, {{"perm", Shape{0, 2, 1}}});
+      Value* scores = op(Kind::Softmax, {op(Kind::Matmul, {value_, turned})}, {{"axis", int64_t{2}}});
+      value_ = op(Kind::Matmul, {scores, value_});
+      return;
+    }
+    case 3: {
+      const int64_t most = pick(2) ? 2 : 1;
+      value_ = op(most == 2 ? Kind::ReduceMax : Kind::ReduceMean, {value_}, {{"axes", Shape{1}}});
+      return;
+    }
+    case 4: value_ = activation(value_); return;
+    default: {
+      const int64_t outs = channels();
+      value_ = op(Kind::Matmul, {value_, weights({x[2], outs}, 1.5 / std::sqrt(static_cast<double>(x[2])))});
+      if (pick(2)) value_ = op(Kind::Add, {value_, weights({outs}, 0.5)});
+    }
+    }
+  }
+
+  std::mt19937_64 rng_;
+  RandomGraph out_;
+  bool quantized_;
+  Value* value_ = nullptr;
+  int names_ = 0;
+};
+
+struct Tier {
+  std::string name;
+  std::shared_ptr<runtime::Device> device;
+};
+const std::vector<Tier>& tiers() {
+  static const std::vector<Tier> found = [] {
+    std::vector<Tier> open;
+    const auto plugin = runtime::findPlugin(PLUGIN_cpu);
+    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni"})
+      if (plugin)
+        if (auto device = (*plugin)->open(0, {{"isa", isa}})) open.push_back({isa, *device});
+    return open;
+  }();
+  return found;
+}
+
+int graphs() {
+  const char* size = std::getenv("CANDELA_TEST_SIZE");
+  return size && std::string(size) == "full" ? 2000 : 60;
+}
+
+class CpuGraphs : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
+  }
+
+  /// On one tier: every graph on one of them in turn.
+  void judge(uint64_t seed, const std::function<RandomGraph()>& make, double tolerance) {
+    const Tier& tier = tiers()[seed % tiers().size()];
+    SCOPED_TRACE(fmt::format("seed {} on {}", seed, tier.name));
+    RandomGraph random = make();
+    const auto expected = reference::run(random.graph, random.inputs);
+    ASSERT_TRUE(expected.isOk()) << expected.status().message();
+    const std::string text = textOf(random.graph);
+    const std::vector<std::shared_ptr<runtime::Device>> devices{tier.device};
+    RandomGraph again = make();
+    const auto session = pipeline::compile(std::move(again.graph), "case", devices);
+    ASSERT_TRUE(session.isOk()) << session.status().message() << "\n" << text;
+    runtime::RunStats stats;
+    const auto got = (*session)->run(random.inputs, &stats);
+    ASSERT_TRUE(got.isOk()) << got.status().message() << "\n" << text;
+    native_ += stats.nativeInstrs, all_ += stats.nativeInstrs + stats.emulatedInstrs + stats.hostInstrs;
+    expectSame(*expected, *got, tolerance);
+    if (HasFailure()) ADD_FAILURE() << text;
+  }
+
+  void TearDown() override {
+    if (all_) fmt::print("{} of {} instructions native\n", native_, all_);
+  }
+
+  uint64_t native_ = 0, all_ = 0;
+};
+
+TEST_F(CpuGraphs, ElementwiseChainsAreExact) {
+  for (int seed = 1; seed <= graphs() / 4 && !HasFailure(); ++seed)
+    judge(
+        static_cast<uint64_t>(seed),
+        [&] {
+          RandomGraph random = GraphMaker(static_cast<uint64_t>(seed)).makeElementwise(30);
+          random.graph.eraseDead();
+          return random;
+        },
+        0);
+}
+
+TEST_F(CpuGraphs, MixedGraphs) {
+  for (int seed = 1; seed <= graphs() / 4 && !HasFailure(); ++seed)
+    judge(
+        static_cast<uint64_t>(seed), [&] { return GraphMaker(static_cast<uint64_t>(seed)).makeMixed(20); }, 1e-4);
+}
+
+TEST_F(CpuGraphs, Networks) {
+  for (int seed = 1; seed <= graphs() / 2 && !HasFailure(); ++seed)
+    judge(
+        static_cast<uint64_t>(seed), [&] { return NetworkMaker(static_cast<uint64_t>(seed)).make(2 + seed % 5); },
+        1e-4);
+  EXPECT_GT(native_ * 100, all_ * 95);
+}
+
+/// The integers of the raised graph, bit by bit.
+TEST_F(CpuGraphs, QuantizedNetworksAreExact) {
+  for (int seed = 1; seed <= graphs() / 2 && !HasFailure(); ++seed)
+    judge(
+        static_cast<uint64_t>(seed),
+        [&] {
+          RandomGraph random = NetworkMaker(static_cast<uint64_t>(seed), true).make(2 + seed % 5);
+          EXPECT_TRUE(passes::optimize(random.graph).isOk());
+          return random;
+        },
+        0);
+  EXPECT_GT(native_ * 100, all_ * 99);
+}
+
+} // namespace
+} // namespace candela::testing

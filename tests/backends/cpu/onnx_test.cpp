@@ -1,0 +1,44 @@
+// ONNX's node tests on each tier, whole ops and lowered to primitives.
+#include <gtest/gtest.h>
+
+#include "core/conform/onnx_tier.h"
+#include "core/pipeline/pipeline.h"
+#include "tests/backends/cpu/machine.h"
+
+namespace candela::test {
+namespace {
+
+constexpr const char* kData = "/usr/share/libonnx-testdata/data/node";
+constexpr int kLeast = 374; ///< of them that pass; only rises, with tests/conformance/onnx_minimum.txt
+
+class CpuOnnx : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(, CpuOnnx, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Primitives" : "Whole"; });
+
+TEST_P(CpuOnnx, NoNodeTestFailsOnAnyTier) {
+  if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
+  const auto cases = conform::listOnnxCases(kData);
+  ASSERT_TRUE(cases.isOk()) << cases.status().message();
+  for (const std::string& isa : tiers()) {
+    const std::vector<std::shared_ptr<runtime::Device>> devices{openCpu(isa, 1)};
+    const auto run = [&](graph::Graph graph, const std::vector<Tensor>& inputs) -> Result<conform::RunAnswer> {
+      pipeline::CompileOptions options;
+      options.toPrimitives = GetParam();
+      CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "case", devices, options));
+      conform::RunAnswer answer;
+      CDL_ASSIGN(answer.outputs, session->run(inputs));
+      return answer;
+    };
+    int passed = 0;
+    for (const conform::OnnxCase& one : *cases) {
+      const conform::CaseResult result = conform::runOnnxCase(one, run);
+      passed += result.outcome == conform::CaseResult::Outcome::passed;
+      EXPECT_NE(result.outcome, conform::CaseResult::Outcome::failed)
+          << one.name << " on " << isa << ": " << result.reason;
+    }
+    EXPECT_GE(passed, kLeast) << isa;
+  }
+}
+
+} // namespace
+} // namespace candela::test
