@@ -38,7 +38,20 @@ void claimOptional(cdl::Capabilities& c) {
   c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_TRANSPOSED) == 0, cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
   c.native(Kind::Conv2d, 0, {F32, F32, F32});
   claimBlocked(c);
-  for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});
+  for (uint8_t elem : {CDL_I8, CDL_U8}) {
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});
+    for (Kind kind : {Kind::Conv2d, Kind::MatMul}) {
+      c.native(kind, 0, {elem, CDL_I8, elem, I32});
+      c.native(kind, 0, {elem, CDL_I8, elem, CDL_I8, I32});
+    }
+  }
+  // RESCALE between integers of every width, of one operand or two.
+  constexpr uint8_t kRescaled[] = {CDL_I8, CDL_U8, CDL_I32};
+  for (uint8_t y : kRescaled)
+    for (uint8_t a : kRescaled) {
+      c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, CDL_CLASS_AFFINE);
+      for (uint8_t b : kRescaled) c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, CDL_CLASS_AFFINE);
+    }
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32});
   for (uint8_t elem : {CDL_I8, CDL_U8}) c.native(Kind::Pool2d, CDL_POOL2D_MAX, {elem, elem});
   for (uint16_t fn : {CDL_SOFTMAX_SOFTMAX, CDL_SOFTMAX_LOG_SOFTMAX}) c.native(Kind::Softmax, fn, {F32, F32});

@@ -52,6 +52,7 @@ Value* Builder::constant(Payload payload, const Shape& shape) {
 }
 
 bool Builder::isWorthFolding(const graph::Node& node) const {
+  if (node.kind == OpKind::Dequantize) return false; // the integers say more
   uint64_t stored = 0, work = 0, made = 0;
   for (const Value* operand : node.operands()) {
     if (!operand) continue;

@@ -13,7 +13,7 @@ const std::map<std::string_view, Importer>& importers() {
     for (const graph::OpInfo& record : graph::allOps())
       if (!record.onnx.empty()) made[record.onnx].record = &record;
     for (auto family : {elementwiseOperators(), movementOperators(), shapeOperators(), windowOperators(),
-                        reductionOperators(), normalizationOperators()})
+                        reductionOperators(), normalizationOperators(), quantizedOperators()})
       for (const Operator& op : family) made[op.name].adapter = &op;
     return made;
   }();

@@ -96,6 +96,10 @@ std::span<const Operator> shapeOperators();
 std::span<const Operator> windowOperators();
 std::span<const Operator> reductionOperators();
 std::span<const Operator> normalizationOperators();
+std::span<const Operator> quantizedOperators();
+
+/// What Conv says of its window over the first input, with auto_pad resolved.
+Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight);
 
 /// What imports an operator of the default domain: a function above, or the op record that it maps
 /// onto one to one.

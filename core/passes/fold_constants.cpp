@@ -93,7 +93,8 @@ std::vector<Payload> fold(const Node& node) {
 Result<int> foldConstants(Graph& graph) {
   int count = 0;
   for (Node* node : graph.snapshot()) {
-    if (node->kind == graph::OpKind::Constant || !hasOnlyConstants(*node)) continue;
+    if (node->kind == graph::OpKind::Constant || node->kind == graph::OpKind::Dequantize || !hasOnlyConstants(*node))
+      continue;
     if (std::ranges::any_of(node->results(), [&](const Value* v) { return graph.isOutput(v); })) continue;
     const std::vector<Payload> payloads = fold(*node);
     if (payloads.empty()) continue;

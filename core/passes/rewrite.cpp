@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/support/float_bits.h"
+
 namespace candela::passes {
 
 using graph::Graph;
@@ -48,6 +50,12 @@ std::optional<uint64_t> splatBits(const Value* value) {
   if (payload.form() == Payload::Form::splat) return payload.splatBits();
   if (payload.form() != Payload::Form::data) return std::nullopt;
   return uniformBits(payload.bytes().data(), payload.count(), payload.elem());
+}
+
+std::optional<double> splatReal(const Value* value) {
+  const auto bits = splatBits(value);
+  if (!bits || !isFloat(value->type.elem) || !isPlain(value)) return std::nullopt;
+  return toReal(value->type.elem, *bits);
 }
 
 bool isSplatOf(const Value* value, Exact number) {

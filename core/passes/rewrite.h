@@ -18,6 +18,8 @@ bool isPlainConstant(const graph::Value* value);
 /// The bits that every element of a constant has, zero-extended; nullopt when they differ, or there
 /// is no element.
 std::optional<uint64_t> splatBits(const graph::Value* value);
+/// The number that every element of a float constant has.
+std::optional<double> splatReal(const graph::Value* value);
 /// Zero-extended bits of `value`, for the few numbers that every element type represents exactly:
 /// 0, 1 and -0.
 enum class Exact : uint8_t { zero, negativeZero, one };

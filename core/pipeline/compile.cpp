@@ -269,6 +269,7 @@ private:
                         : instrs.emulated.empty() ? NodePlacement::Class::native
                                                   : NodePlacement::Class::emulated;
         placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);
+        if (const std::string note = passes::integerNote(*node); !note.empty()) placement.why += "; " + note;
         placement.macs = macs(*node);
         const bool macsNative = instrs.hasProducts ? instrs.productsNative : instrs.emulated.empty();
         placement.nativeMacs = !onHost && macsNative ? placement.macs : 0;

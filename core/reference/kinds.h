@@ -50,6 +50,10 @@ void softmax(std::span<double> line, bool logarithm);
 /// The same along an axis.
 void softmax(const Array& x, size_t axis, bool logarithm, Array& y);
 
+/// Rows of `count`: (x - mean) / sqrt(variance + epsilon), or without the mean; times scale, plus bias, where given.
+void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,
+             Array& y);
+
 } // namespace candela::reference
 
 #endif

@@ -3,25 +3,48 @@
 
 namespace candela::graph {
 
+namespace {
+
+/// What products of the operands are summed in: the integer forms name it.
+Elem productElem(const Node& node) {
+  const OperandInfo& result = node.info().results[0];
+  return result.like.empty() ? Elem::i32_ : typeOf(node, 0).elem;
+}
+
+/// Of the integer forms: operands `first` and the next, of which the second may have one value a channel.
+Status checkZeroPoints(const Node& node, size_t first, int64_t channels, std::string_view id) {
+  if (!node.info().results[0].like.empty()) return Status::ok();
+  for (const size_t i : {first, first + 1}) {
+    const Shape shape = node.operand(i) ? typeOf(node, i).shape() : Shape{1};
+    if (shape != Shape{1} && !(i > first && shape == Shape{channels}))
+      return node.fail(id, node.info().operands[i].name, shapeText(shape));
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+/// Of matmul and matmul_integer.
 Result<Types> inferMatmul(const Node& node) {
   for (const size_t i : {0, 1})
-    if (typeOf(node, i).rank() == 0) return node.fail("matmul_c1", node.info().operands[i].name);
+    if (typeOf(node, i).rank() == 0) return node.fail("c1", node.info().operands[i].name);
   std::vector<Dim> a = typeOf(node, 0).dims, b = typeOf(node, 1).dims;
   // A vector stands for a matrix of one row or one column, which the result loses again.
   const bool row = a.size() == 1, column = b.size() == 1;
   if (row) a.insert(a.begin(), Dim(1));
   if (column) b.push_back(Dim(1));
   const Dim innerA = a[a.size() - 1], innerB = b[b.size() - 2];
-  if (innerA.bound != innerB.bound) return node.fail("matmul_c2", innerA.bound, innerB.bound);
+  if (innerA.bound != innerB.bound) return node.fail("c2", innerA.bound, innerB.bound);
   const Shape shapeA = typeOf(node, 0).shape(), shapeB = typeOf(node, 1).shape();
   const Shape batchA(shapeA.begin(), shapeA.end() - (row ? 1 : 2));
   const Shape batchB(shapeB.begin(), shapeB.end() - (column ? 1 : 2));
   const auto batch = broadcastShapes(batchA, batchB);
-  if (!batch) return node.fail("matmul_c3", shapeText(batchA), shapeText(batchB));
+  if (!batch) return node.fail("c3", shapeText(batchA), shapeText(batchB));
   std::vector<Dim> dims(batch->begin(), batch->end());
   if (!row) dims.push_back(a[a.size() - 2]);
   if (!column) dims.push_back(b.back());
-  return oneResult(typeOf(node, 0).elem, dims);
+  CDL_TRY(checkZeroPoints(node, 2, b.back().bound, "c4"));
+  return oneResult(productElem(node), dims);
 }
 
 Result<Types> inferGemm(const Node& node) {
@@ -39,26 +62,28 @@ Result<Types> inferGemm(const Node& node) {
   return types;
 }
 
+/// Of conv and conv_integer.
 Result<Types> inferConv(const Node& node) {
   const TensorType &x = typeOf(node, 0), &w = typeOf(node, 1);
-  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5) return node.fail("conv_c3", x.rank(), w.rank());
+  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5) return node.fail("c3", x.rank(), w.rank());
   const int64_t group = node.intAttr("group");
   // Divided, not multiplied: a product of two hostile numbers may overflow.
-  if (x.dim(1) % group != 0 || x.dim(1) / group != w.dim(1)) return node.fail("conv_c1", x.dim(1), w.dim(1), group);
-  if (w.dim(0) % group != 0) return node.fail("conv_c2", w.dim(0), group);
+  if (x.dim(1) % group != 0 || x.dim(1) / group != w.dim(1)) return node.fail("c1", x.dim(1), w.dim(1), group);
+  if (w.dim(0) % group != 0) return node.fail("c2", w.dim(0), group);
   const Shape weight = w.shape(), input = x.shape();
   const Shape kernel(weight.begin() + 2, weight.end()), extents(input.begin() + 2, input.end());
   if (node.hasAttr("kernel_shape")) {
     const Shape given = node.intsAttr("kernel_shape");
-    if (given.size() != kernel.size()) return node.fail("conv_c6", "kernel_shape", given.size(), kernel.size());
-    if (given != kernel) return node.fail("conv_c7", listText(given), listText(kernel));
+    if (given.size() != kernel.size()) return node.fail("c6", "kernel_shape", given.size(), kernel.size());
+    if (given != kernel) return node.fail("c7", listText(given), listText(kernel));
   }
   if (node.operand(2) && typeOf(node, 2).shape() != Shape{w.dim(0)})
-    return node.fail("conv_c5", shapeText(typeOf(node, 2).shape()), w.dim(0));
-  CDL_ASSIGN(const Window window, checkWindow(node, kernel, extents, "conv_c6", "conv_c4"));
+    return node.fail("c5", shapeText(typeOf(node, 2).shape()), w.dim(0));
+  CDL_ASSIGN(const Window window, checkWindow(node, kernel, extents, "c6", "c4"));
   std::vector<Dim> dims{x.dims[0], w.dims[0]};
   for (int i = 0; i < window.rank(); ++i) dims.push_back(Dim(window.count(i, extents[i]), x.dims[i + 2].exact));
-  return oneResult(x.elem, dims);
+  CDL_TRY(checkZeroPoints(node, 3, w.dim(0), "c8"));
+  return oneResult(productElem(node), dims);
 }
 
 } // namespace candela::graph

@@ -120,8 +120,9 @@ Result<Types> inferRound(const Node& node) {
 
 Result<Types> inferRescale(const Node& node) {
   const Shape a = typeOf(node, 0).shape();
-  for (size_t i = 1; i < 4; ++i)
-    if (broadcastShapes(typeOf(node, i).shape(), a) != a)
+  if (!node.operand(4) != !node.operand(5)) return node.fail("rescale_c3");
+  for (size_t i = 1; i < 6; ++i)
+    if (node.operand(i) && broadcastShapes(typeOf(node, i).shape(), a) != a)
       return node.fail("rescale_c1", node.info().operands[i].name, shapeText(typeOf(node, i).shape()), shapeText(a));
   const Elem to = node.elemAttr("to");
   if (!isInteger(to)) return node.fail("rescale_c2", elemName(to));

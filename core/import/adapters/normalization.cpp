@@ -1,4 +1,5 @@
 #include <cstring>
+#include <numeric>
 
 #include "core/import/step.h"
 
@@ -62,6 +63,47 @@ Status importLogSoftmax(Step& step) {
   });
 }
 
+/// The mean and 1 / deviation that two more outputs ask for are computed beside it.
+Status importLayerNormalization(Step& step) {
+  Value *x = step.input(0), *row = step.input(1);
+  CDL_ASSIGN(const int64_t axis, step.attr<int64_t>("axis", -1));
+  CDL_ASSIGN(const int64_t first, resolveAxis(axis, x->type.rank()));
+  CDL_ASSIGN(const double epsilon, step.attr<float>("epsilon", 1e-5f));
+  CDL_TRY(step.maybe<int64_t>("stash_type").status()); // sums have at least 24 bits everywhere
+  const Shape shape = x->type.shape();
+  std::vector<Value*> operands{x, row, step.input(2)};
+  for (size_t i : {1, 2}) // what broadcasts is written out
+    if (operands[i]) {
+      CDL_ASSIGN(operands[i], step.build.expand(operands[i], Shape(shape.begin() + first, shape.end())));
+    }
+  CDL_TRY(step.set(step.build.add(OpKind::LayerNorm, operands, {{"axis", first}, {"epsilon", epsilon}})));
+  if (!step.wants(1) && !step.wants(2)) return Status::ok();
+  std::vector<int64_t> axes(shape.size() - static_cast<size_t>(first));
+  std::iota(axes.begin(), axes.end(), first);
+  const Attrs along = {{"axes", axes}, {"keepdims", int64_t(1)}};
+  CDL_ASSIGN(Value * mean, step.build.add(OpKind::ReduceMean, {x}, along));
+  CDL_ASSIGN(Value * centred, step.build.add(OpKind::Sub, {x, mean}));
+  CDL_ASSIGN(Value * squares, step.build.add(OpKind::Mul, {centred, centred}));
+  CDL_ASSIGN(Value * variance, step.build.add(OpKind::ReduceMean, {squares}, along));
+  CDL_ASSIGN(Value * small, step.build.scalar(epsilon, x->type.elem));
+  CDL_ASSIGN(variance, step.build.add(OpKind::Add, {variance, small}));
+  CDL_ASSIGN(Value * deviation, step.build.add(OpKind::Sqrt, {variance}));
+  CDL_ASSIGN(deviation, step.build.add(OpKind::Reciprocal, {deviation}));
+  step.set(1, mean);
+  step.set(2, deviation);
+  return Status::ok();
+}
+
+Status importRmsNormalization(Step& step) {
+  const Shape shape = step.input(0)->type.shape();
+  CDL_ASSIGN(const int64_t axis, step.attr<int64_t>("axis", -1));
+  CDL_ASSIGN(const int64_t first, resolveAxis(axis, step.input(0)->type.rank()));
+  CDL_ASSIGN(const double epsilon, step.attr<float>("epsilon", 1e-5f));
+  CDL_TRY(step.maybe<int64_t>("stash_type").status());
+  CDL_ASSIGN(Value * scale, step.build.expand(step.input(1), Shape(shape.begin() + first, shape.end())));
+  return step.set(step.build.add(OpKind::RmsNorm, {step.input(0), scale}, {{"axis", first}, {"epsilon", epsilon}}));
+}
+
 /// Whether a scalar operand is absent or known to be zero (or false).
 bool isZero(const Value* value) {
   if (!value) return true;
@@ -96,10 +138,9 @@ Status importDropout(Step& step) {
 }
 
 constexpr Operator kOperators[] = {
-    {"BatchNormalization", 5, 5, 5, importBatchNormalization},
-    {"Dropout", 1, 3, 2, importDropout},
-    {"LogSoftmax", 1, 1, 1, importLogSoftmax},
-    {"Softmax", 1, 1, 1, importSoftmax},
+    {"BatchNormalization", 5, 5, 5, importBatchNormalization}, {"Dropout", 1, 3, 2, importDropout},
+    {"LayerNormalization", 2, 3, 3, importLayerNormalization}, {"LogSoftmax", 1, 1, 1, importLogSoftmax},
+    {"RMSNormalization", 2, 2, 1, importRmsNormalization},     {"Softmax", 1, 1, 1, importSoftmax},
 };
 
 } // namespace

@@ -62,8 +62,9 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
   return window;
 }
 
-Status importConv(Step& step) {
-  const graph::TensorType& weight = step.input(1)->type;
+} // namespace
+
+Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
   if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
   const Shape shape = weight.shape();
   const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
@@ -74,6 +75,13 @@ Status importConv(Step& step) {
   CDL_ASSIGN(const int64_t group, step.attr<int64_t>("group", 1));
   Attrs attrs = window.attrs();
   attrs["group"] = group;
+  return attrs;
+}
+
+namespace {
+
+Status importConv(Step& step) {
+  CDL_ASSIGN(Attrs attrs, convAttrs(step, step.input(1)->type));
   return step.set(step.build.add(OpKind::Conv, {step.input(0), step.input(1), step.input(2)}, std::move(attrs)));
 }
 

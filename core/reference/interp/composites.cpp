@@ -82,18 +82,11 @@ void softmax(Call& call) {
 
 void norm(Call& call) {
   const Array x = call.input(0), scale = call.input(1, {}), bias = call.input(2, {});
-  const double epsilon = call.floatAttr(CDL_ATTR_EPSILON, 1e-5), count = static_cast<double>(x.dims[1]);
   Array y(x.elem, x.dims);
-  for (int64_t o = 0; o < x.dims[0] && !call.failed(); ++o) {
-    const double* line = x.real.data() + o * x.dims[1];
-    double mean = 0, squares = 0;
-    for (int64_t r = 0; r < x.dims[1] && call.instr.fn == CDL_NORM_LAYER; ++r) mean += line[r] / count;
-    for (int64_t r = 0; r < x.dims[1]; ++r) squares += (line[r] - mean) * (line[r] - mean);
-    for (int64_t r = 0; r < x.dims[1]; ++r) {
-      const double value = (line[r] - mean) / std::sqrt(squares / count + epsilon);
-      y.real[o * x.dims[1] + r] = value * (scale.count() ? scale.real[r] : 1) + (bias.count() ? bias.real[r] : 0);
-    }
-  }
+  const auto given = [](const Array& row) { return row.count() ? &row : nullptr; };
+  if (!call.failed())
+    rowNorm(x, x.dims[1], call.instr.fn == CDL_NORM_LAYER, call.floatAttr(CDL_ATTR_EPSILON, 1e-5), given(scale),
+            given(bias), y);
   call.write(y);
 }
 

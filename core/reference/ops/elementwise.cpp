@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/reference/kinds.h"
 
 namespace candela::reference {
@@ -32,6 +34,7 @@ CANDELA_ONE_INSTRUCTION(Mul)
 CANDELA_ONE_INSTRUCTION(Div)
 CANDELA_ONE_INSTRUCTION(Min)
 CANDELA_ONE_INSTRUCTION(Max)
+CANDELA_ONE_INSTRUCTION(Pow)
 CANDELA_ONE_INSTRUCTION(Equal)
 CANDELA_ONE_INSTRUCTION(Less)
 CANDELA_ONE_INSTRUCTION(Select)
@@ -48,6 +51,12 @@ CANDELA_ONE_INSTRUCTION(Sigmoid)
 CANDELA_ONE_INSTRUCTION(Erf)
 CANDELA_ONE_INSTRUCTION(Cast)
 #undef CANDELA_ONE_INSTRUCTION
+
+Status referenceGelu(const graph::Node&, Operands in, Results out) {
+  for (size_t i = 0; i < out[0].real.size(); ++i)
+    out[0].real[i] = in[0]->real[i] / 2 * std::erfc(-in[0]->real[i] / std::sqrt(2.0));
+  return Status::ok();
+}
 
 Status referenceRelu(const graph::Node&, Operands in, Results out) {
   for (int64_t i = 0; i < out[0].count(); ++i)

@@ -35,6 +35,33 @@ Status referenceBatchNorm(const graph::Node& node, Operands in, Results out) {
   return Status::ok();
 }
 
+void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,
+             Array& y) {
+  for (int64_t row = 0; row < x.count(); row += count) {
+    double mean = 0, squares = 0;
+    for (int64_t i = row; centres && i < row + count; ++i) mean += x.real[i];
+    mean /= static_cast<double>(count);
+    for (int64_t i = row; i < row + count; ++i) squares += (x.real[i] - mean) * (x.real[i] - mean);
+    const double spread = std::sqrt(squares / static_cast<double>(count) + epsilon);
+    for (int64_t i = 0; i < count; ++i)
+      y.real[row + i] = (x.real[row + i] - mean) / spread * (scale ? scale->real[i] : 1) + (bias ? bias->real[i] : 0);
+  }
+}
+
+Status referenceLayerNorm(const graph::Node& node, Operands in, Results out) {
+  const Shape& dims = in[0]->dims;
+  const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
+  rowNorm(*in[0], count, true, node.floatAttr("epsilon"), in[1], in[2], out[0]);
+  return Status::ok();
+}
+
+Status referenceRmsNorm(const graph::Node& node, Operands in, Results out) {
+  const Shape& dims = in[0]->dims;
+  const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
+  rowNorm(*in[0], count, false, node.floatAttr("epsilon"), in[1], nullptr, out[0]);
+  return Status::ok();
+}
+
 void softmax(std::span<double> line, bool logarithm) {
   double max = -INFINITY, sum = 0;
   for (const double v : line) max = binary(CDL_BINARY_MAX, max, v);

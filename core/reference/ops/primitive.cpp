@@ -109,14 +109,16 @@ Status referenceRescale(const graph::Node& node, Operands in, Results out) {
   const Whole lo = node.hasAttr("clamp_min") ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest) : range.lowest;
   const Whole hi =
       node.hasAttr("clamp_max") ? std::min<Whole>(node.intAttr("clamp_max"), range.highest) : range.highest;
-  const int64_t left = node.intAttr("left_shift");
+  const int64_t left = node.intAttr("left_shift"), leftB = node.intAttr("b_left_shift");
+  const size_t terms = in[4] ? 2 : 1;
   std::vector<Strides> strides;
-  for (size_t n = 0; n < 4; ++n) strides.push_back(broadcastStrides(in[n]->dims, y.dims));
+  for (size_t n = 0; n < terms * 2 + 2; ++n) strides.push_back(broadcastStrides(in[n]->dims, y.dims));
   int64_t i = 0;
   forEach(y.dims, strides, [&](const int64_t* at) {
-    const Term term{in[0]->whole[at[0]], in[1]->whole[at[1]], left};
+    Term sum[2] = {{in[0]->whole[at[0]], in[1]->whole[at[1]], left}, {}};
+    if (terms > 1) sum[1] = {in[4]->whole[at[4]], in[5]->whole[at[5]], leftB};
     const Whole shift = std::max<Whole>(in[2]->whole[at[2]], 0);
-    y.whole[i++] = rescale({&term, 1}, static_cast<int64_t>(shift), in[3]->whole[at[3]], lo, hi);
+    y.whole[i++] = rescale({sum, terms}, static_cast<int64_t>(shift), in[3]->whole[at[3]], lo, hi);
   });
   return Status::ok();
 }

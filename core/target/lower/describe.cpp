@@ -1,5 +1,7 @@
 #include "core/target/lower/describe.h"
 
+#include <bit>
+
 #include "core/graph/window.h"
 #include "core/target/rows.h"
 #include "core/target/views.h"
@@ -125,6 +127,13 @@ std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& 
   return a;
 }
 
+// A zero point of b alone stands behind a constant 0 for a.
+void addZeroPoints(std::vector<NodeView>& operands, const Value* a, const Value* b) {
+  if (a) operands.push_back(dense(a));
+  if (b && !a) operands.push_back({nullptr, operands[0].elem, {1}, {1}, 0, {}});
+  if (b) operands.push_back(dense(b));
+}
+
 // Instructions pad, they do not crop.
 bool crops(const graph::Window& window) {
   for (int d = 0; d < window.rank(); ++d)
@@ -137,7 +146,9 @@ Instrs conv2d(const Node& node) {
   if (w.size() != 4) return {};
   const graph::Window window = graph::windowOf(node, {w[2], w[3]});
   if (crops(window)) return {};
-  NodeInstr conv = instr(CDL_KIND_CONV2D, 0, {whole(node.operand(0)), whole(node.operand(1))}, whole(node.result()),
+  std::vector<NodeView> operands{whole(node.operand(0)), whole(node.operand(1))};
+  addZeroPoints(operands, node.operand(3), node.operand(4));
+  NodeInstr conv = instr(CDL_KIND_CONV2D, 0, std::move(operands), whole(node.result()),
                          {{CDL_ATTR_STRIDES, window.strides},
                           {CDL_ATTR_PADS, joined(window.padsBegin, window.padsEnd)},
                           {CDL_ATTR_DILATIONS, window.dilations},
@@ -173,6 +184,17 @@ NodeView around(const Node& node, const Value* value) {
   return dense(value, aroundAxis(value->type.shape(), node.intAttr("axis")));
 }
 
+Instrs rowNorm(const Node& node) {
+  const int rank = node.result()->type.rank();
+  Shape row{1, 1};
+  for (int d = 0; d < rank; ++d) row[d >= graph::wrapAxis(node.intAttr("axis"), rank)] *= node.result()->type.dim(d);
+  std::vector<NodeView> operands{dense(node.operand(0), row)};
+  for (const size_t i : {1, 2})
+    if (node.operand(i)) operands.push_back(flat(node.operand(i)));
+  return {instr(CDL_KIND_NORM, node.kind == OpKind::LayerNorm ? CDL_NORM_LAYER : CDL_NORM_RMS, std::move(operands),
+                dense(node.result(), row), {{CDL_ATTR_EPSILON, {std::bit_cast<int64_t>(node.floatAttr("epsilon"))}}})};
+}
+
 Instrs expression(const Node& node) {
   auto steps = text::parseExpr(node.stringAttr("steps"));
   Instrs all = elementwise(node, CDL_KIND_ELEMENTWISE, 0);
@@ -189,10 +211,7 @@ Instrs matmul(const Node& node) {
     operand.dims[0] = node.result()->type.dim(0);
     operand.strides[0] = 0;
   }
-  if (node.operand(2)) operands.push_back(dense(node.operand(2)));
-  // A zero point of b alone stands behind a constant 0 for a.
-  if (node.operand(3) && !node.operand(2)) operands.push_back({nullptr, node.operand(0)->type.elem, {1}, {1}, 0, {}});
-  if (node.operand(3)) operands.push_back(dense(node.operand(3)));
+  addZeroPoints(operands, node.operand(2), node.operand(3));
   return {instr(CDL_KIND_MATMUL, 0, std::move(operands), dense(node.result()))};
 }
 
@@ -259,17 +278,20 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::BatchMatmul: return matmul(node);
   case OpKind::Rescale: {
     Attrs attrs{{CDL_ATTR_A_LEFT_SHIFT, {node.intAttr("left_shift")}}};
+    if (node.operand(4)) attrs.push_back({CDL_ATTR_B_LEFT_SHIFT, {node.intAttr("b_left_shift")}});
     if (node.hasAttr("clamp_min")) attrs.push_back({CDL_ATTR_CLAMP_MIN, {node.intAttr("clamp_min")}});
     if (node.hasAttr("clamp_max")) attrs.push_back({CDL_ATTR_CLAMP_MAX, {node.intAttr("clamp_max")}});
     return elementwise(node, CDL_KIND_RESCALE, 0, std::move(attrs));
   }
   case OpKind::Table: return {instr(CDL_KIND_TABLE, 0, {flat(x), dense(node.operand(1))}, flat(y))};
   case OpKind::Expr: return expression(node);
-  case OpKind::Conv: return conv2d(node);
+  case OpKind::Conv:
+  case OpKind::ConvInteger: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
-  case OpKind::Softmax:
-    return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
+  case OpKind::LayerNorm:
+  case OpKind::RmsNorm: return rowNorm(node);
+  case OpKind::Softmax: return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
   case OpKind::Sort: {
     NodeInstr sort = instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
                            {around(node, x)}, around(node, node.result(0)));

@@ -1,4 +1,6 @@
 // Ops that have an instruction which the target does not take.
+#include <limits>
+
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
@@ -83,6 +85,18 @@ Value erfOf(Lowering& l, Value x) {
   return l.select(l.less(magnitude, l.scalar(elem, 1)), small, large);
 }
 
+// exp(b log|a|), negative for odd powers of negative numbers, NaN for broken ones.
+Value powOf(Lowering& l, Value a, Value b) {
+  const auto number = [&](double value) { return l.scalar(a->type.elem, value); };
+  const auto isWhole = [&](Value v) { return l.equal(v, l.unary(OpKind::Floor, v)); };
+  Value size = l.unary(OpKind::Exp, l.mul(b, l.unary(OpKind::Log, l.unary(OpKind::Abs, a))));
+  Value negative = l.select(isWhole(l.mul(b, number(0.5))), size, l.unary(OpKind::Neg, size));
+  negative = l.select(isWhole(b), negative, number(std::numeric_limits<double>::quiet_NaN()));
+  Value y = l.select(l.less(a, number(0)), negative, size);
+  // 1 to any power and any number to the power 0, where the product may be 0 times infinity.
+  return l.select(l.equal(a, number(1)), number(1), l.select(l.equal(b, number(0)), number(1), y));
+}
+
 // A function of one float operand; in f32 where the target computes halves that way.
 Value throughWide(Lowering& l, const Node& node, Value (*direct)(Lowering&, Value)) {
   const Elem elem = node.operand(0)->type.elem, wide = l.wide(elem);
@@ -118,6 +132,23 @@ Values lowerThroughI32(Lowering& l, const Node& node) {
   return {l.cast(l.node(node.kind, std::move(operands), node.attrs), node.result()->type.elem)};
 }
 
+// Zero points outside of the product: (a - za)(b - zb) = ab - za b - zb a + za zb, summed in i32, which may wrap.
+Values lowerZeroPoints(Lowering& l, const Node& node) {
+  if (!node.operand(2) && !node.operand(3)) return {};
+  Value a = node.operand(0), b = node.operand(1), y = l.matmul(a, b, Elem::i32_);
+  const Shape aDims = a->type.shape(), bDims = b->type.shape();
+  Value aZero = node.operand(2) ? l.cast(node.operand(2), Elem::i32_) : nullptr;
+  Value bZero = node.operand(3) ? l.cast(node.operand(3), Elem::i32_) : nullptr;
+  if (aZero) {
+    Value columns = l.reshape(l.reduce3(l.cast(b, Elem::i32_), "sum"), {bDims[0], 1, bDims[2]});
+    if (bZero) columns = l.sub(columns, l.mul(bZero, l.scalar(Elem::i32_, static_cast<double>(aDims[2]))));
+    y = l.sub(y, l.mul(columns, aZero));
+  }
+  if (!bZero) return {y};
+  Value rows = l.reduce3(l.reshape(l.cast(a, Elem::i32_), {aDims[0] * aDims[1], aDims[2], 1}), "sum");
+  return {l.sub(y, l.mul(l.reshape(rows, {aDims[0], aDims[1], 1}), bZero))};
+}
+
 // Operands of the result's shape, for targets that refuse stride 0.
 Values lowerExpanded(Lowering& l, const Node& node) {
   const Shape shape = node.result()->type.shape();
@@ -142,6 +173,7 @@ Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why
   case OpKind::Tanh: return Values{throughWide(l, node, tanhOf)};
   case OpKind::Sigmoid: return Values{throughWide(l, node, sigmoidOf)};
   case OpKind::Erf: return Values{throughWide(l, node, erfOf)};
+  case OpKind::Pow: return Values{powOf(l, node.operand(0), node.operand(1))};
   case OpKind::Ceil: return Values{l.unary(OpKind::Neg, l.unary(OpKind::Floor, l.unary(OpKind::Neg, node.operand(0))))};
   case OpKind::Cast: return lowerCast(l, node);
   case OpKind::Neg:
@@ -151,6 +183,7 @@ Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why
     if (!isInteger(elem)) return Values{};
     if (isUnsigned(elem)) return Values{node.operand(0)};
     return Values{l.max(node.operand(0), l.sub(l.scalar(elem, 0), node.operand(0)))};
+  case OpKind::BatchMatmul: return lowerZeroPoints(l, node);
   case OpKind::Round: {
     if (node.result()->type.elem == Elem::i32_ || !isSmallInteger(node.result()->type.elem)) return Values{};
     graph::Attrs attrs = node.attrs;

@@ -24,8 +24,9 @@ uint64_t wholeBits(Elem elem, int64_t value);
 /// The bits of the lowest value of a type: -inf for floats.
 uint64_t lowestBits(Elem elem);
 
-/// batch_matmul of [batch.., m, k] and [batch.., k, n], whose batch dims broadcast.
-Lowering::Value matmulAnyRank(Lowering& l, Lowering::Value a, Lowering::Value b);
+/// batch_matmul of [batch.., m, k] and [batch.., k, n], whose batch dims broadcast; of integers with zero points.
+Lowering::Value matmulAnyRank(Lowering& l, Lowering::Value a, Lowering::Value b, Elem to,
+                              Lowering::Value aZero = nullptr, Lowering::Value bZero = nullptr);
 
 /// A constant i32 tensor.
 Lowering::Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);

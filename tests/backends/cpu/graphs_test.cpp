@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
 #include "tests/unit/passes/random_graph.h"
 
@@ -15,17 +16,22 @@ using graph::Graph;
 /// near 1, so that a rounding stays one.
 class NetworkMaker {
 public:
-  explicit NetworkMaker(uint64_t seed) : rng_(seed) {}
+  explicit NetworkMaker(uint64_t seed, bool quantized = false) : rng_(seed), quantized_(quantized) {}
 
   RandomGraph make(int steps) {
     const Shape image{pick(2) + 1, channels(), 5 + pick(9), 5 + pick(9)};
     value_ = out_.graph.addInput("image", {Elem::f32_, image});
     out_.inputs.push_back(*randomTensor(Elem::f32_, image, rng_()));
-    for (int i = 0; i < steps; ++i) imageStep();
+    for (int i = 0; i < steps; ++i) {
+      value_ = boundary(value_);
+      imageStep();
+    }
+    value_ = boundary(value_);
     if (pick(2)) value_ = op(Kind::GlobalAveragePool, {value_});
     const Shape dims = value_->type.shape();
     value_ = op(Kind::Reshape, {value_}, {{"shape", Shape{dims[0], dims[2] * dims[3], dims[1]}}});
-    for (int i = 0; i < steps; ++i) rowStep();
+    for (int i = 0; i < steps && !quantized_; ++i) rowStep();
+    if (quantized_) value_ = boundary(op(Kind::Matmul, {boundary(value_), weights({dims[1], channels()}, 0.5)}));
     out_.graph.addOutput(value_, "y");
     return std::move(out_);
   }
@@ -44,13 +50,28 @@ private:
     if (!node) ADD_FAILURE() << node.status().message();
     return (*node)->result();
   }
+  Value* number(double value) {
+    return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(value)}));
+  }
+  /// Quantized and back, where the network is.
+  Value* boundary(Value* x) {
+    if (!quantized_) return x;
+    static constexpr uint8_t kZeros[] = {0, 77, 128};
+    Value* zero = out_.graph.addConstant(Tensor::of<uint8_t>(pick(3) ? Elem::u8_ : Elem::i8_, {}, {kZeros[pick(3)]}));
+    Value* scale = number(0.01 + 0.001 * static_cast<double>(pick(40)));
+    return op(Kind::Dequantize, {op(Kind::Quantize, {x, scale, zero}), scale, zero});
+  }
   Value* weights(const Shape& dims, double size) {
+    if (quantized_ && dims.size() > 1)
+      return op(Kind::Dequantize, {out_.graph.addConstant(*randomTensor(pick(4) ? Elem::i8_ : Elem::u8_, dims, rng_())),
+                                   number(size / 100)});
     Tensor tensor = *randomTensor(Elem::f32_, dims, rng_());
     std::vector<float> values(tensor.as<float>(), tensor.as<float>() + tensor.count());
     for (float& value : values) value *= static_cast<float>(size);
     return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, dims, values));
   }
   Value* activation(Value* x) {
+    if (quantized_) return pick(2) ? op(Kind::Relu, {x}) : op(Kind::Sigmoid, {boundary(x)});
     static constexpr Kind kKinds[] = {Kind::Relu, Kind::Tanh, Kind::Sigmoid, Kind::Erf};
     if (pick(6) == 0) return op(Kind::Clip, {x, weights({}, 0), nullptr});
     if (pick(4) == 0) return op(Kind::Mul, {x, op(Kind::Sigmoid, {x})});
@@ -127,6 +148,7 @@ private:
 
   std::mt19937_64 rng_;
   RandomGraph out_;
+  bool quantized_;
   Value* value_ = nullptr;
   int names_ = 0;
 };
@@ -209,6 +231,20 @@ TEST_F(CpuGraphs, Networks) {
         static_cast<uint64_t>(seed), [&] { return NetworkMaker(static_cast<uint64_t>(seed)).make(2 + seed % 5); },
         1e-4);
   EXPECT_GT(native_ * 100, all_ * 95);
+}
+
+/// The integers of the raised graph, bit by bit.
+TEST_F(CpuGraphs, QuantizedNetworksAreExact) {
+  for (int seed = 1; seed <= graphs() / 2 && !HasFailure(); ++seed)
+    judge(
+        static_cast<uint64_t>(seed),
+        [&] {
+          RandomGraph random = NetworkMaker(static_cast<uint64_t>(seed), true).make(2 + seed % 5);
+          EXPECT_TRUE(passes::optimize(random.graph).isOk());
+          return random;
+        },
+        0);
+  EXPECT_GT(native_ * 100, all_ * 99);
 }
 
 } // namespace

@@ -87,6 +87,17 @@ void addElementwise(List& list) {
       list.add(op.kind, {input(values(elem, {9}, {0, -0.0, kInf, -kInf, kNan, 1e-4, -1e-4, 60000, -60000}))});
       list.bound(op.ulps, 1e-5);
     }
+  for (Elem elem : kFloats) { // 1 + erf cancels below 0
+    list.add(OpKind::Gelu, {input(between(elem, {3, 67}, -4, 4))});
+    list.bound(16);
+  }
+  for (Elem elem : {Elem::f32_, Elem::f64_}) {
+    list.add(OpKind::Pow, {input(between(elem, {9}, 1, 4)), input(between(elem, {9}, -3, 3, 2))});
+    list.bound(16, 0.01);
+    list.add(OpKind::Pow, {input(values(elem, {10}, {-2, -2, -2, 0, 0, 0, 1, kNan, kInf, 3})),
+                           input(values(elem, {10}, {2, 3, 0.5, 0, 2, -1, kInf, 0, 2, kNan}))});
+    list.bound(16);
+  }
   for (OpKind kind : {OpKind::Neg, OpKind::Abs, OpKind::Relu})
     for (Elem elem : {Elem::i8_, Elem::i16_, Elem::i32_, Elem::i64_})
       list.add(kind, {input(values(elem, {5}, {-128, -1, 0, 1, 127}))});
@@ -324,6 +335,23 @@ void addReductions(List& list) {
     }
 }
 
+void addRowNorms(List& list) {
+  for (Elem elem : kFloats)
+    for (int64_t axis : {0, 1, -1}) {
+      const Shape shape{3, 4, 5};
+      const Shape row(shape.begin() + (axis < 0 ? 2 : axis), shape.end());
+      const Operand x = input(random(elem, shape)), scale = constant(random(elem, row, 2));
+      for (OpKind kind : {OpKind::LayerNorm, OpKind::RmsNorm}) {
+        list.add(kind, {x, scale}, {{"axis", axis}, {"epsilon", 1e-3}});
+        list.bound(16, 4);
+      }
+      list.add(OpKind::LayerNorm, {x}, {{"axis", axis}});
+      list.bound(16, 4);
+      list.add(OpKind::LayerNorm, {x, scale, constant(random(elem, row, 3))}, {{"axis", axis}});
+      list.bound(16, 4);
+    }
+}
+
 void addPools(List& list) {
   struct Pool {
     Shape x;
@@ -398,6 +426,49 @@ void addQuantized(List& list) {
             constant(values(Elem::i8_, {1}, {7}))},
            {{"to", Elem::i32_}})
       .hostOnly = true;
+  for (Elem elem : {Elem::f32_, Elem::f16_, Elem::f64_})
+    for (Elem to : {Elem::u8_, Elem::i8_, Elem::u16_, Elem::i16_}) {
+      list.add(OpKind::Quantize, {input(values(elem, {8}, {-300, -1.25, -0.25, 0.25, 0.75, 7, 60000, kNan})),
+                                  constant(values(elem, {}, {0.5})), constant(values(to, {}, {3}))});
+      list.cases.back().hostOnly = elem == Elem::f16_; // whose quotients are of f32
+      list.add(OpKind::Quantize,
+               {input(random(elem, {2, 3, 4})), constant(values(elem, {3}, {0.25, 1, 0.125})),
+                input(values(to, {3}, {3, 0, 9}))},
+               {{"axis", int64_t(1)}});
+      list.cases.back().hostOnly = true;
+    }
+  for (Elem elem : {Elem::u8_, Elem::i8_, Elem::i16_, Elem::u16_, Elem::i32_})
+    for (Elem to : {Elem::f32_, Elem::f16_, Elem::f64_}) {
+      list.add(OpKind::Dequantize, {input(random(elem, {2, 3, 4})), constant(values(to, {}, {0.3}))});
+      list.bound(1);
+      list.add(OpKind::Dequantize,
+               {input(random(elem, {2, 3, 4})), constant(values(to, {3}, {0.25, 1, 0.1})),
+                constant(values(elem, {3}, {3, 0, 9}))},
+               {{"axis", int64_t(1)}});
+      list.bound(1);
+    }
+  for (Elem a : {Elem::u8_, Elem::i8_})
+    for (Elem b : {Elem::i8_, Elem::u8_})
+      for (int zeros = 0; zeros < 4; ++zeros) {
+        const auto zero = [&](bool given, Elem elem, Shape dims) {
+          return given ? constant(between(elem, std::move(dims), 1, 9)) : kAbsent;
+        };
+        const Operand aZero = zero(zeros & 1, a, {1});
+        list.add(OpKind::MatmulInteger,
+                 {bytes(a, {2, 3, 4}, 1), bytes(b, {4, 5}, 2), aZero, zero(zeros & 2, b, {zeros == 3 ? 5 : 1})});
+        for (int64_t group : {1, 2, 6})
+          list.add(OpKind::ConvInteger,
+                   {bytes(a, {2, 6, 5, 4}, 1), constant(bytes(b, {6, 6 / group, 3, 2}, 2).tensor),
+                    zeros == 1 ? constant(between(Elem::i32_, {6}, -999, 999)) : kAbsent, aZero,
+                    zero(zeros & 2, b, {zeros == 3 ? 6 : 1})},
+                   {{"group", group}, {"pads", Ints{1, 1, 0, 0}}, {"strides", Ints{2, 1}}});
+      }
+  list.add(OpKind::Rescale,
+           {bytes(Elem::u8_, {3, 4}, 1), constant(values(Elem::i32_, {}, {9e6})),
+            constant(values(Elem::i32_, {}, {26})), constant(values(Elem::i32_, {}, {3})), bytes(Elem::i8_, {3, 4}, 2),
+            constant(values(Elem::i32_, {}, {-16e6}))},
+           {{"to", Elem::i8_}, {"b_left_shift", int64_t(2)}})
+      .hostOnly = true;
   // ELEMENTWISE is optional: only the host has it.
   const auto expr = [&](const char* steps, std::vector<Operand> operands, Elem to) {
     list.add(OpKind::Expr, std::move(operands), {{"to", to}, {"steps", std::string(steps)}}).hostOnly = true;
@@ -424,6 +495,7 @@ std::vector<Case> all() {
   addContractions(list);
   addMovement(list);
   addReductions(list);
+  addRowNorms(list);
   addSorts(list);
   addPools(list);
   addQuantized(list);
@@ -467,8 +539,7 @@ std::string compare(const Case& test, const Tensor& expected, const Tensor& got)
                          : elem == Elem::f64_  ? 0x1p-53
                                                : 0x1p-24;
   for (int64_t i = 0; i < expected.count(); ++i) {
-    const uint64_t a = loadElement(elem, expected.bytes.data(), i),
-                   b = loadElement(elem, got.bytes.data(), i);
+    const uint64_t a = loadElement(elem, expected.bytes.data(), i), b = loadElement(elem, got.bytes.data(), i);
     if (a == b) continue;
     if (isFloat(elem)) {
       const double x = toReal(elem, a), y = toReal(elem, b);

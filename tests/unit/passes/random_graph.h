@@ -172,9 +172,72 @@ private:
     return batchNorm(op(Kind::Conv, operands, {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}}));
   }
 
+  Value* number(float value) { return splat({}, value); }
+
+  /// GELU or a norm in small steps, or nearly so.
+  Value* spelledOut(Value* x) {
+    if (pick(2)) {
+      Value* gate = op(Kind::Erf, {op(Kind::Div, {x, number(pick(4) ? 1.41421354f : 2.0f)})});
+      gate = op(Kind::Add, {gate, number(1)});
+      return pick(2) ? op(Kind::Mul, {op(Kind::Mul, {x, gate}), number(0.5f)})
+                     : op(Kind::Mul, {gate, op(Kind::Mul, {number(0.5f), x})});
+    }
+    const int rank = x->type.rank();
+    if (rank == 0) return op(Kind::Abs, {x});
+    const graph::Attrs rows{{"axes", Shape{pick(4) ? rank - 1 : 0}}};
+    Value* n = pick(2) ? x : op(Kind::Sub, {x, op(Kind::ReduceMean, {x}, rows)});
+    Value* square = pick(2) ? op(Kind::Mul, {n, n}) : op(Kind::Pow, {n, number(2)});
+    Value* spread = op(Kind::Sqrt, {op(Kind::Add, {op(Kind::ReduceMean, {square}, rows), number(0.5f)})});
+    Value* y = pick(2) ? op(Kind::Div, {n, spread}) : op(Kind::Mul, {n, op(Kind::Reciprocal, {spread})});
+    if (pick(2)) y = op(Kind::Mul, {y, randomConstant({x->type.dim(-1)})});
+    return pick(2) ? op(Kind::Add, {y, randomConstant({x->type.dim(-1)})}) : y;
+  }
+
+  /// Quantized and back, in steps of a power of two: float arithmetic on such values is exact.
+  Value* inSteps(Value* x) {
+    const bool isSigned = pick(2);
+    const auto zero = static_cast<uint8_t>(pick(3) ? (isSigned ? 0 : 128) : pick(100));
+    Value* scale = number(std::ldexp(1.0f, -3 - pick(3)));
+    Value* point = constant(Tensor::of<uint8_t>(isSigned ? Elem::i8_ : Elem::u8_, {}, {zero}));
+    return op(Kind::Dequantize, {op(Kind::Quantize, {x, scale, point}), scale, point});
+  }
+  Value* weights(const Shape& dims) {
+    Value* scale = number(std::ldexp(1.0f, -4));
+    return op(Kind::Dequantize, {constant(*randomTensor(pick(2) ? Elem::i8_ : Elem::u8_, dims, rng_())), scale});
+  }
+
+  Value* quantizedStep(Value* x) {
+    const int64_t count = x->type.count();
+    Value *d = inSteps(x), *y = d;
+    switch (pick(8)) {
+    case 0: y = op(Kind::Add, {d, inSteps(op(Kind::Neg, {x}))}); break;
+    case 1: y = op(Kind::Mul, {d, inSteps(op(Kind::Abs, {x}))}); break;
+    case 2: y = op(Kind::Sigmoid, {d}); break;
+    case 3: y = movement(d); break;
+    case 4:
+      if (x->type.rank() && x->type.dim(-1) == 4) y = op(Kind::ReduceMean, {d}, {{"axes", Shape{-1}}});
+      break;
+    default:
+      if (count % 4 || count == 0) break;
+      if (pick(2)) {
+        Value* image = op(Kind::Reshape, {d}, {{"shape", Shape{1, 2, count / 4, 2}}});
+        y = op(Kind::Conv, {image, weights({4, 1, 1, 2}), splat({4}, 2.5f)},
+               {{"group", int64_t{2}}, {"pads", Shape{0, 1, 0, 0}}});
+      } else {
+        y = op(Kind::Matmul, {op(Kind::Reshape, {d}, {{"shape", Shape{count / 4, 4}}}), weights({4, 3})});
+        if (pick(2)) y = op(Kind::Add, {y, splat({3}, -1.5f)});
+      }
+    }
+    if (pick(2)) y = op(Kind::Relu, {y});
+    return pick(4) ? inSteps(y) : y;
+  }
+
   Value* mixedStep() {
     Value* x = any();
-    switch (pick(14)) {
+    switch (pick(17)) {
+    case 11: return spelledOut(x);
+    case 12:
+    case 13: return quantizedStep(x);
     case 0:
     case 1:
     case 2: return movement(x);

@@ -8,8 +8,12 @@ using graph::Node;
 using graph::OpKind;
 using Value = Lowering::Value;
 
-Value matmulAnyRank(Lowering& l, Value a, Value b) {
-  const Elem elem = a->type.elem;
+Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero, Value bZero) {
+  const auto product = [&](Value left, Value right) {
+    std::vector<Value> operands{left, right, aZero, bZero};
+    while (!operands.back()) operands.pop_back();
+    return l.node(OpKind::BatchMatmul, std::move(operands), {{"to", to}});
+  };
   Shape aDims = a->type.shape(), bDims = b->type.shape();
   const int64_t m = aDims[aDims.size() - 2], k = aDims.back(), n = bDims.back();
   const Shape aBatch(aDims.begin(), aDims.end() - 2), bBatch(bDims.begin(), bDims.end() - 2);
@@ -18,7 +22,7 @@ Value matmulAnyRank(Lowering& l, Value a, Value b) {
   Shape result = batch;
   result.insert(result.end(), {m, n});
   // One matrix on the right: the batch of the left is more rows.
-  if (bCount == 1) return l.reshape(l.matmul(l.reshape(a, {1, aCount * m, k}), l.reshape(b, {1, k, n}), elem), result);
+  if (bCount == 1) return l.reshape(product(l.reshape(a, {1, aCount * m, k}), l.reshape(b, {1, k, n})), result);
   const auto batched = [&](Value value, int64_t own, int64_t rows, int64_t columns) {
     if (own != 1 && own != count) {
       Shape full = batch;
@@ -28,14 +32,14 @@ Value matmulAnyRank(Lowering& l, Value a, Value b) {
     }
     return l.reshape(value, {own, rows, columns});
   };
-  return l.reshape(l.matmul(batched(a, aCount, m, k), batched(b, bCount, k, n), elem), result);
+  return l.reshape(product(batched(a, aCount, m, k), batched(b, bCount, k, n)), result);
 }
 
 Result<Values> lowerMatmul(Lowering& l, const Node& node) {
   Value a = node.operand(0), b = node.operand(1);
   if (a->type.rank() == 1) a = l.reshape(a, {1, a->type.dim(0)});
   if (b->type.rank() == 1) b = l.reshape(b, {b->type.dim(0), 1});
-  return Values{l.reshape(matmulAnyRank(l, a, b), node.result()->type.shape())};
+  return Values{l.reshape(matmulAnyRank(l, a, b, a->type.elem), node.result()->type.shape())};
 }
 
 namespace {
@@ -54,7 +58,7 @@ Result<Values> lowerGemm(Lowering& l, const Node& node) {
   Value a = node.operand(0), b = node.operand(1), c = node.operand(2);
   if (node.intAttr("transA")) a = l.transpose(a, {1, 0});
   if (node.intAttr("transB")) b = l.transpose(b, {1, 0});
-  Value y = scaled(l, matmulAnyRank(l, a, b), node.floatAttr("alpha"));
+  Value y = scaled(l, matmulAnyRank(l, a, b, a->type.elem), node.floatAttr("alpha"));
   const double beta = node.floatAttr("beta");
   return Values{!c || beta == 0 ? y : l.add(y, scaled(l, c, beta))};
 }

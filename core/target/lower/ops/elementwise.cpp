@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
@@ -11,6 +13,13 @@ Result<Values> lowerClip(Lowering& l, const graph::Node& node) {
   if (node.operand(1)) x = l.max(x, node.operand(1));
   if (node.operand(2)) x = l.min(x, node.operand(2));
   return Values{x};
+}
+
+Result<Values> lowerGelu(Lowering& l, const graph::Node& node) {
+  const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);
+  Lowering::Value x = l.cast(node.operand(0), inner);
+  Lowering::Value gate = l.unary(graph::OpKind::Erf, l.mul(x, l.scalar(inner, std::sqrt(0.5))));
+  return Values{l.cast(l.mul(l.mul(x, l.scalar(inner, 0.5)), l.add(gate, l.scalar(inner, 1))), elem)};
 }
 
 } // namespace candela::target

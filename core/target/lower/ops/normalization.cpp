@@ -14,6 +14,28 @@ Result<Values> lowerSoftmax(Lowering& l, const Node& node) {
   return Values{l.cast(l.div(e, l.reduceAxis(e, axis, "sum")), elem)};
 }
 
+namespace {
+
+// Of [rows, elements of a row].
+Value rowNorm(Lowering& l, const Node& node, bool centres) {
+  const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);
+  const Shape shape = node.operand(0)->type.shape();
+  const auto axis = graph::wrapAxis(node.intAttr("axis"), node.operand(0)->type.rank());
+  const int64_t count = *elementCount(std::span(shape).subspan(axis));
+  Value x = l.reshape(l.cast(node.operand(0), inner), {*elementCount(shape) / count, count});
+  if (centres) x = l.sub(x, meanDims(l, x, {false, true}));
+  Value variance = meanDims(l, l.mul(x, x), {false, true});
+  x = l.div(x, l.unary(OpKind::Sqrt, l.add(variance, l.scalar(inner, node.floatAttr("epsilon")))));
+  if (node.operand(1)) x = l.mul(x, l.reshape(l.cast(node.operand(1), inner), {count}));
+  if (node.operand(2)) x = l.add(x, l.reshape(l.cast(node.operand(2), inner), {count}));
+  return l.reshape(l.cast(x, elem), shape);
+}
+
+} // namespace
+
+Result<Values> lowerLayerNorm(Lowering& l, const Node& node) { return Values{rowNorm(l, node, true)}; }
+Result<Values> lowerRmsNorm(Lowering& l, const Node& node) { return Values{rowNorm(l, node, false)}; }
+
 // Computed in x's type, or f32 for halves where the target can.
 Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);

@@ -1,0 +1,154 @@
+#include "core/import/step.h"
+
+namespace candela::import {
+namespace {
+
+/// A scale or zero point: a scalar, or one value for each of x's dim `axis`, which then joins `attrs`.
+Result<Value*> perAxis(Step& step, Value* value, const Value* x, int64_t axis, Attrs& attrs) {
+  if (value->type.count() == 1) return step.build.reshape(value, {});
+  if (value->type.rank() > 1)
+    return failure(Code::unsupported, "a scale of shape {} (blocks) is not supported", shapeText(value->type.shape()));
+  CDL_ASSIGN(attrs["axis"], resolveAxis(axis, x->type.rank()));
+  return value;
+}
+
+Result<Value*> cast(Step& step, Value* value, Elem to) {
+  if (value->type.elem == to) return value;
+  return step.build.add(OpKind::Cast, {value}, {{"to", to}});
+}
+
+Result<Value*> dequantize(Step& step, Value* x, Value* scale, Value* zero, int64_t axis) {
+  Attrs attrs;
+  CDL_ASSIGN(scale, perAxis(step, scale, x, axis, attrs));
+  if (zero) { CDL_ASSIGN(zero, perAxis(step, zero, x, axis, attrs)); }
+  return step.build.add(OpKind::Dequantize, {x, scale, zero}, std::move(attrs));
+}
+
+/// Without a zero point: 0 of the type.
+Result<Value*> quantize(Step& step, Value* x, Value* scale, Value* zero, int64_t axis, Elem to = Elem::u8_) {
+  Attrs attrs;
+  if (!isFloat(x->type.elem)) { CDL_ASSIGN(x, cast(step, x, Elem::f32_)); }
+  CDL_ASSIGN(scale, perAxis(step, scale, x, axis, attrs));
+  CDL_ASSIGN(scale, cast(step, scale, x->type.elem));
+  if (!zero) {
+    zero = step.build.constant(Payload::splat(to, scale->type.count(), 0), scale->type.shape());
+  } else {
+    CDL_ASSIGN(zero, perAxis(step, zero, x, axis, attrs));
+  }
+  return step.build.add(OpKind::Quantize, {x, scale, zero}, std::move(attrs));
+}
+
+/// `axis` and what says that blocks have scales of their own.
+Result<int64_t> readAxis(Step& step) {
+  CDL_ASSIGN(const int64_t block, step.attr<int64_t>("block_size", 0));
+  if (block != 0) return failure(Code::unsupported, "block_size {} is not supported", block);
+  return step.attr<int64_t>("axis", 1);
+}
+
+Status importQuantizeLinear(Step& step) {
+  CDL_ASSIGN(const int64_t axis, readAxis(step));
+  CDL_TRY(step.flagAttr("saturate", true).status()); // only says something about 8-bit floats
+  CDL_ASSIGN(const int64_t precision, step.attr<int64_t>("precision", 0));
+  CDL_ASSIGN(const int64_t type, step.attr<int64_t>("output_dtype", 0));
+  const auto to = type == 0 ? Elem::u8_ : elemFromOnnx(static_cast<int>(type)).value_or(Elem::none);
+  const Elem elem = step.input(2) ? step.input(2)->type.elem : to;
+  if (precision != 0 || !isInteger(elem) || isStorageOnly(elem))
+    return failure(Code::unsupported, "quantization to type {} with precision {} is not supported", elemName(elem),
+                   precision);
+  return step.set(quantize(step, step.input(0), step.input(1), step.input(2), axis, to));
+}
+
+Status importDequantizeLinear(Step& step) {
+  CDL_ASSIGN(const int64_t axis, readAxis(step));
+  CDL_ASSIGN(const int64_t type, step.attr<int64_t>("output_dtype", 0));
+  if (type != 0) return failure(Code::unsupported, "output_dtype {} is not supported", type);
+  if (isStorageOnly(step.input(0)->type.elem) || !isInteger(step.input(0)->type.elem))
+    return failure(Code::unsupported, "dequantization of {} is not supported", elemName(step.input(0)->type.elem));
+  return step.set(dequantize(step, step.input(0), step.input(1), step.input(2), axis));
+}
+
+/// y = (x - min) / (max - min) * 255 of a range that holds 0.
+Status importDynamicQuantizeLinear(Step& step) {
+  Value* x = step.input(0);
+  const Attrs all = {{"axes", allAxes(step)}, {"keepdims", int64_t(0)}};
+  CDL_ASSIGN(Value * zero, step.build.scalar(0, x->type.elem));
+  CDL_ASSIGN(Value * steps, step.build.scalar(255, x->type.elem));
+  CDL_ASSIGN(Value * highest, step.build.add(OpKind::ReduceMax, {x}, all));
+  CDL_ASSIGN(Value * lowest, step.build.add(OpKind::ReduceMin, {x}, all));
+  CDL_ASSIGN(highest, step.build.add(OpKind::Max, {highest, zero}));
+  CDL_ASSIGN(lowest, step.build.add(OpKind::Min, {lowest, zero}));
+  CDL_ASSIGN(Value * range, step.build.add(OpKind::Sub, {highest, lowest}));
+  CDL_ASSIGN(Value * scale, step.build.add(OpKind::Div, {range, steps}));
+  CDL_ASSIGN(lowest, step.build.add(OpKind::Neg, {lowest}));
+  CDL_ASSIGN(Value * point, quantize(step, lowest, scale, nullptr, 0));
+  CDL_ASSIGN(Value * y, quantize(step, x, scale, point, 0));
+  step.set(0, y);
+  step.set(1, scale);
+  step.set(2, point);
+  return Status::ok();
+}
+
+Status importConvInteger(Step& step) {
+  CDL_ASSIGN(Attrs attrs, convAttrs(step, step.input(1)->type));
+  Value* zeros[2] = {step.input(2), step.input(3)};
+  for (Value*& zero : zeros)
+    if (zero) { CDL_ASSIGN(zero, step.build.reshape(zero, {zero->type.count()})); }
+  return step.set(step.build.add(OpKind::ConvInteger, {step.input(0), step.input(1), nullptr, zeros[0], zeros[1]},
+                                 std::move(attrs)));
+}
+
+/// Zero points for each row of a, or for more than the columns of b, are subtracted first.
+Status importMatMulInteger(Step& step) {
+  Value *a = step.input(0), *b = step.input(1), *aZero = step.input(2), *bZero = step.input(3);
+  const bool rows = aZero && aZero->type.count() > 1, matrices = bZero && bZero->type.rank() > 1;
+  if (!rows && !matrices) {
+    for (Value** zero : {&aZero, &bZero})
+      if (*zero) { CDL_ASSIGN(*zero, step.build.reshape(*zero, {(*zero)->type.count()})); }
+    return step.set(step.build.add(OpKind::MatmulInteger, {a, b, aZero, bZero}));
+  }
+  if (rows && aZero->type.rank() == 1) { CDL_ASSIGN(aZero, step.build.reshape(aZero, {aZero->type.count(), 1})); }
+  for (auto [value, zero] : {std::pair(&a, aZero), std::pair(&b, bZero)}) {
+    CDL_ASSIGN(*value, cast(step, *value, Elem::i32_));
+    if (!zero) continue;
+    CDL_ASSIGN(zero, cast(step, zero, Elem::i32_));
+    CDL_ASSIGN(*value, step.build.add(OpKind::Sub, {*value, zero}));
+  }
+  return step.set(step.build.add(OpKind::Matmul, {a, b}));
+}
+
+/// The same convolution between dequantized operands: its integer form is raised from that.
+Status importQLinearConv(Step& step) {
+  Value *x = step.input(0), *w = step.input(3), *bias = step.input(8);
+  CDL_ASSIGN(Attrs attrs, convAttrs(step, w->type));
+  CDL_ASSIGN(Value * realX, dequantize(step, x, step.input(1), step.input(2), 1));
+  CDL_ASSIGN(Value * realW, dequantize(step, w, step.input(4), step.input(5), 0));
+  if (bias) {
+    CDL_ASSIGN(Value * scale, step.build.add(OpKind::Mul, {step.input(1), step.input(4)}));
+    CDL_ASSIGN(bias, dequantize(step, bias, scale, nullptr, 0));
+  }
+  CDL_ASSIGN(Value * y, step.build.add(OpKind::Conv, {realX, realW, bias}, std::move(attrs)));
+  return step.set(quantize(step, y, step.input(6), step.input(7), 1));
+}
+
+Status importQLinearMatMul(Step& step) {
+  CDL_ASSIGN(Value * a, dequantize(step, step.input(0), step.input(1), step.input(2), -2));
+  CDL_ASSIGN(Value * b, dequantize(step, step.input(3), step.input(4), step.input(5), -1));
+  CDL_ASSIGN(Value * y, step.build.add(OpKind::Matmul, {a, b}));
+  return step.set(quantize(step, y, step.input(6), step.input(7), -1));
+}
+
+constexpr Operator kOperators[] = {
+    {"ConvInteger", 2, 4, 1, importConvInteger},
+    {"DequantizeLinear", 2, 3, 1, importDequantizeLinear},
+    {"DynamicQuantizeLinear", 1, 1, 3, importDynamicQuantizeLinear},
+    {"MatMulInteger", 2, 4, 1, importMatMulInteger},
+    {"QLinearConv", 8, 9, 1, importQLinearConv},
+    {"QLinearMatMul", 8, 8, 1, importQLinearMatMul},
+    {"QuantizeLinear", 2, 3, 1, importQuantizeLinear},
+};
+
+} // namespace
+
+std::span<const Operator> quantizedOperators() { return kOperators; }
+
+} // namespace candela::import

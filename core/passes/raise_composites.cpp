@@ -1,0 +1,184 @@
+// Composites that models spell out in small steps: GELU, LayerNorm, RMSNorm.
+#include <cmath>
+#include <numbers>
+
+#include "core/passes/rewrite.h"
+
+namespace candela::passes {
+
+using graph::Graph;
+using graph::Node;
+using graph::OpKind;
+using graph::Value;
+
+namespace {
+
+/// The producer when it is of this kind and all its operands are plain.
+const Node* made(const Value* value, OpKind kind) {
+  const Node* node = value ? value->producer : nullptr;
+  if (!node || node->kind != kind || !isPlain(value)) return nullptr;
+  for (const Value* operand : node->operands())
+    if (operand && !isPlain(operand)) return nullptr;
+  return node;
+}
+
+bool isAbout(const Value* value, double number) {
+  const auto real = splatReal(value);
+  const double error = elemBits(value->type.elem) == 16 ? 4e-3 : 1e-6;
+  return real && std::abs(*real - number) <= error * std::abs(number);
+}
+
+/// The other operand of an operation with a number, in either order.
+Value* besideNumber(const Node* node, double number) {
+  if (node && isAbout(node->operand(1), number)) return node->operand(0);
+  return node && isAbout(node->operand(0), number) ? node->operand(1) : nullptr;
+}
+
+// ---- GELU: x * (1 + erf(x / sqrt(2))) * 0.5, in any order
+
+/// x of 1 + erf(x / sqrt(2)).
+Value* gateOf(const Value* value) {
+  const Value* sum = besideNumber(made(value, OpKind::Add), 1);
+  const Node* erf = made(sum, OpKind::Erf);
+  const Value* scaled = erf ? erf->operand(0) : nullptr;
+  if (const Node* div = made(scaled, OpKind::Div))
+    return isAbout(div->operand(1), std::numbers::sqrt2) ? div->operand(0) : nullptr;
+  return besideNumber(made(scaled, OpKind::Mul), std::numbers::sqrt2 / 2);
+}
+
+Value* geluOf(const Node& node) {
+  const Node* outer = made(node.result(), OpKind::Mul);
+  if (!outer) return nullptr;
+  for (const int side : {0, 1}) {
+    const Node* inner = made(outer->operand(side), OpKind::Mul);
+    if (!inner) continue;
+    Value* const factors[3] = {outer->operand(1 - side), inner->operand(0), inner->operand(1)};
+    for (const int gate : {0, 1, 2})
+      if (Value* x = gateOf(factors[gate])) {
+        const Value *p = factors[(gate + 1) % 3], *q = factors[(gate + 2) % 3];
+        if ((p == x && isAbout(q, 0.5)) || (q == x && isAbout(p, 0.5))) return x;
+      }
+  }
+  return nullptr;
+}
+
+// ---- Norms: n / sqrt(mean(n^2) + epsilon), where n is x or x - mean(x)
+
+/// x of a mean over the dims from `axis` on, which is kept; axis < 0: it becomes known.
+Value* meanOf(const Value* value, int64_t& axis) {
+  const Node* mean = made(value, OpKind::ReduceMean);
+  if (!mean || !mean->intAttr("keepdims")) return nullptr;
+  const int rank = mean->operand(0)->type.rank();
+  std::vector<bool> reduced(static_cast<size_t>(rank), false);
+  for (const int64_t a : mean->intsAttr("axes")) reduced[static_cast<size_t>(graph::wrapAxis(a, rank))] = true;
+  int64_t first = rank;
+  while (first > 0 && reduced[static_cast<size_t>(first - 1)]) --first;
+  if (first == rank || static_cast<int64_t>(mean->intsAttr("axes").size()) != rank - first) return nullptr;
+  if (axis >= 0 && axis != first) return nullptr;
+  axis = first;
+  return mean->operand(0);
+}
+
+struct Norm {
+  Value *n = nullptr, *x = nullptr;
+  int64_t axis = -1;
+  double epsilon = 0;
+  bool centres = false;
+};
+
+std::optional<Norm> normOf(const Node& node) {
+  // n / spread, or n * (1 / spread).
+  Value *n = node.operand(0), *spread = node.operand(1);
+  if (node.kind == OpKind::Mul) {
+    if (!made(spread, OpKind::Reciprocal)) std::swap(n, spread);
+    const Node* inverse = made(spread, OpKind::Reciprocal);
+    if (!inverse) return std::nullopt;
+    spread = inverse->operand(0);
+  } else if (node.kind != OpKind::Div) {
+    return std::nullopt;
+  }
+  const Node* root = made(spread, OpKind::Sqrt);
+  const Node* sum = root ? made(root->operand(0), OpKind::Add) : nullptr;
+  if (!sum || !isPlain(n)) return std::nullopt;
+  const bool right = splatReal(sum->operand(1)).has_value();
+  const auto epsilon = splatReal(sum->operand(right ? 1 : 0));
+  Norm norm{n, n, -1, epsilon.value_or(0)};
+  const Value* squares = meanOf(sum->operand(right ? 0 : 1), norm.axis);
+  if (!epsilon || !squares) return std::nullopt;
+  const Node *product = made(squares, OpKind::Mul), *power = made(squares, OpKind::Pow);
+  const bool isSquare = (product && product->operand(0) == n && product->operand(1) == n) ||
+                        (power && power->operand(0) == n && isAbout(power->operand(1), 2));
+  if (!isSquare || !(node.result()->type == n->type)) return std::nullopt;
+  if (const Node* centred = made(n, OpKind::Sub))
+    if (meanOf(centred->operand(1), norm.axis) == centred->operand(0)) {
+      norm.x = centred->operand(0);
+      norm.centres = true;
+    }
+  return norm;
+}
+
+/// A product with a row, or a sum with one, that a norm can take as its scale or bias.
+Result<bool> takeRow(Graph& graph, Node* node) {
+  const bool isScale = node->kind == OpKind::Mul;
+  if (!isScale && node->kind != OpKind::Add) return false;
+  for (const int side : {0, 1}) {
+    Node* norm = node->operand(side)->producer;
+    Value* row = node->operand(1 - side);
+    if (!norm || (norm->kind != OpKind::LayerNorm && (norm->kind != OpKind::RmsNorm || !isScale)) || !isPlain(row))
+      continue;
+    const Shape shape = norm->result()->type.shape();
+    const auto axis = graph::wrapAxis(norm->intAttr("axis"), static_cast<int>(shape.size()));
+    const bool free = isScale ? !norm->operand(1) && !norm->operand(2) : norm->operand(1) && !norm->operand(2);
+    if (!free || norm->result()->users().size() != 1 || graph.isOutput(norm->result()) ||
+        row->type.shape() != Shape(shape.begin() + axis, shape.end()))
+      continue;
+    std::vector<Value*> operands = norm->operands();
+    operands.resize(isScale ? 1 : 2);
+    operands.push_back(row);
+    CDL_ASSIGN(const Node* whole, graph.addNode(norm->kind, std::move(operands), norm->attrs,
+                                                graph::mergedProvenance(norm->provenance, node->provenance), node));
+    replaceWithNew(graph, node, whole->result());
+    return true;
+  }
+  return false;
+}
+
+/// Nodes that `value` and nothing else needs join the provenance.
+graph::Provenance provenanceOf(const Value* value, const Value* stop) {
+  if (!value || value == stop || !value->producer || value->isConstant()) return {};
+  graph::Provenance names;
+  for (const Value* operand : value->producer->operands()) graph::mergeProvenance(names, provenanceOf(operand, stop));
+  graph::mergeProvenance(names, value->producer->provenance);
+  return names;
+}
+
+Result<bool> raise(Graph& graph, Node* node) {
+  if (node->operands().size() != 2 || !isPlain(node->result())) return false;
+  Value* x = geluOf(*node);
+  OpKind kind = OpKind::Gelu;
+  graph::Attrs attrs;
+  if (!x) {
+    const auto norm = normOf(*node);
+    if (!norm) return takeRow(graph, node);
+    x = norm->x;
+    kind = norm->centres ? OpKind::LayerNorm : OpKind::RmsNorm;
+    attrs = {{"axis", norm->axis}, {"epsilon", norm->epsilon}};
+  }
+  CDL_ASSIGN(const Node* whole, graph.addNode(kind, {x}, std::move(attrs), provenanceOf(node->result(), x), node));
+  replaceWithNew(graph, node, whole->result());
+  return true;
+}
+
+} // namespace
+
+Result<int> raiseComposites(Graph& graph) {
+  int count = 0;
+  for (Node* node : graph.snapshot()) {
+    CDL_ASSIGN(const bool raised, raise(graph, node));
+    count += raised;
+  }
+  graph.eraseDead();
+  return count;
+}
+
+} // namespace candela::passes

@@ -1,0 +1,657 @@
+// What stands between dequantize and quantize becomes arithmetic on the integers themselves.
+//
+// Going forward through the graph, products of dequantized operands become integer products whose i32 sums are
+// dequantized behind them, and dequantize sinks below movement. Whatever quantize then meets is made of dequantized
+// integers: a RESCALE of one or two, a TABLE of one, a mean of one. docs/adr/0010 says why there is no third form.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <ranges>
+
+#include "core/passes/rewrite.h"
+#include "core/reference/reference.h"
+
+namespace candela::passes {
+
+using graph::Attrs;
+using graph::Graph;
+using graph::Node;
+using graph::OpKind;
+using graph::Value;
+
+namespace {
+
+constexpr int64_t kMostTaps = 32768; // products of two bytes whose sum stays in i32
+
+using Doubles = std::vector<double>;
+
+std::optional<Doubles> numbersOf(const Value* value) {
+  if (!isPlainConstant(value)) return std::nullopt;
+  const auto tensor = value->tensor();
+  const auto array = tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
+  if (!array) return std::nullopt;
+  if (isFloat(array->elem)) return array->real;
+  return Doubles(array->whole.begin(), array->whole.end());
+}
+
+bool allZero(const Doubles& values) {
+  return std::ranges::all_of(values, [](double v) { return v == 0; });
+}
+bool isByte(Elem elem) { return elem == Elem::i8_ || elem == Elem::u8_; }
+
+/// real = scale * (stored - zero), with one scale or one for each of dim `axis`.
+struct Real {
+  Value* stored = nullptr;
+  Doubles scales, zeros;
+  int axis = -1;
+  bool isPerTensor() const { return axis < 0; }
+};
+
+/// Of a quantize (its result) or a dequantize (its operand), when scales and zero points are constants.
+std::optional<Real> quantizationOf(const Node& node, Value* stored) {
+  if (!isPlain(stored) || !isPlain(node.result()) || !isPlain(node.operand(0))) return std::nullopt;
+  const auto scales = numbersOf(node.operand(1));
+  if (!scales || node.operand(1)->type.elem != Elem::f32_) return std::nullopt;
+  for (const double scale : *scales)
+    if (!std::isnormal(scale) || scale < 0) return std::nullopt;
+  const auto zeros = node.operand(2) ? numbersOf(node.operand(2)) : Doubles(scales->size(), 0);
+  if (!zeros) return std::nullopt;
+  const int axis = node.hasAttr("axis") ? graph::wrapAxis(node.intAttr("axis"), stored->type.rank()) : -1;
+  return Real{stored, *scales, *zeros, axis};
+}
+
+std::optional<Real> realOf(const Value* value) {
+  if (!value || !value->producer || value->producer->kind != OpKind::Dequantize) return std::nullopt;
+  return quantizationOf(*value->producer, value->producer->operand(0));
+}
+
+bool isProduct(OpKind kind) { return kind == OpKind::Conv || kind == OpKind::Matmul || kind == OpKind::Gemm; }
+
+/// A conv, matmul or gemm of two dequantized operands as an integer product.
+struct Product {
+  Real x, w;
+  Doubles scales; ///< of the sums: one, or one per channel of the result
+  Doubles bias;   ///< in steps of the sums; empty: none
+};
+
+/// Rounds values / scales to integers; nullopt beyond what leaves room in i32.
+std::optional<Doubles> inSteps(const Doubles& values, const Doubles& scales, size_t channels) {
+  Doubles steps;
+  for (size_t c = 0; c < channels; ++c) {
+    steps.push_back(std::nearbyint(values[values.size() == 1 ? 0 : c] / scales[scales.size() == 1 ? 0 : c]));
+    if (!(std::abs(steps.back()) < 0x1p30)) return std::nullopt;
+  }
+  return steps;
+}
+
+std::optional<Product> productOf(const Node& node, std::string& why) {
+  const auto no = [&](std::string reason) {
+    why = std::move(reason);
+    return std::nullopt;
+  };
+  const auto x = realOf(node.operand(0)), w = realOf(node.operand(1));
+  if (!x || !w)
+    return no(fmt::format("operand {} is not quantized by constants", node.info().operands[x ? 1 : 0].name));
+  for (const Real* operand : {&*x, &*w})
+    if (!isByte(operand->stored->type.elem))
+      return no(fmt::format("an operand is {}", elemName(operand->stored->type.elem)));
+  if (!x->isPerTensor()) return no("its input has several scales");
+  const bool conv = node.kind == OpKind::Conv, gemm = node.kind == OpKind::Gemm;
+  const int wRank = w->stored->type.rank(), yRank = node.result()->type.rank();
+  const int channelDim = conv || (gemm && node.intAttr("transB")) ? 0 : wRank - 1;
+  if (!w->isPerTensor() && (w->axis != channelDim || wRank < 2))
+    return no(fmt::format("its weights have scales along dim {}", w->axis));
+  const int64_t channels = conv ? node.result()->type.dim(1) : wRank < 2 ? 1 : w->stored->type.dim(channelDim);
+  if (x->stored->type.count() == 0 || w->stored->type.count() == 0) return no("an operand is empty");
+  const bool transA = gemm && node.intAttr("transA");
+  const int64_t taps = conv ? w->stored->type.count() / channels : x->stored->type.dim(transA ? 0 : -1);
+  if (taps > kMostTaps) return no(fmt::format("sums of {} products may leave i32", taps));
+  if (yRank == 0) return no("its result is a scalar");
+  Product product{*x, *w, {}, {}};
+  const double alpha = gemm ? node.floatAttr("alpha") : 1, beta = gemm ? node.floatAttr("beta") : 1;
+  for (const double scale : w->scales)
+    product.scales.push_back(static_cast<float>(static_cast<float>(x->scales[0] * scale) * alpha));
+  for (const double scale : product.scales)
+    if (!std::isnormal(scale) || scale < 0) return no(fmt::format("the scale of its sums is {}", scale));
+  const Value* b = node.kind == OpKind::Matmul ? nullptr : node.operand(2);
+  if (!b || beta == 0) return product;
+  auto bias = numbersOf(b);
+  if (const auto real = realOf(b)) {
+    bias = numbersOf(real->stored);
+    for (size_t i = 0; bias && i < bias->size(); ++i) {
+      const size_t c = real->isPerTensor() ? 0 : i;
+      (*bias)[i] = ((*bias)[i] - real->zeros[c]) * real->scales[c];
+    }
+  }
+  if (!bias) return no("its bias is no constant");
+  if (bias->size() != 1 && (static_cast<int64_t>(bias->size()) != channels || b->type.dim(-1) != channels))
+    return no("its bias is not one value a channel");
+  for (double& value : *bias) value *= beta;
+  const auto steps = inSteps(*bias, product.scales, static_cast<size_t>(channels));
+  if (!steps) return no("its bias leaves i32");
+  product.bias = *steps;
+  return product;
+}
+
+/// Adds nodes before `at`, on its behalf.
+class Raiser {
+public:
+  Raiser(Graph& graph, Node* at, graph::Provenance provenance)
+      : graph_(graph), at_(at), provenance_(std::move(provenance)) {}
+
+  Result<Value*> add(OpKind kind, std::vector<Value*> operands, Attrs attrs = {}) {
+    while (!operands.back()) operands.pop_back();
+    CDL_ASSIGN(const Node* node, graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, at_));
+    return node->result();
+  }
+  /// Rounded to the type once.
+  Result<Value*> constant(Elem elem, Shape dims, const Doubles& values) {
+    reference::Array array(elem, std::move(dims));
+    if (isFloat(elem))
+      array.real = values;
+    else
+      array.whole.assign(values.begin(), values.end());
+    CDL_ASSIGN(Tensor tensor, reference::toTensor(array));
+    return graph_.addConstant(std::move(tensor), provenance_, at_);
+  }
+  /// Null where all are 0, which is what an absent one means.
+  Result<Value*> zeroPoint(Elem elem, const Doubles& zeros) {
+    if (allZero(zeros)) return static_cast<Value*>(nullptr);
+    const bool same = std::ranges::count(zeros, zeros[0]) == std::ssize(zeros);
+    const Doubles values = same ? Doubles{zeros[0]} : zeros;
+    return constant(elem, {std::ssize(values)}, values);
+  }
+  Result<Value*> dequantize(Value* stored, const Doubles& scales, const Doubles& zeros, int axis) {
+    const Shape dims = axis < 0 ? Shape{} : Shape{std::ssize(scales)};
+    const Attrs attrs = axis < 0 ? Attrs{} : Attrs{{"axis", int64_t(axis)}};
+    CDL_ASSIGN(Value * scale, constant(Elem::f32_, dims, scales));
+    Value* zero = nullptr;
+    if (!allZero(zeros)) { CDL_ASSIGN(zero, constant(stored->type.elem, dims, zeros)); }
+    return add(OpKind::Dequantize, {stored, scale, zero}, attrs);
+  }
+  /// stored - zero, in i32 where the two differ; nothing for zero points of channels.
+  Result<Value*> centred(const Real& real) {
+    if (allZero(real.zeros)) return real.stored;
+    CDL_ASSIGN(Value * wide, add(OpKind::Cast, {real.stored}, {{"to", Elem::i32_}}));
+    CDL_ASSIGN(Value * zero, constant(Elem::i32_, {}, {real.zeros[0]}));
+    return add(OpKind::Sub, {wide, zero});
+  }
+
+private:
+  Graph& graph_;
+  Node* at_;
+  graph::Provenance provenance_;
+};
+
+/// i8 of constant bytes without a sign, with zero points that move along.
+Result<Value*> asSigned(Raiser& raiser, Real& real) {
+  if (real.stored->type.elem != Elem::u8_ || !real.stored->isConstant()) return real.stored;
+  Doubles values = *numbersOf(real.stored);
+  for (Doubles* list : {&values, &real.zeros})
+    for (double& value : *list) value -= 128;
+  return raiser.constant(Elem::i8_, real.stored->type.shape(), values);
+}
+
+Result<bool> raiseProduct(Graph& graph, Node* node) {
+  std::string why;
+  auto product = productOf(*node, why);
+  if (!product) return false;
+  Raiser raiser(graph, node, graph::mergedProvenance(node->provenance, node->operand(1)->producer->provenance));
+  Value* x = product->x.stored;
+  CDL_ASSIGN(Value * w, asSigned(raiser, product->w));
+  CDL_ASSIGN(Value * xZero, raiser.zeroPoint(x->type.elem, product->x.zeros));
+  CDL_ASSIGN(Value * wZero, raiser.zeroPoint(w->type.elem, product->w.zeros));
+  const Doubles& bias = product->bias;
+  Value* b = nullptr;
+  if (!bias.empty()) { CDL_ASSIGN(b, raiser.constant(Elem::i32_, {std::ssize(bias)}, bias)); }
+  Value* sums = nullptr;
+  if (node->kind == OpKind::Conv) {
+    CDL_ASSIGN(sums, raiser.add(OpKind::ConvInteger, {x, w, b, xZero, wZero}, node->attrs));
+  } else {
+    const Attrs swap = {{"perm", std::vector<int64_t>{1, 0}}};
+    const bool gemm = node->kind == OpKind::Gemm;
+    if (gemm && node->intAttr("transA")) { CDL_ASSIGN(x, raiser.add(OpKind::Transpose, {x}, swap)); }
+    if (gemm && node->intAttr("transB")) { CDL_ASSIGN(w, raiser.add(OpKind::Transpose, {w}, swap)); }
+    CDL_ASSIGN(sums, raiser.add(OpKind::MatmulInteger, {x, w, xZero, wZero}));
+    if (b) { CDL_ASSIGN(sums, raiser.add(OpKind::Add, {sums, b})); }
+  }
+  const int axis = product->scales.size() == 1 && product->w.isPerTensor() ? -1
+                   : node->kind == OpKind::Conv                            ? 1
+                                                                           : sums->type.rank() - 1;
+  CDL_ASSIGN(Value * real, raiser.dequantize(sums, product->scales, {0}, axis));
+  replaceWithNew(graph, node, real);
+  return true;
+}
+
+bool isActivation(const Node* node) { return node && (node->kind == OpKind::Relu || node->kind == OpKind::Clip); }
+
+bool feedsQuantize(const Value* value) {
+  return std::ranges::any_of(value->users(), [](const Node* user) {
+    return user->kind == OpKind::Quantize || (isActivation(user) && feedsQuantize(user->result()));
+  });
+}
+
+/// A constant row that is added to the sums of a product joins them: where it is a whole number of steps, or where the
+/// sum is quantized anyway.
+Result<bool> raiseBias(Graph& graph, Node* node) {
+  for (const int side : {0, 1}) {
+    const auto real = realOf(node->operand(side));
+    const Value* row = node->operand(1 - side);
+    const auto values = real ? numbersOf(row) : std::nullopt;
+    if (!values || real->stored->type.elem != Elem::i32_ || node->result()->type.shape() != real->stored->type.shape())
+      continue;
+    const int rank = real->stored->type.rank();
+    const int64_t channels = rank > 0 ? real->stored->type.dim(-1) : 0;
+    const bool isRow = values->size() == 1 || (std::ssize(*values) == channels && row->type.dim(-1) == channels);
+    if (!isRow || (!real->isPerTensor() && real->axis != rank - 1) || !allZero(real->zeros)) continue;
+    const auto steps = inSteps(*values, real->scales, static_cast<size_t>(channels));
+    if (!steps) continue;
+    bool exact = true;
+    for (size_t c = 0; c < steps->size(); ++c)
+      exact =
+          exact && (*steps)[c] * real->scales[real->isPerTensor() ? 0 : c] == (*values)[values->size() == 1 ? 0 : c];
+    if (!exact && !feedsQuantize(node->result())) continue;
+    if (allZero(*steps) && canReplace(graph, node->result(), node->operand(side))) {
+      replaceWith(graph, node, node->operand(side));
+      return true;
+    }
+    Raiser raiser(
+        graph, node,
+        graph::mergedProvenance(real->stored->producer ? real->stored->producer->provenance : graph::Provenance{},
+                                node->provenance));
+    CDL_ASSIGN(Value * b, raiser.constant(Elem::i32_, {channels}, *steps));
+    CDL_ASSIGN(Value * sums, raiser.add(OpKind::Add, {real->stored, b}));
+    CDL_ASSIGN(Value * y, raiser.dequantize(sums, real->scales, {0}, real->axis));
+    replaceWithNew(graph, node, y);
+    return true;
+  }
+  return false;
+}
+
+bool sameQuantization(const Real& a, const Real& b) {
+  return a.isPerTensor() && b.isPerTensor() && a.scales == b.scales && a.zeros == b.zeros &&
+         a.stored->type.elem == b.stored->type.elem;
+}
+
+/// Moves elements only; which of them is the largest does not depend on a scale either.
+bool isMovement(const Node& node) {
+  switch (node.kind) {
+  case OpKind::Reshape:
+  case OpKind::Transpose:
+  case OpKind::Slice:
+  case OpKind::Concat:
+  case OpKind::Gather: return true;
+  case OpKind::MaxPool: return node.results().size() == 1;
+  default: return false;
+  }
+}
+
+/// Dequantize behind what moves its result.
+Result<bool> sinkDequantize(Graph& graph, Node* node) {
+  const auto first = realOf(node->operand(0));
+  if (!first || !first->isPerTensor() || !isByte(first->stored->type.elem) || !isPlain(node->result())) return false;
+  std::vector<Value*> operands{first->stored};
+  for (size_t i = 1; i < node->operands().size(); ++i) {
+    operands.push_back(node->operand(i));
+    if (node->kind != OpKind::Concat) continue;
+    const auto other = realOf(node->operand(i));
+    if (!other || !sameQuantization(*first, *other)) return false;
+    operands.back() = other->stored;
+  }
+  Raiser raiser(graph, node, node->provenance);
+  CDL_ASSIGN(Value * moved, raiser.add(node->kind, std::move(operands), node->attrs));
+  CDL_ASSIGN(Value * real, raiser.dequantize(moved, first->scales, first->zeros, -1));
+  replaceWithNew(graph, node, real);
+  return true;
+}
+
+// ---- What quantize meets
+
+/// The quantized result that a cluster has to give, and the limits that activations add.
+struct Goal {
+  double scale = 1, zero = 0;
+  Elem elem = Elem::none;
+  double lowest = -INFINITY, highest = INFINITY; ///< reals
+
+  double stored(double real) const {
+    const IntegerRange range = integerRange(elem);
+    const double steps = std::nearbyint(static_cast<float>(real / scale)) + zero;
+    return std::clamp(steps, static_cast<double>(range.lowest), static_cast<double>(range.highest));
+  }
+};
+
+/// scale = m / 2^shift with 24 bits.
+struct Significand {
+  double m;
+  int shift;
+};
+Significand significandOf(double scale) {
+  int exponent = 0;
+  const double m = std::ldexp(std::frexp(scale, &exponent), 24);
+  return {m, 24 - exponent};
+}
+
+/// One operand of a RESCALE: zero-centred integers and their scales in steps of the result.
+struct Term {
+  Value* stored;
+  Doubles scales;
+  int axis = -1;
+};
+
+/// clamp(rne(sum of terms) + zero); nothing where the alignment leaves 63 bits.
+Result<Value*> rescale(Raiser& raiser, const std::vector<Term>& terms, const Goal& goal) {
+  int most = 0, left[2] = {0, 0};
+  std::vector<std::vector<Significand>> all;
+  for (const Term& term : terms) {
+    all.emplace_back();
+    for (const double scale : term.scales) all.back().push_back(significandOf(scale));
+    for (const Significand& s : all.back()) most = std::max(most, s.shift);
+  }
+  // One shift for both operands; one operand is aligned only where its scale is above 2^24.
+  for (size_t t = 0; t < terms.size(); ++t) {
+    for (const Significand& s : all[t]) left[t] = std::max(left[t], terms.size() > 1 ? most - s.shift : -s.shift);
+    const Elem elem = terms[t].stored->type.elem;
+    if (elemBits(elem) - isSigned(elem) + 24 + left[t] + (terms.size() > 1) > 63) return static_cast<Value*>(nullptr);
+  }
+  const auto beside = [&](const Term& term, auto value) -> Result<Value*> {
+    Shape dims;
+    if (term.axis >= 0) dims.assign(static_cast<size_t>(term.stored->type.rank() - term.axis), 1);
+    if (term.axis >= 0) dims[0] = std::ssize(term.scales);
+    Doubles values;
+    for (const Significand& s : all[static_cast<size_t>(&term - terms.data())]) values.push_back(value(s));
+    return raiser.constant(Elem::i32_, dims, values);
+  };
+  const auto multiplier = [](const Significand& s) { return s.m; };
+  CDL_ASSIGN(Value * m, beside(terms[0], multiplier));
+  CDL_ASSIGN(Value * shift, beside(terms[0], [&](const Significand& s) {
+               return double(terms.size() > 1 ? most : s.shift + left[0]);
+             }));
+  CDL_ASSIGN(Value * zero, raiser.constant(Elem::i32_, {}, {goal.zero}));
+  std::vector<Value*> operands{terms[0].stored, m, shift, zero};
+  Attrs attrs{{"to", goal.elem}};
+  if (left[0] > 0) attrs["left_shift"] = int64_t(left[0]);
+  if (terms.size() > 1) {
+    operands.push_back(terms[1].stored);
+    CDL_ASSIGN(m, beside(terms[1], multiplier));
+    operands.push_back(m);
+    if (left[1] > 0) attrs["b_left_shift"] = int64_t(left[1]);
+  }
+  if (goal.lowest > -INFINITY) attrs["clamp_min"] = static_cast<int64_t>(goal.stored(goal.lowest));
+  if (goal.highest < INFINITY) attrs["clamp_max"] = static_cast<int64_t>(goal.stored(goal.highest));
+  return raiser.add(OpKind::Rescale, std::move(operands), std::move(attrs));
+}
+
+Doubles inStepsOf(const Goal& goal, Doubles scales, double sign = 1) {
+  for (double& scale : scales) scale = sign * static_cast<float>(scale / goal.scale);
+  return scales;
+}
+
+/// The one dequantized value that `value` is a function of, element by element; null when there is none.
+Value* sourceOf(Value* value, int depth = 0) {
+  if (realOf(value)) return value;
+  const Node* node = value->producer;
+  if (!node || depth > 16 || !node->info().has(graph::kTraitElementwise) || node->results().size() != 1 ||
+      node->info().has(graph::kTraitPrimitive))
+    return nullptr;
+  Value* source = nullptr;
+  for (Value* operand : node->operands()) {
+    if (!operand || (isPlainConstant(operand) && operand->type.count() == 1)) continue;
+    Value* own = sourceOf(operand, depth + 1);
+    if (!own || (source && own != source)) return nullptr;
+    source = own;
+  }
+  return source && source->type.shape() == value->type.shape() ? source : nullptr;
+}
+
+/// The node's results for every byte: `values` maps what stands in the model to what stands here.
+Result<Value*> onEveryByte(Graph& every, Value* value, std::map<const Value*, Value*>& values) {
+  if (values.count(value)) return values[value];
+  std::vector<Value*> operands;
+  for (Value* operand : value->producer->operands()) {
+    operands.push_back(nullptr);
+    if (operand) { CDL_ASSIGN(operands.back(), onEveryByte(every, operand, values)); }
+  }
+  if (value->isConstant()) return values[value] = every.addConstant(value->payload(), value->type);
+  CDL_ASSIGN(const Node* node, every.addNode(value->producer->kind, std::move(operands), value->producer->attrs));
+  return values[value] = node->result();
+}
+
+/// quantize(f(dequantize(x))) of bytes that stay in their type, by the float arithmetic itself.
+Result<Value*> table(Raiser& raiser, Node* quantize) {
+  Value* source = sourceOf(quantize->operand(0));
+  const auto real = source ? realOf(source) : std::nullopt;
+  const Elem elem = quantize->result()->type.elem;
+  if (!real || !real->isPerTensor() || !isByte(elem) || real->stored->type.elem != elem)
+    return static_cast<Value*>(nullptr);
+  Graph every;
+  std::map<const Value*, Value*> values;
+  Doubles bytes(256);
+  for (size_t i = 0; i < 256; ++i) bytes[i] = static_cast<double>(i) - (elem == Elem::i8_ ? 128 : 0);
+  reference::Array array(elem, {256});
+  array.whole.assign(bytes.begin(), bytes.end());
+  CDL_ASSIGN(Tensor tensor, reference::toTensor(array));
+  values[real->stored] = every.addConstant(std::move(tensor));
+  CDL_ASSIGN(Value * y, onEveryByte(every, quantize->result(), values));
+  every.addOutput(y, "y");
+  CDL_ASSIGN(const std::vector<Tensor> results, reference::run(every, {}));
+  CDL_ASSIGN(const reference::Array entries, reference::fromTensor(results[0]));
+  CDL_ASSIGN(Value * table, raiser.constant(elem, {256}, Doubles(entries.whole.begin(), entries.whole.end())));
+  return raiser.add(OpKind::Table, {real->stored, table});
+}
+
+/// The sum over some dims, which stay, and how many elements it has.
+struct Sum {
+  std::vector<int64_t> axes;
+  int64_t count = 1;
+};
+std::optional<Sum> meanOf(const Node& node) {
+  const graph::TensorType& x = node.operand(0)->type;
+  Sum sum;
+  if (node.kind == OpKind::GlobalAveragePool) {
+    for (int d = 2; d < x.rank(); ++d) sum.axes.push_back(d);
+  } else if (node.kind == OpKind::ReduceMean) {
+    sum.axes = node.intsAttr("axes");
+  } else {
+    return std::nullopt;
+  }
+  for (const int64_t axis : sum.axes) sum.count *= x.dim(static_cast<int>(axis));
+  if (sum.count > (1 << 22) || sum.axes.empty()) return std::nullopt;
+  return sum;
+}
+
+/// average_pool without a border, or with one that counts, is a depthwise convolution with ones.
+std::optional<int64_t> tapsOf(const Node& node) {
+  if (node.kind != OpKind::AveragePool || node.intAttr("ceil_mode")) return std::nullopt;
+  const auto kernel = node.intsAttr("kernel_shape");
+  const auto pads = node.intsAttr("pads", 2 * kernel.size(), 0);
+  if (!node.intAttr("count_include_pad") && std::ranges::count(pads, 0) != std::ssize(pads)) return std::nullopt;
+  return elementCount(kernel);
+}
+
+/// The integers of what stands before the activations; null where it has no integer form.
+Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
+  Value* const none = nullptr;
+  if (const auto real = realOf(value)) {
+    if (!real->isPerTensor() && !allZero(real->zeros)) return none;
+    CDL_ASSIGN(Value * x, raiser.centred(*real));
+    return rescale(raiser, {{x, inStepsOf(goal, real->scales), real->axis}}, goal);
+  }
+  const Node* node = value->producer;
+  if (!node || node->operands().empty()) return none;
+  const auto a = realOf(node->operand(0)), b = realOf(node->operand(1));
+  if (!a || !a->isPerTensor() || (node->operand(1) && (!b || !b->isPerTensor()))) return none;
+  const Shape shape = value->type.shape();
+  switch (node->kind) {
+  case OpKind::Add:
+  case OpKind::Sub: {
+    CDL_ASSIGN(Value * x, raiser.centred(*a));
+    CDL_ASSIGN(Value * y, raiser.centred(*b));
+    std::vector<Term> terms{{x, inStepsOf(goal, a->scales)}, {y, inStepsOf(goal, b->scales)}};
+    if (node->kind == OpKind::Sub) terms[1].scales[0] = -terms[1].scales[0];
+    if (x->type.shape() != shape) std::swap(terms[0], terms[1]);
+    if (terms[0].stored->type.shape() != shape) return none;
+    return rescale(raiser, terms, goal);
+  }
+  case OpKind::Mul: {
+    if (!isByte(a->stored->type.elem) || !isByte(b->stored->type.elem)) return none;
+    CDL_ASSIGN(Value * x, raiser.centred(*a));
+    CDL_ASSIGN(Value * y, raiser.centred(*b));
+    for (Value** factor : {&x, &y})
+      if ((*factor)->type.elem != Elem::i32_) {
+        CDL_ASSIGN(*factor, raiser.add(OpKind::Cast, {*factor}, {{"to", Elem::i32_}}));
+      }
+    CDL_ASSIGN(Value * products, raiser.add(OpKind::Mul, {x, y}));
+    return rescale(raiser, {{products, inStepsOf(goal, {static_cast<float>(a->scales[0] * b->scales[0])})}}, goal);
+  }
+  default: break;
+  }
+  if (!isByte(a->stored->type.elem)) return none;
+  const auto mean = [&](Value* sums, int64_t count) {
+    return rescale(raiser, {{sums, {static_cast<float>(a->scales[0] / (static_cast<double>(count) * goal.scale))}}},
+                   goal);
+  };
+  if (const auto sum = meanOf(*node)) {
+    CDL_ASSIGN(Value * sums, raiser.centred(*a));
+    if (sums->type.elem != Elem::i32_) { CDL_ASSIGN(sums, raiser.add(OpKind::Cast, {sums}, {{"to", Elem::i32_}})); }
+    CDL_ASSIGN(sums, raiser.add(OpKind::ReduceSum, {sums}, {{"axes", sum->axes}}));
+    if (sums->type.shape() != shape) { CDL_ASSIGN(sums, raiser.add(OpKind::Reshape, {sums}, {{"shape", shape}})); }
+    return mean(sums, sum->count);
+  }
+  if (const auto taps = tapsOf(*node); taps && *taps <= kMostTaps) {
+    Shape dims = node->intsAttr("kernel_shape");
+    const int64_t channels = a->stored->type.dim(1);
+    dims.insert(dims.begin(), {channels, 1});
+    CDL_ASSIGN(Value * ones, raiser.constant(Elem::i8_, dims, Doubles(static_cast<size_t>(channels * *taps), 1)));
+    CDL_ASSIGN(Value * zero, raiser.zeroPoint(a->stored->type.elem, a->zeros));
+    Attrs attrs{{"group", channels}};
+    for (const char* name : {"strides", "pads", "dilations"})
+      if (node->hasAttr(name)) attrs[name] = node->attrs.find(name)->second;
+    CDL_ASSIGN(Value * sums, raiser.add(OpKind::ConvInteger, {a->stored, ones, nullptr, zero}, std::move(attrs)));
+    return mean(sums, *taps);
+  }
+  return none;
+}
+
+/// Concatenated reals of several scales: each in the steps of the result, then joined.
+Result<Value*> concat(Raiser& raiser, const Node& node, const Goal& goal) {
+  std::vector<Value*> pieces;
+  for (Value* operand : node.operands())
+    if (const auto real = realOf(operand); !real || !real->isPerTensor()) return static_cast<Value*>(nullptr);
+  for (Value* operand : node.operands()) {
+    CDL_ASSIGN(Value * piece, integersOf(raiser, operand, goal));
+    if (!piece) return piece;
+    pieces.push_back(piece);
+  }
+  return raiser.add(OpKind::Concat, std::move(pieces), node.attrs);
+}
+
+Result<bool> raiseQuantize(Graph& graph, Node* node) {
+  const auto to = quantizationOf(*node, node->result());
+  if (!to || !to->isPerTensor()) return false;
+  if (const auto real = realOf(node->operand(0)); real && sameQuantization(*real, *to)) {
+    if (!canReplace(graph, node->result(), real->stored)) return false;
+    replaceWith(graph, node, real->stored);
+    return true;
+  }
+  Goal goal{to->scales[0], to->zeros[0], to->stored->type.elem};
+  Value* value = node->operand(0);
+  graph::Provenance names = node->provenance;
+  std::vector<const Node*> activations;
+  while (isActivation(value->producer)) {
+    activations.push_back(value->producer);
+    names = graph::mergedProvenance(value->producer->provenance, names);
+    value = value->producer->operand(0);
+  }
+  for (const Node* activation : activations | std::views::reverse) {
+    double limits[2] = {0, INFINITY};
+    for (const size_t i : {0, 1}) {
+      if (activation->kind == OpKind::Relu) continue;
+      const auto limit =
+          activation->operand(i + 1) ? numbersOf(activation->operand(i + 1)) : Doubles{i ? INFINITY : -INFINITY};
+      if (!limit || std::isnan((*limit)[0])) return false;
+      limits[i] = (*limit)[0];
+    }
+    for (double* end : {&goal.lowest, &goal.highest}) *end = std::min(std::max(*end, limits[0]), limits[1]);
+  }
+  if (value->producer && value->producer->kind != OpKind::Dequantize && !value->isConstant())
+    names = graph::mergedProvenance(value->producer->provenance, names);
+  Raiser raiser(graph, node, std::move(names));
+  CDL_ASSIGN(Value * integers, table(raiser, node));
+  if (!integers && value->producer && value->producer->kind == OpKind::Concat) {
+    CDL_ASSIGN(integers, concat(raiser, *value->producer, goal));
+  }
+  if (!integers) { CDL_ASSIGN(integers, integersOf(raiser, value, goal)); }
+  if (!integers) return false;
+  replaceWithNew(graph, node, integers);
+  return true;
+}
+
+/// Bytes around a zero point of 128 that only dequantize reads are i8 around 0: nothing has to be subtracted then.
+Result<bool> makeSigned(Graph& graph, Node* node) {
+  const auto to = quantizationOf(*node, node->result());
+  if (!to || to->stored->type.elem != Elem::u8_ || to->zeros != Doubles{128} || !to->isPerTensor()) return false;
+  if (graph.isOutput(node->result())) return false;
+  const std::vector<Node*> users = node->result()->users();
+  for (const Node* user : users)
+    if (const auto real = realOf(user->results().empty() ? nullptr : user->result()); !real || real->zeros != to->zeros)
+      return false;
+  Raiser raiser(graph, node, node->provenance);
+  CDL_ASSIGN(Value * zero, raiser.constant(Elem::i8_, {}, {0}));
+  CDL_ASSIGN(Value * stored, raiser.add(OpKind::Quantize, {node->operand(0), node->operand(1), zero}));
+  for (Node* user : users) {
+    CDL_ASSIGN(const Node* real,
+               graph.addNode(OpKind::Dequantize, {stored, user->operand(1)}, {}, user->provenance, user));
+    replaceWithNew(graph, user, real->result());
+  }
+  const std::string name = node->result()->name;
+  graph.erase(node);
+  graph.rename(stored, name);
+  return true;
+}
+
+Result<bool> raise(Graph& graph, Node* node) {
+  if (node->kind == OpKind::Quantize) return raiseQuantize(graph, node);
+  if (isProduct(node->kind)) return raiseProduct(graph, node);
+  if (node->kind == OpKind::Add) return raiseBias(graph, node);
+  if (isMovement(*node)) return sinkDequantize(graph, node);
+  return false;
+}
+
+} // namespace
+
+Result<int> raiseQuantized(Graph& graph) {
+  int count = 0;
+  std::vector<Node*> quantizes = graph.snapshot();
+  std::erase_if(quantizes, [](const Node* node) { return node->kind != OpKind::Quantize; });
+  for (Node* node : quantizes) {
+    CDL_ASSIGN(const bool made, makeSigned(graph, node));
+    count += made;
+  }
+  for (Node* node : graph.snapshot()) {
+    CDL_ASSIGN(const bool raised, raise(graph, node));
+    count += raised;
+  }
+  graph.eraseDead();
+  return count;
+}
+
+std::string integerNote(const Node& node) {
+  switch (node.kind) {
+  case OpKind::ConvInteger:
+  case OpKind::MatmulInteger:
+  case OpKind::Rescale:
+  case OpKind::Table: return "runs as integers";
+  case OpKind::Constant:
+  case OpKind::Quantize:
+  case OpKind::Dequantize: return "";
+  default: break;
+  }
+  const bool quantized = std::ranges::any_of(node.operands(), [](const Value* v) { return realOf(v).has_value(); });
+  if (!quantized || isMovement(node)) return "";
+  std::string why = fmt::format("{} of these operands has no integer form", graph::opName(node.kind));
+  if (isProduct(node.kind)) productOf(node, why);
+  if (!isProduct(node.kind) && !feedsQuantize(node.result())) why = "its result is not quantized";
+  return "dequantized because " + why;
+}
+
+} // namespace candela::passes

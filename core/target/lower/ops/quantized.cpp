@@ -1,0 +1,102 @@
+#include "core/target/lower/shared.h"
+
+namespace candela::target {
+
+using graph::Node;
+using graph::OpKind;
+using Value = Lowering::Value;
+
+namespace {
+
+// Of one value an axis: beside x's dims.
+Value alongAxis(Lowering& l, const Node& node, Value value) {
+  if (!node.hasAttr("axis")) return value;
+  const int rank = node.operand(0)->type.rank();
+  Shape shape(static_cast<size_t>(rank - graph::wrapAxis(node.intAttr("axis"), rank)), 1);
+  shape[0] = value->type.count();
+  return l.reshape(value, shape);
+}
+
+Value whole(Lowering& l, int64_t value) { return l.scalar(Elem::i32_, static_cast<double>(value)); }
+
+// What MATMUL and CONV2D want for their second operand: i8. A byte without a sign and its zero point move by 128.
+void makeSigned(Lowering& l, Value& b, Value& zero) {
+  if (b->type.elem == Elem::i8_) return;
+  const auto moved = [&](Value v) { return l.cast(l.sub(l.cast(v, Elem::i32_), whole(l, 128)), Elem::i8_); };
+  zero = zero ? moved(zero) : l.splat(Elem::i8_, {1}, -128);
+  b = moved(b);
+}
+
+} // namespace
+
+// Clamped before the zero point is added, which then cannot leave i32.
+Result<Values> lowerQuantize(Lowering& l, const Node& node) {
+  const Elem inner = l.wide(node.operand(0)->type.elem), to = node.operand(2)->type.elem;
+  const IntegerRange range = integerRange(to);
+  Value zero = l.cast(alongAxis(l, node, node.operand(2)), Elem::i32_);
+  const auto limit = [&](__int128 bound) { return l.sub(whole(l, static_cast<int64_t>(bound)), zero); };
+  Value x = l.div(l.cast(node.operand(0), inner), l.cast(alongAxis(l, node, node.operand(1)), inner));
+  x = l.node(OpKind::Round, {x}, {{"to", Elem::i32_}, {"mode", std::string("rne")}});
+  return Values{l.cast(l.add(l.min(l.max(x, limit(range.lowest)), limit(range.highest)), zero), to)};
+}
+
+Result<Values> lowerDequantize(Lowering& l, const Node& node) {
+  const Elem to = node.operand(1)->type.elem, inner = l.wide(to);
+  Value x = l.cast(node.operand(0), Elem::i32_);
+  if (node.operand(2)) x = l.sub(x, l.cast(alongAxis(l, node, node.operand(2)), Elem::i32_));
+  return Values{l.cast(l.mul(l.cast(x, inner), l.cast(alongAxis(l, node, node.operand(1)), inner)), to)};
+}
+
+Result<Values> lowerMatmulInteger(Lowering& l, const Node& node) {
+  Value a = node.operand(0), b = node.operand(1), bZero = node.operand(3);
+  if (a->type.rank() == 1) a = l.reshape(a, {1, a->type.dim(0)});
+  if (b->type.rank() == 1) b = l.reshape(b, {b->type.dim(0), 1});
+  makeSigned(l, b, bZero);
+  return Values{l.reshape(matmulAnyRank(l, a, b, Elem::i32_, node.operand(2), bZero), node.result()->type.shape())};
+}
+
+// Places are the rows of the left side, which may be of either sign; the weights, of i8, stand on the right.
+Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
+  Value x = node.operand(0), w = node.operand(1), xZero = node.operand(3), wZero = node.operand(4);
+  const Shape wDims = w->type.shape(), yDims = node.result()->type.shape();
+  if (node.operand(2) || w->type.elem == Elem::u8_) {
+    makeSigned(l, w, wZero);
+    std::vector<Value> operands{x, w, nullptr, xZero, wZero};
+    while (!operands.back()) operands.pop_back();
+    Value y = l.node(OpKind::ConvInteger, std::move(operands), node.attrs);
+    Shape perChannel(yDims.size() - 1, 1);
+    perChannel[0] = wDims[0];
+    return Values{node.operand(2) ? l.add(y, l.reshape(node.operand(2), perChannel)) : y};
+  }
+  uint64_t border = 0;
+  if (xZero && !xZero->isConstant())
+    return failure(Code::unsupported, "conv_integer '{}': the zero point of x is no constant", node.userName());
+  if (xZero) {
+    CDL_ASSIGN(const Tensor zero, xZero->tensor());
+    border = wholeBits(x->type.elem, zero.toInts()[0]);
+  }
+  const graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
+  const int64_t batch = x->type.dim(0), group = node.intAttr("group"), outputs = wDims[0] / group;
+  const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;
+  Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), border);
+  const int64_t places = columns->type.dim(2);
+  if (group > 1 && (depth == taps || (wZero && wZero->type.count() > 1))) {
+    // One multiply per tap: little to contract, or a zero point that differs between the groups.
+    const auto centred = [&](Value v, Value zero, Shape shape, Shape zeroShape) {
+      v = l.reshape(l.cast(v, Elem::i32_), std::move(shape));
+      return zero ? l.sub(v, l.reshape(l.cast(zero, Elem::i32_), std::move(zeroShape))) : v;
+    };
+    Value left = centred(columns, xZero, {batch, group, 1, depth, places}, {});
+    Value right = centred(w, wZero, {group, outputs, depth, 1},
+                          wZero && wZero->type.count() > 1 ? Shape{group, outputs, 1, 1} : Shape{});
+    Value products = l.reshape(l.mul(left, right), {batch * wDims[0], depth, places});
+    return Values{l.reshape(l.reduce3(products, "sum"), yDims)};
+  }
+  Value rows = l.reshape(l.transpose(l.reshape(columns, {batch, group, depth, places}), {0, 1, 3, 2}),
+                         {batch, group, places, depth});
+  Value weights = l.transpose(l.reshape(w, {group, outputs, depth}), {0, 2, 1});
+  Value y = matmulAnyRank(l, rows, weights, Elem::i32_, xZero, wZero);
+  return Values{l.reshape(l.transpose(y, {0, 1, 3, 2}), yDims)};
+}
+
+} // namespace candela::target
