@@ -61,9 +61,8 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (instr.kind == CDL_KIND_ELEMENTWISE) {
     const cdl_expr_t& expr = *cdl_get_expr(lowering.image, instr.expr);
     if (!canComputeExpr(lowering.image, expr)) return why = "a step of its expression", false;
-    map(lowering, exprKey(lowering, expr), inputs, y, [&](Builder& b, const std::vector<Typed>& in) {
-      return computeExpr(b, lowering.image, expr, in, nullptr);
-    });
+    map(lowering, exprKey(lowering, expr), inputs, y,
+        [&](Builder& b, const std::vector<Typed>& in) { return computeExpr(b, lowering.image, expr, in, nullptr); });
     return true;
   }
   if (instr.kind == CDL_KIND_RESCALE) {
@@ -82,9 +81,8 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const bool saturate = attrOf(lowering, instr, CDL_ATTR_SATURATE, 0) != 0;
   Key key("fn");
   key << instr.kind << instr.fn << saturate;
-  map(lowering, key.text(), inputs, y, [&](Builder& b, const std::vector<Typed>& in) {
-    return compute(b, instr.kind, instr.fn, y.elem, saturate, in);
-  });
+  map(lowering, key.text(), inputs, y,
+      [&](Builder& b, const std::vector<Typed>& in) { return compute(b, instr.kind, instr.fn, y.elem, saturate, in); });
   return true;
 }
 
@@ -109,17 +107,21 @@ bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
   const uint16_t last = views ? cdl_get_input(lowering.image, &instr, views - 1)->layout : 0;
   for (uint32_t i = 0; i < views; ++i) {
     const uint16_t index = cdl_get_input(lowering.image, &instr, i)->layout;
-    if (index == 0 && (isWindow || last == 0)) continue;
+    if (index == 0 && (isWindow || instr.kind == CDL_KIND_MATMUL || last == 0)) continue;
     const cdl_layout_t& layout = *cdl_get_layout(lowering.image, index);
     const bool isImage = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}});
     const bool isWeights = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}}) ||
                            hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}});
-    const bool isMapped = instr.kind == CDL_KIND_COPY || instr.kind == CDL_KIND_FILL || instr.kind == CDL_KIND_CONVERT ||
-                          instr.kind == CDL_KIND_BINARY || instr.kind == CDL_KIND_COMPARE ||
-                          instr.kind == CDL_KIND_SELECT || instr.kind == CDL_KIND_UNARY ||
-                          instr.kind == CDL_KIND_RESCALE || instr.kind == CDL_KIND_ELEMENTWISE;
-    if (isMapped ? index != last || layout.opaque : !isWindow || !(i == 1 && instr.kind == CDL_KIND_CONV2D ? isWeights : isImage))
-      return false;
+    const bool isMapped =
+        instr.kind == CDL_KIND_COPY || instr.kind == CDL_KIND_FILL || instr.kind == CDL_KIND_CONVERT ||
+        instr.kind == CDL_KIND_BINARY || instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||
+        instr.kind == CDL_KIND_UNARY || instr.kind == CDL_KIND_RESCALE || instr.kind == CDL_KIND_ELEMENTWISE;
+    const bool isColumns = hasSteps(layout, {{0, 0}, {2, 0}, {1, 0}, {2, 16}});
+    const bool isRead = isMapped                                  ? index == last && !layout.opaque
+                        : instr.kind == CDL_KIND_MATMUL           ? i == 1 && isColumns
+                        : instr.kind == CDL_KIND_CONV2D && i == 1 ? isWeights
+                                                                  : isWindow && isImage;
+    if (!isRead) return false;
   }
   return true;
 }

@@ -558,7 +558,7 @@ private:
     zeroPoints(n);
     if (withEpilogue) epilogue({b, m, n});
     accumulates();
-    out(elem(2), {b, m, n}, fill);
+    out(elem(row_.elem_count - 1u), {b, m, n}, fill);
   }
 
   void conv() {
@@ -608,7 +608,7 @@ private:
     if (group != 1 || value_.chance(20)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, group));
     if (withEpilogue) epilogue(y);
     accumulates();
-    out(elem(2), y, fill);
+    out(elem(row_.elem_count - 1u), y, fill);
   }
 
   void pool() {
