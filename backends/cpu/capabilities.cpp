@@ -82,8 +82,7 @@ void claimOptional(cdl::Capabilities& c) {
       c.native(Kind::Convert, CDL_CONVERT_TRUNC, {other, elem}, CDL_CLASS_AFFINE);
     }
   }
-  for (uint8_t elem : {CDL_I8, CDL_U8, CDL_I16}) // the sum of two: an addition of quantized tensors
-    c.native(Kind::Rescale, 0, {elem, I32, I32, I32, elem, I32, elem}, CDL_CLASS_AFFINE);
+  c.native(Kind::Rescale, 0, {CDL_I16, I32, I32, I32, CDL_I16, I32, CDL_I16}, CDL_CLASS_AFFINE);
   c.native(Kind::Binary, CDL_BINARY_REM, {I32, I32, I32}, CDL_CLASS_AFFINE);
 }
 

@@ -104,7 +104,8 @@ Status Emitter::emitNode(const Node& node) {
       step.kind = CDL_KIND_BINARY;
       step.fn = CDL_BINARY_ADD;
       step.elem = from.result.elem;
-      step.in = {{Operand::Source::acc, step.elem, 0}, {Operand::Source::view, step.elem, 2}};
+      step.in = {{Operand::Source::acc, step.elem, 0},
+                 {Operand::Source::view, step.elem, static_cast<uint16_t>(instr.inputs.size() - 1)}};
       instr.expr = {step};
     }
     add(std::move(instr), node);
