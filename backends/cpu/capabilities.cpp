@@ -19,7 +19,7 @@ void claimBlocked(cdl::Capabilities& c) {
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed});
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed});
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32}, {image, image});
-  c.native(Kind::MatMul, 0, {F32, F32, F32}, {0, columns, 0}, {packed});
+  c.native(Kind::MatMul, 0, {F32, F32, F32}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
 }
 
 } // namespace

@@ -84,36 +84,39 @@ void emitPlain(Lowering& lowering, const std::vector<Operand>& in, const Operand
   });
 }
 
-/// Can the sums of these operands be made by dot products of packed weights? Their zero points then are constants.
-bool packs(const Lowering& lowering, const std::vector<Operand>& in, size_t operands, const Operand& y, bool accumulates,
-           int64_t& aZero) {
+/// Products of four by four: b is known, and nothing has to be taken off it.
+bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t operands, const Operand& y,
+               bool accumulates) {
   const Operand &a = in[0], &w = in[1];
-  int64_t bZero = 0;
-  return a.elem != CDL_I16 && payloadOf(lowering, w) && (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
-         (operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], bZero))) && bZero == 0 &&
-         a.dims[2] > 0 && a.dims[2] % 4 == 0 && a.strides[2] == 1 && y.strides[2] == 1 &&
-         (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
+  const int64_t k = a.dims[2];
+  int64_t aZero = 0, bZero = 0;
+  const bool zerosKnown = (operands < 3 || knownInteger(lowering, in[2], aZero)) &&
+                          (operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], bZero)));
+  return a.elem != CDL_I16 && payloadOf(lowering, w) && zerosKnown && bZero == 0 && k > 0 && k % 4 == 0 &&
+         a.strides[2] == 1 && y.strides[2] == 1 && (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
 }
 
-/// The integer product and, where there is one, a constant `bias` per column and the RESCALE behind it.
-void emitInteger(Lowering& lowering, const cdl_instr_t& instr, std::vector<Operand> in, size_t operands, const Operand& y,
-                 bool accumulates, const std::vector<int32_t>* constants) {
+/// The integer product. With takesDots, `constants` of each column are added, and a RESCALE behind `instr` is done with it
+/// where it can be (null: y is not the instruction's result).
+void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Operand> in, size_t operands,
+                 const Operand& y, bool accumulates, const std::vector<int32_t>& constants) {
   const Operand a = in[0], w = in[1];
   const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = a.dims[2];
   if (k == 0 && accumulates) return;
   if (k == 0) return fill(lowering, y, 0);
-  int64_t aZero = 0;
-  if (!packs(lowering, in, operands, y, accumulates, aZero)) {
+  if (!takesDots(lowering, in, operands, y, accumulates)) {
     in.resize(operands);
     emitPlain(lowering, in, y, accumulates);
     return;
   }
   // b by four rows, interleaved; what a's zero point and sign add to each column is a constant.
+  int64_t aZero = 0;
+  if (operands > 2) knownInteger(lowering, in[2], aZero);
   const char* payload = payloadOf(lowering, w);
   const int64_t panels = panelsOf(n);
   std::vector<char> packedB(static_cast<size_t>(panels * k * kPanel), 0);
-  std::vector<uint32_t> bias(static_cast<size_t>(panels * kPanel), 0);
-  if (constants) std::copy(constants->begin(), constants->end(), bias.begin());
+  std::vector<uint32_t> bias(constants.begin(), constants.end());
+  bias.resize(static_cast<size_t>(panels * kPanel), 0);
   const int64_t moved = aZero + (a.elem == CDL_I8 ? 128 : 0);
   for (int64_t row = 0; row < k; ++row)
     for (int64_t column = 0; column < n; ++column) {
@@ -133,8 +136,8 @@ void emitInteger(Lowering& lowering, const cdl_instr_t& instr, std::vector<Opera
   Plane add;
   add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
   c.bias = add;
-  const std::optional<Follower> follower = followerOf(lowering, lowering.instr(), y, 2);
-  const bool fuses = follower && canWriteEarly(lowering, instr, follower->y);
+  const std::optional<Follower> follower = instr ? followerOf(lowering, lowering.instr(), y, 2) : std::nullopt;
+  const bool fuses = follower && canWriteEarly(lowering, *instr, follower->y);
   if (fuses) {
     c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, 1, panels),
                               panelsOf(lowering, follower->zeros, 1, panels)};
@@ -163,17 +166,17 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     const bool isWide = a.elem == CDL_I16;
     if ((!isWide && a.elem != CDL_I8 && a.elem != CDL_U8) || w.elem != CDL_I8) return why = "its element types", false;
     const uint8_t own = isWide ? CDL_I64 : CDL_I32;
+    const std::vector<int32_t> nothing(static_cast<size_t>(n), 0);
     if (!epilogue && y.elem != own) return why = "its element types", false;
-    if (!epilogue) return emitInteger(lowering, instr, in, operands, y, accumulates, nullptr), true;
-    int64_t aZero = 0;
-    if (y.elem == own && packs(lowering, in, operands, y, accumulates, aZero))
+    if (!epilogue) return emitInteger(lowering, &instr, in, operands, y, accumulates, nothing), true;
+    if (y.elem == own && takesDots(lowering, in, operands, y, accumulates))
       if (const auto bias = constantBias(lowering, *epilogue, operandsOf(lowering, instr), 2, n))
-        return emitInteger(lowering, instr, in, operands, y, accumulates, &*bias), true;
+        return emitInteger(lowering, &instr, in, operands, y, accumulates, *bias), true;
     // Over the sums, in a pass of its own.
     const Operand sums = view(own, {batch, m, n}, {m * n, n, 1},
                               lowering.scratch(static_cast<uint64_t>(y.elements() * (isWide ? 8 : 4))));
     if (accumulates) copy(lowering, y, sums);
-    emitInteger(lowering, instr, in, operands, sums, accumulates, nullptr);
+    emitInteger(lowering, nullptr, in, operands, sums, accumulates, nothing);
     std::vector<Operand> read = {sums};
     read.insert(read.end(), in.begin() + static_cast<std::ptrdiff_t>(operands), in.end());
     map(lowering, "matmul " + std::to_string(operands) + " " + exprKey(lowering, *epilogue), read, y,

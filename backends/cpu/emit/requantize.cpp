@@ -9,13 +9,17 @@ namespace cpu {
 
 namespace {
 
-/// The element of a broadcast constant that belongs to flat element `index` of the result.
-std::optional<int32_t> constantAt(const Lowering& lowering, const Operand& o, int64_t index) {
+/// Where the element of a broadcast view lies that belongs to flat element `index` of the result.
+int64_t offsetOf(const Operand& o, int64_t index) {
   int64_t offset = 0;
   for (int d = o.rank; d-- > 0;) {
     offset += index % o.dims[d] * o.strides[d];
     index /= o.dims[d];
   }
+  return offset;
+}
+
+std::optional<int32_t> constantAt(const Lowering& lowering, const Operand& o, int64_t offset) {
   int32_t value;
   if (const char* payload = payloadOf(lowering, o)) {
     std::memcpy(&value, payload + offset * 4, 4);
@@ -28,8 +32,8 @@ std::optional<int32_t> constantAt(const Lowering& lowering, const Operand& o, in
   return static_cast<int32_t>(static_cast<uint32_t>(constant->bits));
 }
 
-/// One value per channel of a dense result of these dims; nullopt where a channel has more than one. Strides of constants
-/// are not negative: where the first and the last element of a channel lie together, all of them do.
+/// One value per channel of a dense result of these dims; nullopt where a channel has more than one. Strides are not
+/// negative: where the first and the last element of a channel lie at one place, all of them do.
 std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const Operand& o, const Operand& dense, int channelDim) {
   int64_t inner = 1, outer = 1;
   for (int d = 0; d < dense.rank; ++d) (d < channelDim ? outer : inner) *= d == channelDim ? 1 : dense.dims[d];
@@ -38,11 +42,13 @@ std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const O
     if (o.strides[d] < 0) return std::nullopt;
   std::vector<int32_t> values;
   for (int64_t c = 0; c < channels; ++c) {
-    const auto first = constantAt(lowering, o, c * inner);
-    const auto last = constantAt(lowering, o, ((outer - 1) * channels + c) * inner + inner - 1);
-    const auto across = constantAt(lowering, o, c * inner + inner - 1);
-    if (!first || first != last || first != across) return std::nullopt;
-    values.push_back(*first);
+    const int64_t first = offsetOf(o, c * inner);
+    if (offsetOf(o, c * inner + inner - 1) != first ||
+        offsetOf(o, ((outer - 1) * channels + c) * inner + inner - 1) != first)
+      return std::nullopt;
+    const auto value = constantAt(lowering, o, first);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
   }
   return values;
 }

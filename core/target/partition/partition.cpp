@@ -143,12 +143,27 @@ void placeAliases(const std::vector<const Node*>& nodes, const std::map<const No
   }
 }
 
+// Text may say more than the core expects at this point.
+Status checkRowMajor(const Graph& graph) {
+  const auto check = [](const Value* value) {
+    if (value->type.layout.isRowMajor() && !value->type.halo) return Status::ok();
+    return failure(Code::unsupported, "'{}' is {}: layouts and halos are chosen after a target is", value->name,
+                   value->type.text());
+  };
+  for (const Value* input : graph.inputs()) CDL_TRY(check(input));
+  for (const auto& node : graph.nodes())
+    for (const Value* result : node->results())
+      if (result) CDL_TRY(check(result));
+  return Status::ok();
+}
+
 } // namespace
 
 Result<Partitioning> partition(const Graph& graph, std::span<const Target* const> targets, const Barred& barred,
                                const LowerOptions& options) {
   if (targets.empty() || !targets.back()->isHost())
     return badArgument("the last target of {} is not the host", targets.size());
+  CDL_TRY(checkRowMajor(graph));
   Partitioning result;
   std::vector<const Node*> nodes;
   std::map<const Node*, size_t> indexOf;

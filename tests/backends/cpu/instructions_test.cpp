@@ -1,4 +1,5 @@
 // Every row that the plugin claims: random instructions on each tier, alone and on several threads, against the oracle.
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -28,7 +28,7 @@ inline target::Target blocking() {
   const uint16_t narrow = layout(4, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 4}});
   const uint16_t columns = layout(3, {{0, 0}, {2, 0}, {1, 0}, {2, 4}});
   const auto add = [&](uint16_t kind, uint16_t fn, std::vector<uint16_t> layouts) {
-    cdl_row_t& row = t.add(kind, fn, std::vector<uint8_t>(layouts.size(), CDL_F32));
+    cdl_row_t& row = t.add(kind, fn, std::vector<uint8_t>(layouts.size(), CDL_F32), CDL_CLASS_ROW_STRIDED);
     for (size_t i = 0; i < layouts.size(); ++i) row.layouts[i] = layouts[i];
     row.flags = CDL_ROW_EPILOGUE;
     row.steps_mask = uint64_t(1) << CDL_KIND_BINARY;

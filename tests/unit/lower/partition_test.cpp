@@ -217,6 +217,19 @@ TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
   }
 }
 
+TEST(Partition, TextMayNotChooseLayouts) {
+  Graph graph;
+  Value* x = graph.addInput("x", TensorType(Elem::f32_, {4, 8}));
+  Value* y = add(graph, OpKind::Exp, {x});
+  y->type.layout.steps = {{0, 0}, {1, 0}, {1, 4}};
+  graph.addOutput(y, "y");
+  const Target soft = host();
+  const auto result = partition(graph, std::vector<const Target*>{&soft});
+  ASSERT_FALSE(result.isOk());
+  EXPECT_EQ(result.status().code(), Code::unsupported);
+  EXPECT_THAT(result.status().message(), HasSubstr("is f32[4,8]{layout [d0, d1, d1%4]}: layouts and halos are chosen"));
+}
+
 TEST(Extract, BordersKeepTheirNames) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));

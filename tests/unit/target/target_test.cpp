@@ -101,6 +101,8 @@ TEST(Capabilities, HostileTables) {
         added.dim[added.count] = dim;
         added.factor[added.count++] = factor;
       }
+      t.table.layouts = t.layouts.data();
+      t.table.layout_count = static_cast<uint32_t>(t.layouts.size());
     };
   };
   broken(layout({{0, 0}, {2, 0}}, 2), "layout 1: step 1 names dim 2 of rank 2");

@@ -139,11 +139,11 @@ public:
     return static_cast<uint16_t>(layouts_.size() - 1);
   }
   /// An additional NATIVE row on these layouts (0: row-major) of the operands, then of the results, where all atoms
-  /// hold. Atoms see dims as they lie in memory.
+  /// hold. Atoms see dims as they lie in memory. What takes ROW_STRIDED may be given views inside of halos.
   void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems, std::initializer_list<uint16_t> layouts,
-              std::initializer_list<Atom> atoms = {}) {
+              std::initializer_list<Atom> atoms = {}, cdl_operand_class_t operandClass = CDL_CLASS_ROW_STRIDED) {
     if (layouts.size() != elems.size()) throw std::invalid_argument("a row needs one layout per element type");
-    native(kind, fn, elems);
+    native(kind, fn, elems, operandClass);
     std::copy(layouts.begin(), layouts.end(), extra_.back().row.layouts);
     extra_.back().atoms.assign(atoms);
   }

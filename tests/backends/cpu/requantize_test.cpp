@@ -1,0 +1,173 @@
+// An integer product or convolution with a RESCALE behind it, which one kernel may do at once: the same bits as the
+// oracle, whatever the shapes of bias, multipliers, shifts and zero points.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/program/text.h"
+#include "core/reference/interp/interp.h"
+#include "tests/backends/cpu/machine.h"
+#include "tests/fuzz/random_program.h"
+
+namespace candela::test {
+namespace {
+
+using namespace program;
+using Dims = std::vector<int64_t>;
+
+class Maker {
+public:
+  Maker(uint64_t seed, Compiled::Contents& contents) : random_(seed), contents_(contents) {}
+
+  Program make() {
+    const bool isConv = random_.chance(50);
+    const Elem a = random_.chance(50) ? Elem::u8_ : Elem::i8_;
+    Instr i;
+    if (isConv) {
+      static constexpr int64_t kChannels[] = {4, 8, 12, 16, 20, 32, 33};
+      const int64_t n = random_.in(1, 2), ins = random_.of(kChannels), outs = random_.of(kChannels),
+                    h = random_.in(1, 5), w = random_.in(1, 6), kernel = random_.in(1, 2);
+      i.kind = CDL_KIND_CONV2D;
+      y_ = {n, outs, h, w}, channel_ = 1;
+      i.inputs = {dense(a, {n, ins, h + kernel - 1, w + kernel - 1}, Role::input),
+                  dense(Elem::i8_, {outs, ins, kernel, kernel}, Role::constant)};
+    } else {
+      const int64_t b = random_.in(1, 2), m = random_.in(1, 20), k = 4 * random_.in(1, 6), n = random_.in(1, 40);
+      i.kind = CDL_KIND_MATMUL;
+      y_ = {b, m, n}, channel_ = 2;
+      i.inputs = {dense(a, {b, m, k}, Role::input), dense(Elem::i8_, {b, k, n}, Role::constant)};
+      if (random_.chance(70)) i.inputs[1].strides[0] = 0;
+    }
+    if (random_.chance(40)) i.inputs.push_back(dense(a, {1}, Role::constant));
+    if (random_.chance(60)) {
+      const auto index = static_cast<uint16_t>(i.inputs.size());
+      i.inputs.push_back(parameter(-100000, 100000));
+      const Operand acc{Operand::Source::acc, Elem::i32_, 0}, bias{Operand::Source::view, Elem::i32_, index};
+      i.expr = {{CDL_KIND_BINARY, random_.chance(85) ? uint16_t(CDL_BINARY_ADD) : uint16_t(CDL_BINARY_SUB), Elem::i32_,
+                 false, random_.chance(50) ? std::vector<Operand>{acc, bias} : std::vector<Operand>{bias, acc}, 0}};
+    }
+    const uint32_t sums = buffer(Elem::i32_, count(y_), random_.chance(85) ? Role::temp : Role::output);
+    i.outputs = {denseView(sums, Elem::i32_, y_)};
+    p_.instrs.push_back(std::move(i));
+
+    const Elem to = random_.chance(50) ? Elem::u8_ : Elem::i8_;
+    Instr r;
+    r.kind = CDL_KIND_RESCALE;
+    r.inputs = {denseView(sums, Elem::i32_, y_), parameter(1 << 23, (1 << 24) - 1), parameter(28, 36),
+                parameter(0, 30)};
+    r.outputs = {denseView(buffer(to, count(y_), Role::output), to, y_)};
+    if (random_.chance(30)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, to == Elem::u8_ ? 20 : -50));
+    if (random_.chance(30)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, 60));
+    if (random_.chance(20)) r.attrs.push_back(Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, random_.in(1, 6)));
+    p_.instrs.push_back(std::move(r));
+    return std::move(p_);
+  }
+
+private:
+  static int64_t count(const Dims& dims) { return *elementCount(dims); }
+
+  uint32_t buffer(Elem elem, int64_t elements, Role role) {
+    Buffer b;
+    b.name = fmt::format("b{}", p_.buffers.size());
+    b.bytes = elemBytes(elem, static_cast<uint64_t>(elements)), b.role = role;
+    std::vector<char> bytes;
+    if (role == Role::input) {
+      bytes.resize(b.bytes);
+      for (char& byte : bytes) byte = static_cast<char>(random_.next());
+    }
+    contents_.push_back(std::move(bytes));
+    return p_.addBuffer(std::move(b));
+  }
+  View dense(Elem elem, const Dims& dims, Role role) {
+    if (role != Role::constant) return denseView(buffer(elem, count(dims), role), elem, dims);
+    std::vector<int8_t> values(static_cast<size_t>(count(dims)));
+    for (int8_t& value : values) value = static_cast<int8_t>(random_.next());
+    return denseView(constant(Tensor::of<int8_t>(elem, dims, values)), elem, dims);
+  }
+  uint32_t constant(const Tensor& tensor) {
+    const uint32_t made = p_.addConstant(fmt::format("b{}", p_.buffers.size()), Payload::data(tensor));
+    contents_.resize(p_.buffers.size());
+    return made;
+  }
+  /// One value, one per channel, or one per element; now and then the first and the last are one value all the same.
+  View parameter(int64_t low, int64_t high) {
+    const int64_t form = random_.in(0, 9), channels = y_[channel_];
+    const int64_t elements = form < 3 ? 1 : form < 8 ? channels : count(y_);
+    std::vector<int32_t> values(static_cast<size_t>(elements));
+    for (int32_t& value : values) value = static_cast<int32_t>(random_.in(low, high));
+    View v = denseView(0, Elem::i32_, y_);
+    int64_t inner = 1;
+    for (size_t d = channel_ + 1; d < y_.size(); ++d) inner *= y_[d];
+    if (elements == 1 || form < 8) {
+      v.strides.assign(y_.size(), 0);
+      if (elements > 1) v.strides[channel_] = 1;
+    } else if (form == 9) { // varies inside of a channel, but its ends agree
+      for (int64_t at = 0; at < elements; ++at) {
+        const bool isEnd = at % inner == 0 || at % inner == inner - 1;
+        if (isEnd)
+          values[static_cast<size_t>(at)] = static_cast<int32_t>(low + at / inner % channels % (high - low + 1));
+      }
+    }
+    v.buffer =
+        random_.chance(90) || form == 9 ? constant(Tensor::of<int32_t>(Elem::i32_, {elements}, values)) : given(values);
+    return v;
+  }
+  uint32_t given(const std::vector<int32_t>& values) {
+    const uint32_t made = buffer(Elem::i32_, static_cast<int64_t>(values.size()), Role::input);
+    std::memcpy(contents_[made].data(), values.data(), values.size() * 4);
+    return made;
+  }
+
+  Random random_;
+  Compiled::Contents& contents_;
+  Program p_;
+  Dims y_;
+  size_t channel_ = 1;
+};
+
+TEST(CpuRequantize, GivesTheBitsOfTwoInstructions) {
+  if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  std::vector<std::unique_ptr<Ground>> grounds;
+  for (const std::string& isa : tiers()) {
+    devices.push_back(openCpu(isa, 1));
+    grounds.push_back(std::make_unique<Ground>(devices.back()));
+  }
+  int taken = 0;
+  for (uint64_t seed = 1; seed <= 120 && !HasFailure(); ++seed) {
+    Compiled::Contents contents;
+    const Program p = Maker(seed, contents).make();
+    const Status verified = verify(p);
+    ASSERT_TRUE(verified.isOk()) << "seed " << seed << ": " << verified.message();
+    std::vector<Tensor> inputs;
+    for (size_t b = 0; b < p.buffers.size(); ++b)
+      if (p.buffers[b].role == Role::input)
+        inputs.push_back({Elem::u8_,
+                          {static_cast<int64_t>(contents[b].size())},
+                          Bytes::copyOf(contents[b].data(), contents[b].size())});
+    const auto expected = reference::interpret(p, inputs);
+    ASSERT_TRUE(expected.isOk()) << "seed " << seed << ": " << expected.status().message();
+    const size_t tier = seed % devices.size();
+    const Compiled compiled(devices[tier], p);
+    if (compiled.code() == CDL_REFUSED) continue;
+    ASSERT_EQ(compiled.code(), CDL_OK) << compiled.text();
+    ++taken;
+    const Compiled::Contents got = compiled.execute(*grounds[tier], contents, seed % 2 == 0);
+    size_t next = 0;
+    for (size_t b = 0; b < p.buffers.size(); ++b) {
+      if (p.buffers[b].role != Role::output) continue;
+      const Bytes& want = (*expected)[next++].bytes;
+      for (size_t i = 0; i < want.size() && !HasFailure(); ++i)
+        EXPECT_EQ(got[b][i], static_cast<char>(want.data()[i]))
+            << "byte " << i << " of buffer " << b << ", seed " << seed << " on " << tiers()[tier];
+    }
+    if (HasFailure()) {
+      const auto text = print(p, {std::string(testing::TempDir())});
+      ADD_FAILURE() << (text ? *text : text.status().message());
+    }
+  }
+  EXPECT_GT(taken, 90);
+}
+
+} // namespace
+} // namespace candela::test
