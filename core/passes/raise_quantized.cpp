@@ -545,6 +545,23 @@ Result<Value*> concat(Raiser& raiser, const Node& node, const Goal& goal) {
   return raiser.add(OpKind::Concat, std::move(pieces), node.attrs);
 }
 
+Result<bool> raiseQuantize(Graph& graph, Node* node);
+
+/// Quantize before what moves its operand, where it meets what computes that.
+Result<bool> liftQuantize(Graph& graph, Node* node) {
+  const Value* value = node->operand(0);
+  const Node* move = value->producer;
+  if (!move || (move->kind != OpKind::Reshape && move->kind != OpKind::Transpose)) return false;
+  if (value->users().size() != 1 || graph.isOutput(value) || !isPlain(move->operand(0)) || node->hasAttr("axis"))
+    return false;
+  CDL_ASSIGN(Node * early, graph.addNode(OpKind::Quantize, {move->operand(0), node->operand(1), node->operand(2)}, {},
+                                         node->provenance, node));
+  CDL_ASSIGN(const Node* moved, graph.addNode(move->kind, {early->result()}, move->attrs, move->provenance, node));
+  replaceWithNew(graph, node, moved->result());
+  CDL_TRY(raiseQuantize(graph, early).status());
+  return true;
+}
+
 Result<bool> raiseQuantize(Graph& graph, Node* node) {
   const auto to = quantizationOf(*node, node->result());
   if (!to || !to->isPerTensor()) return false;
@@ -553,6 +570,8 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
     replaceWith(graph, node, real->stored);
     return true;
   }
+  CDL_ASSIGN(const bool lifted, liftQuantize(graph, node));
+  if (lifted) return true;
   Goal goal{to->scales[0], to->zeros[0], to->stored->type.elem};
   Value* value = node->operand(0);
   graph::Provenance names = node->provenance;

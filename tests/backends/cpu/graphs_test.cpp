@@ -71,7 +71,7 @@ private:
     return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, dims, values));
   }
   Value* activation(Value* x) {
-    if (quantized_) return pick(2) ? op(Kind::Relu, {x}) : op(Kind::Sigmoid, {boundary(x)});
+    if (quantized_) return boundary(pick(2) ? op(Kind::Relu, {x}) : op(Kind::Sigmoid, {boundary(x)}));
     static constexpr Kind kKinds[] = {Kind::Relu, Kind::Tanh, Kind::Sigmoid, Kind::Erf};
     if (pick(6) == 0) return op(Kind::Clip, {x, weights({}, 0), nullptr});
     if (pick(4) == 0) return op(Kind::Mul, {x, op(Kind::Sigmoid, {x})});
