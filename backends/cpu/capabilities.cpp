@@ -72,7 +72,8 @@ void claimOptional(cdl::Capabilities& c) {
     c.native(Kind::Copy, 0, {elem, elem}, CDL_CLASS_AFFINE);
     c.native(Kind::Fill, 0, {elem}, CDL_CLASS_AFFINE);
     c.native(Kind::Select, 0, {BOOL, elem, elem, elem}, CDL_CLASS_AFFINE);
-    for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT}) c.native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_AFFINE);
+    for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
+      c.native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_AFFINE);
     for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_DIV, CDL_BINARY_MIN, CDL_BINARY_MAX})
       c.native(Kind::Binary, fn, {elem, elem, elem}, CDL_CLASS_AFFINE);
     for (uint16_t fn : {CDL_GATHER_CLAMP, CDL_GATHER_ZERO}) c.native(Kind::Gather, fn, {elem, I32, elem});

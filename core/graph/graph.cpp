@@ -136,8 +136,8 @@ Result<Node*> Graph::addNode(OpKind kind, std::vector<Value*> operands, Attrs at
 }
 
 Value* Graph::addConstant(Payload payload, TensorType type, Provenance provenance, Node* before) {
-  CDL_CHECK(payload.elem() == type.elem && payload.count() == type.physicalCount(), "payload of {} {} for {}", payload.count(),
-            elemName(payload.elem()), type.text());
+  CDL_CHECK(payload.elem() == type.elem && payload.count() == type.physicalCount(), "payload of {} {} for {}",
+            payload.count(), elemName(payload.elem()), type.text());
   Node* node = addNodeUnchecked(OpKind::Constant, {}, {}, std::move(provenance), {std::move(type)}, before);
   node->payload = std::move(payload);
   return node->result();

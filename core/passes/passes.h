@@ -27,8 +27,8 @@ Status runPasses(graph::Graph& graph, std::span<const std::string> names);
 /// The standard order, repeated until nothing changes (at most 8 rounds).
 Status optimize(graph::Graph& graph);
 
-/// What a report says about a node of a quantized model: "runs as integers", "dequantized because ..." and why; empty for
-/// one that has nothing to do with quantization.
+/// What a report says about a node of a quantized model: "runs as integers", "dequantized because ..." and why; empty
+/// for one that has nothing to do with quantization.
 std::string integerNote(const graph::Node& node);
 
 /// `before` and `after` of each pass that changed something, for --print-ir-after-all.

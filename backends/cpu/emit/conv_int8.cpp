@@ -1,6 +1,6 @@
-// CONV2D on integers. Channels four by four meet in dot products, so x lies with its channels innermost: as it comes, or
-// copied so once. What zero points and signs add to a sum is folded into a constant per output channel; a border that
-// holds x's zero point makes that exact everywhere.
+// CONV2D on integers. Channels four by four meet in dot products, so x lies with its channels innermost: as it comes,
+// or copied so once. What zero points and signs add to a sum is folded into a constant per output channel; a border
+// that holds x's zero point makes that exact everywhere.
 #include "contraction.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
@@ -35,14 +35,14 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
   const int64_t group = x.isBlocked ? blocks * x.block : ins * x.lane;
   copy(lowering,
        restrided(x.view, {x.n, x.h, x.w, groups, blocks, lanes}, {x.batch, x.row, x.column, group, x.block, x.lane}),
-       restrided(to.view, {x.n, x.h, x.w, groups, blocks, lanes},
-                 {to.batch, to.row, to.column, channels, kPanel, 1}, begin[0] * to.row + begin[1] * to.column));
+       restrided(to.view, {x.n, x.h, x.w, groups, blocks, lanes}, {to.batch, to.row, to.column, channels, kPanel, 1},
+                 begin[0] * to.row + begin[1] * to.column));
   return to;
 }
 
 /// Any integer convolution, widened to i32 before it multiplies: results along a row are the lanes.
-void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Image& y, const Operand* wZero, int64_t xZero,
-                 const Conv2d& g) {
+void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Image& y, const Operand* wZero,
+                 int64_t xZero, const Conv2d& g) {
   const int64_t outs = y.c / g.group, ins = w.dims[1], kh = w.dims[2], kw = w.dims[3];
   const int lanes = static_cast<int>(std::min<int64_t>(lowering.isa.lanes(4), y.w));
   const auto bytes = [](const Image& image, int64_t elements) { return image.view.bytes(elements); };
@@ -61,24 +61,28 @@ void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Ima
       const Value row = b.rem(unit, b.i64(y.h), false), rest = b.div(unit, b.i64(y.h), false);
       const Value out = b.rem(rest, b.i64(y.c), false), batch = b.div(rest, b.i64(y.c), false);
       const auto moved = [&](Value base, Value index, int64_t step) { return b.at(base, b.mul(index, b.i64(step))); };
-      const Value from = moved(moved(moved(b.arg(0), batch, bytes(x, x.batch)), b.div(out, b.i64(outs), false),
-                                     bytes(x, ins * x.lane)),
-                               row, bytes(x, g.stride[0] * x.row));
+      const Value from = moved(
+          moved(moved(b.arg(0), batch, bytes(x, x.batch)), b.div(out, b.i64(outs), false), bytes(x, ins * x.lane)), row,
+          bytes(x, g.stride[0] * x.row));
       const Value weights = moved(b.arg(1), out, w.bytes(w.strides[0]));
-      const Value to = moved(moved(moved(b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)), row, bytes(y, y.row));
+      const Value to =
+          moved(moved(moved(b.arg(2), batch, bytes(y, y.batch)), out, bytes(y, y.lane)), row, bytes(y, y.row));
       Value zero = b.i32(0);
       if (wZero)
-        zero = widened(wZero->elem, 1, wZero->elements() == 1 ? b.arg(3) : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])), 0);
+        zero = widened(wZero->elem, 1,
+                       wZero->elements() == 1 ? b.arg(3) : moved(b.arg(3), out, wZero->bytes(wZero->strides[0])), 0);
       const auto points = [&](Value column, int width) {
         Values sum = b.loop(ins, {b.zero(Ty::I32, width)}, [&](Value channel, const Values& c0) {
           return b.loop(kh, c0, [&](Value down, const Values& c1) {
             return b.loop(kw, c1, [&](Value across, const Values& c2) {
               Value at = moved(moved(from, channel, bytes(x, x.lane)), down, bytes(x, g.dilation[0] * x.row));
-              at = moved(moved(at, across, bytes(x, g.dilation[1] * x.column)), column, bytes(x, g.stride[1] * x.column));
+              at = moved(moved(at, across, bytes(x, g.dilation[1] * x.column)), column,
+                         bytes(x, g.stride[1] * x.column));
               const Value v = b.sub(widened(x.view.elem, width, at, bytes(x, g.stride[1] * x.column)),
                                     b.i32(static_cast<int32_t>(xZero)));
-              const Value wAt = moved(moved(moved(weights, channel, w.bytes(w.strides[1])), down, w.bytes(w.strides[2])),
-                                      across, w.bytes(w.strides[3]));
+              const Value wAt =
+                  moved(moved(moved(weights, channel, w.bytes(w.strides[1])), down, w.bytes(w.strides[2])), across,
+                        w.bytes(w.strides[3]));
               return Values{b.add(c2[0], b.mul(v, b.sub(widened(w.elem, 1, wAt, 0), zero)))};
             });
           });
@@ -112,7 +116,8 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
   const bool symmetric = operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], wZero) && wZero == 0);
 
   // A constant bias joins the constant of each channel, and then a RESCALE behind it joins the kernel.
-  const auto bias32 = epilogue ? constantBias(lowering, *epilogue, in, 1, y.c) : std::vector<int32_t>(static_cast<size_t>(y.c), 0);
+  const auto bias32 =
+      epilogue ? constantBias(lowering, *epilogue, in, 1, y.c) : std::vector<int32_t>(static_cast<size_t>(y.c), 0);
   std::optional<Follower> follower;
   if (bias32 && payload && symmetric) follower = followerOf(lowering, lowering.instr(), in[results], 1);
 
@@ -120,18 +125,20 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
   const int64_t panels = (outs + kPanel - 1) / kPanel, area = y.h * y.w * kPanel;
   std::vector<std::optional<Image>> views(results);
   for (size_t i = operands; i < results; ++i)
-    if (!(views[i] = imageOf(in[i])) || views[i]->isBlocked) return why = "the layout of what its epilogue reads", false;
+    if (!(views[i] = imageOf(in[i])) || views[i]->isBlocked)
+      return why = "the layout of what its epilogue reads", false;
   const auto apply = [&](const Operand& acc, const std::function<Operand(const Image&)>& of) {
     if (!epilogue) return copy(lowering, acc, of(y));
     std::vector<Operand> read = {acc};
     for (const auto& v : views)
       if (v) read.push_back(of(*v));
-    map(lowering, "conv " + exprKey(lowering, *epilogue), read, of(y), [&](Builder& b, const std::vector<Typed>& loaded) {
-      std::vector<Typed> byIndex(views.size());
-      for (size_t i = 0, next = 1; i < views.size(); ++i)
-        if (views[i]) byIndex[i] = loaded[next++];
-      return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
-    });
+    map(lowering, "conv " + exprKey(lowering, *epilogue), read, of(y),
+        [&](Builder& b, const std::vector<Typed>& loaded) {
+          std::vector<Typed> byIndex(views.size());
+          for (size_t i = 0, next = 1; i < views.size(); ++i)
+            if (views[i]) byIndex[i] = loaded[next++];
+          return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
+        });
   };
 
   // Groups that end within a block: only those of whole fours can be dot products.
@@ -141,7 +148,8 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
                                      : bordered(lowering, *input, g.begin, g.end, border);
     Image sums = y;
     if (epilogue) {
-      sums.lane = y.h * y.w, sums.block = kPanel * sums.lane, sums.row = y.w, sums.column = 1, sums.batch = y.c * sums.lane;
+      sums.lane = y.h * y.w, sums.block = kPanel * sums.lane, sums.row = y.w, sums.column = 1,
+      sums.batch = y.c * sums.lane;
       sums.view = view(CDL_I32, {}, {}, lowering.scratch(static_cast<uint64_t>(y.n * sums.batch) * 4));
     }
     emitWidened(lowering, x, w, sums, operands > 3 ? &in[3] : nullptr, xZero, g);
@@ -192,7 +200,8 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
   const uint8_t resultElem = follower ? follower->y.elem : uint8_t(CDL_I32);
   const int64_t size = cdl_elem_bits(resultElem) / 8;
   const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea * size));
-  c.y = {resultElem, sums, batchArea * size, groupArea * size, area * size, c.columns * kPanel * size, kPanel * size, size};
+  c.y = {resultElem,    sums, batchArea * size, groupArea * size, area * size, c.columns * kPanel * size,
+         kPanel * size, size};
   Image to = y; // where the panels go in the end
   if (follower) {
     c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, g.group, panels),
@@ -209,8 +218,8 @@ bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g,
                        {image.batch, outs * image.lane, image.block, image.lane, image.row, image.column},
                        first * image.block);
     };
-    const Operand from =
-        restrided(view(resultElem, {}, {}, sums), dims, {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area);
+    const Operand from = restrided(view(resultElem, {}, {}, sums), dims,
+                                   {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area);
     if (bias32)
       copy(lowering, from, of(to));
     else

@@ -96,8 +96,8 @@ bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t 
          a.strides[2] == 1 && y.strides[2] == 1 && (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
 }
 
-/// The integer product. With takesDots, `constants` of each column are added, and a RESCALE behind `instr` is done with it
-/// where it can be (null: y is not the instruction's result).
+/// The integer product. With takesDots, `constants` of each column are added, and a RESCALE behind `instr` is done with
+/// it where it can be (null: y is not the instruction's result).
 void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Operand> in, size_t operands,
                  const Operand& y, bool accumulates, const std::vector<int32_t>& constants) {
   const Operand a = in[0], w = in[1];

@@ -34,7 +34,8 @@ std::optional<int32_t> constantAt(const Lowering& lowering, const Operand& o, in
 
 /// One value per channel of a dense result of these dims; nullopt where a channel has more than one. Strides are not
 /// negative: where the first and the last element of a channel lie at one place, all of them do.
-std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const Operand& o, const Operand& dense, int channelDim) {
+std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const Operand& o, const Operand& dense,
+                                               int channelDim) {
   int64_t inner = 1, outer = 1;
   for (int d = 0; d < dense.rank; ++d) (d < channelDim ? outer : inner) *= d == channelDim ? 1 : dense.dims[d];
   const int64_t channels = dense.dims[channelDim];
@@ -59,7 +60,8 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
   const cdl_image_t* image = lowering.image;
   if (index + 1 >= image->instrs.count || !sums.isDense()) return std::nullopt;
   const cdl_instr_t& next = *cdl_get_instr(image, index + 1);
-  if (next.kind != CDL_KIND_RESCALE || next.inputs != 4 || next.loop || cdl_get_instr(image, index)->loop) return std::nullopt;
+  if (next.kind != CDL_KIND_RESCALE || next.inputs != 4 || next.loop || cdl_get_instr(image, index)->loop)
+    return std::nullopt;
   if (cdl_get_buffer(image, sums.at.buffer)->role != CDL_ROLE_TEMP) return std::nullopt;
   uint32_t uses = 0;
   for (uint32_t v = 1; v < image->views.count; ++v) uses += cdl_get_view(image, v)->buffer == sums.at.buffer;
@@ -71,7 +73,8 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
   if (in[0].at.buffer != sums.at.buffer || in[0].at.offset != sums.at.offset || !in[0].isDense() || !f.y.isDense() ||
       in[0].elements() != sums.elements() || cdl_elem_bits(f.y.elem) > 32)
     return std::nullopt;
-  const auto multiplier = perChannel(lowering, in[1], sums, channelDim), shift = perChannel(lowering, in[2], sums, channelDim);
+  const auto multiplier = perChannel(lowering, in[1], sums, channelDim),
+             shift = perChannel(lowering, in[2], sums, channelDim);
   const auto zero = perChannel(lowering, in[3], sums, channelDim);
   if (!multiplier || !shift || !zero) return std::nullopt;
   f.form = rescaleForm(lowering, next, f.y.elem);

@@ -11,8 +11,8 @@ namespace candela::target {
 /// takes it as it was. Returns how many constants were packed.
 Result<int> chooseLayouts(graph::Graph& graph, const Target& target);
 
-/// Runs after fuse: a blocked value that a convolution or a pool with padding reads lies in a border that holds what the
-/// padding counts as, if the target takes every node around it so. Core fills the border, kernels read it.
+/// Runs after fuse: a blocked value that a convolution or a pool with padding reads lies in a border that holds what
+/// the padding counts as, if the target takes every node around it so. Core fills the border, kernels read it.
 void giveHalos(graph::Graph& graph, const Target& target);
 
 } // namespace candela::target

@@ -437,7 +437,7 @@ private:
     if (value_.chance(40)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MIN, value_.in(lowest, middle)));
     if (value_.chance(40)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_CLAMP_MAX, value_.in(middle, highest)));
     out(y, d);
-    perhapsInPlace();
+    if (y != Elem::i32_) perhapsInPlace(); // over a shift it would not be one the next time around a loop
   }
 
   void table() {

@@ -57,7 +57,8 @@ private:
   Value* boundary(Value* x) {
     if (!quantized_) return x;
     static constexpr uint8_t kZeros[] = {0, 77, 128};
-    Value* zero = out_.graph.addConstant(Tensor::of<uint8_t>(isUnsigned_ ? Elem::u8_ : Elem::i8_, {}, {kZeros[pick(3)]}));
+    Value* zero =
+        out_.graph.addConstant(Tensor::of<uint8_t>(isUnsigned_ ? Elem::u8_ : Elem::i8_, {}, {kZeros[pick(3)]}));
     Value* scale = number(0.01 + 0.001 * static_cast<double>(pick(40)));
     return op(Kind::Dequantize, {op(Kind::Quantize, {x, scale, zero}), scale, zero});
   }
