@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_GRAPH_CHECKS_H
-#define CANDELA_CORE_GRAPH_CHECKS_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -21,5 +20,3 @@ Status checkType(const TensorType& type, std::string_view what);
 bool agrees(const TensorType& declared, const TensorType& inferred);
 
 } // namespace candela::graph
-
-#endif

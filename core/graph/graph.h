@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_GRAPH_GRAPH_H
-#define CANDELA_CORE_GRAPH_GRAPH_H
+#pragma once
 
 #include <list>
 #include <map>
@@ -181,5 +180,3 @@ CANDELA_INFERENCES(CANDELA_OP)
 #undef CANDELA_OP
 
 } // namespace candela::graph
-
-#endif

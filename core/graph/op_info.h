@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_GRAPH_OP_INFO_H
-#define CANDELA_CORE_GRAPH_OP_INFO_H
+#pragma once
 
 #include <optional>
 #include <span>
@@ -78,5 +77,3 @@ std::optional<OpKind> parseOp(std::string_view name);
 inline std::string_view opName(OpKind kind) { return opInfo(kind).name; }
 
 } // namespace candela::graph
-
-#endif

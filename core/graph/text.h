@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_GRAPH_TEXT_H
-#define CANDELA_CORE_GRAPH_TEXT_H
+#pragma once
 
 #include <string>
 
@@ -34,5 +33,3 @@ std::string attrText(const Attr& attr, AttrType type = AttrType::Int);
 Result<Graph> parse(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
 } // namespace candela::graph
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_GRAPH_TYPES_H
-#define CANDELA_CORE_GRAPH_TYPES_H
+#pragma once
 
 #include <memory>
 #include <string>
@@ -88,5 +87,3 @@ inline int wrapAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ?
 std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b);
 
 } // namespace candela::graph
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_GRAPH_WINDOW_H
-#define CANDELA_CORE_GRAPH_WINDOW_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -30,5 +29,3 @@ Result<Window> checkWindow(const Node& node, Shape kernel, const Shape& extents,
                            std::string_view fitId);
 
 } // namespace candela::graph
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_BIND_DIMS_H
-#define CANDELA_CORE_IMPORT_BIND_DIMS_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -27,5 +26,3 @@ Status checkDeclared(const onnx_io::ValueInfo& declared, const graph::TensorType
                      const std::map<std::string, int64_t>& named);
 
 } // namespace candela::import
-
-#endif

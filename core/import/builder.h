@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_BUILDER_H
-#define CANDELA_CORE_IMPORT_BUILDER_H
+#pragma once
 
 #include <optional>
 #include <string>
@@ -57,5 +56,3 @@ private:
 };
 
 } // namespace candela::import
-
-#endif

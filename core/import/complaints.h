@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_COMPLAINTS_H
-#define CANDELA_CORE_IMPORT_COMPLAINTS_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ private:
 };
 
 } // namespace candela::import
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_FUNCTIONS_H
-#define CANDELA_CORE_IMPORT_FUNCTIONS_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -38,5 +37,3 @@ private:
 onnx_io::Node bindAttributes(const onnx_io::Node& node, const onnx_io::Function& function, const onnx_io::Node& call);
 
 } // namespace candela::import
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_IMPORT_H
-#define CANDELA_CORE_IMPORT_IMPORT_H
+#pragma once
 
 #include <map>
 #include <string>
@@ -36,5 +35,3 @@ Result<graph::Graph> importOnnx(const std::string& path, const ImportOptions& op
 std::vector<std::pair<std::string, std::string>> supportedOperators();
 
 } // namespace candela::import
-
-#endif

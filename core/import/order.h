@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_ORDER_H
-#define CANDELA_CORE_IMPORT_ORDER_H
+#pragma once
 
 #include <vector>
 
@@ -18,5 +17,3 @@ struct Order {
 Order topologicalOrder(const std::vector<onnx_io::Node>& nodes);
 
 } // namespace candela::import
-
-#endif

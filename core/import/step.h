@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_STEP_H
-#define CANDELA_CORE_IMPORT_STEP_H
+#pragma once
 
 #include <optional>
 #include <set>
@@ -114,5 +113,3 @@ struct Importer {
 Importer findImporter(std::string_view opType);
 
 } // namespace candela::import
-
-#endif

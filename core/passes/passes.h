@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PASSES_PASSES_H
-#define CANDELA_CORE_PASSES_PASSES_H
+#pragma once
 
 #include <functional>
 #include <span>
@@ -36,5 +35,3 @@ using PassObserver = std::function<void(std::string_view pass, const graph::Grap
 Status optimize(graph::Graph& graph, const PassObserver& observe);
 
 } // namespace candela::passes
-
-#endif

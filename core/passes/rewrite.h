@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PASSES_REWRITE_H
-#define CANDELA_CORE_PASSES_REWRITE_H
+#pragma once
 
 #include <optional>
 
@@ -40,5 +39,3 @@ void replaceWith(graph::Graph& graph, graph::Node* node, graph::Value* with);
 void replaceWithNew(graph::Graph& graph, graph::Node* node, graph::Value* fresh);
 
 } // namespace candela::passes
-
-#endif

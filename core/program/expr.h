@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_EXPR_H
-#define CANDELA_CORE_PROGRAM_EXPR_H
+#pragma once
 
 #include "core/program/program.h"
 #include "core/support/text/expr.h"
@@ -14,5 +13,3 @@ Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& 
 text::ExprSteps exprSteps(const Expr& expr);
 
 } // namespace candela::program
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_IMAGE_H
-#define CANDELA_CORE_PROGRAM_IMAGE_H
+#pragma once
 
 #include <functional>
 
@@ -21,5 +20,3 @@ using PayloadSource = std::function<Result<Payload>(const cdl_constant_t& consta
 Result<Program> fromImage(const Bytes& image, const PayloadSource& payloads);
 
 } // namespace candela::program
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_PROGRAM_H
-#define CANDELA_CORE_PROGRAM_PROGRAM_H
+#pragma once
 
 #include <string>
 #include <variant>
@@ -177,5 +176,3 @@ bool isPrimitive(uint16_t kind); ///< one of the 13
 Status verify(const Program& program);
 
 } // namespace candela::program
-
-#endif

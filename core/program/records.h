@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_RECORDS_H
-#define CANDELA_CORE_PROGRAM_RECORDS_H
+#pragma once
 
 #include <concepts>
 
@@ -119,5 +118,3 @@ void fields(auto& way, auto& group, Of<cdl_group_t> auto& record) {
 }
 
 } // namespace candela::program
-
-#endif

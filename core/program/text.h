@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_TEXT_H
-#define CANDELA_CORE_PROGRAM_TEXT_H
+#pragma once
 
 #include <string>
 
@@ -30,5 +29,3 @@ Result<std::string> print(const Program& program, const PrintOptions& options = 
 Result<Program> parse(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
 } // namespace candela::program
-
-#endif

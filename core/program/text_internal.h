@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_TEXT_INTERNAL_H
-#define CANDELA_CORE_PROGRAM_TEXT_INTERNAL_H
+#pragma once
 
 #include "core/program/verify_internal.h"
 
@@ -16,5 +15,3 @@ inline constexpr std::string_view kDimLetters = "nchw";
 uint64_t innerFactor(const std::vector<Layout::Step>& steps, size_t index);
 
 } // namespace candela::program
-
-#endif

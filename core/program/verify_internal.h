@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_VERIFY_INTERNAL_H
-#define CANDELA_CORE_PROGRAM_VERIFY_INTERNAL_H
+#pragma once
 
 #include "core/program/program.h"
 
@@ -27,5 +26,3 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place);
 Status verifyTypes(const Instr& instr);
 
 } // namespace candela::program
-
-#endif

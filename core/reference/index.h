@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_REFERENCE_INDEX_H
-#define CANDELA_CORE_REFERENCE_INDEX_H
+#pragma once
 
 #include "core/reference/reference.h"
 
@@ -68,5 +67,3 @@ struct Around {
 };
 
 } // namespace candela::reference
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_REFERENCE_KINDS_H
-#define CANDELA_CORE_REFERENCE_KINDS_H
+#pragma once
 
 #include "core/graph/window.h"
 #include "core/reference/index.h"
@@ -55,5 +54,3 @@ void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const 
              Array& y);
 
 } // namespace candela::reference
-
-#endif

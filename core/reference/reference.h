@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_REFERENCE_REFERENCE_H
-#define CANDELA_CORE_REFERENCE_REFERENCE_H
+#pragma once
 
 #include <span>
 
@@ -53,5 +52,3 @@ CANDELA_OPS(CANDELA_OP)
 #undef CANDELA_OP
 
 } // namespace candela::reference
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_REFERENCE_SCALAR_H
-#define CANDELA_CORE_REFERENCE_SCALAR_H
+#pragma once
 
 #include <span>
 
@@ -77,5 +76,3 @@ Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low,
 Whole shiftRightEven(Whole value, int64_t shift);
 
 } // namespace candela::reference
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_ROWS_H
-#define CANDELA_CORE_TARGET_ROWS_H
+#pragma once
 
 #include <span>
 #include <string>
@@ -42,5 +41,3 @@ inline constexpr unsigned kProfileCount = 6;
 bool profilesCover(uint32_t profiles, Elem elem);
 
 } // namespace candela::target
-
-#endif

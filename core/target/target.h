@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_TARGET_H
-#define CANDELA_CORE_TARGET_TARGET_H
+#pragma once
 
 #include <span>
 #include <string>
@@ -94,5 +93,3 @@ private:
 double rooflineCost(const InstrDesc& desc);
 
 } // namespace candela::target
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_VIEWS_H
-#define CANDELA_CORE_TARGET_VIEWS_H
+#pragma once
 
 #include <span>
 #include <vector>
@@ -28,5 +27,3 @@ Shape aroundAxis(const Shape& dims, int64_t axis);
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
 
 } // namespace candela::target
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_FUZZ_RANDOM_PROGRAM_H
-#define CANDELA_TESTS_FUZZ_RANDOM_PROGRAM_H
+#pragma once
 
 #include "core/program/program.h"
 
@@ -35,5 +34,3 @@ struct RandomOptions {
 program::Program randomProgram(uint64_t seed, const RandomOptions& options = {});
 
 } // namespace candela::test
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_COMMAND_H
-#define CANDELA_TOOLS_CANDELA_COMMAND_H
+#pragma once
 
 #include <CLI/CLI.hpp>
 
@@ -30,5 +29,3 @@ inline CLI::Option* addRepeated(CLI::App* command, const std::string& name, std:
 }
 
 } // namespace candela::tool
-
-#endif

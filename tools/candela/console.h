@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_CONSOLE_H
-#define CANDELA_TOOLS_CANDELA_CONSOLE_H
+#pragma once
 
 #include <fmt/format.h>
 
@@ -116,5 +115,3 @@ std::string shellQuoted(const std::string& argument);
 std::string typeText(std::string_view elem, const std::vector<int64_t>& dims);
 
 } // namespace candela::tool
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_EXPECT_H
-#define CANDELA_TOOLS_CANDELA_EXPECT_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -34,5 +33,3 @@ private:
 };
 
 } // namespace candela::tool
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_INSPECT_H
-#define CANDELA_TOOLS_CANDELA_INSPECT_H
+#pragma once
 
 #include "core/program/program.h"
 #include "tools/candela/page.h"
@@ -22,5 +21,3 @@ void addProgram(Page& page, const program::Program& program);
 Result<std::vector<std::string>> exportedSymbols(const std::string& path);
 
 } // namespace candela::tool
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_IR_FILE_H
-#define CANDELA_TOOLS_CANDELA_IR_FILE_H
+#pragma once
 
 #include <string>
 
@@ -34,5 +33,3 @@ std::string resourceFolderOf(const std::string& path);
 std::string kindCounts(const program::Program& program);
 
 } // namespace candela::tool
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_MODEL_H
-#define CANDELA_TOOLS_CANDELA_MODEL_H
+#pragma once
 
 #include "candela/candela.hpp"
 #include "core/support/tensor.h"
@@ -73,5 +72,3 @@ std::string explainText(const Json& report);
 void addPlacement(Json& to, const Json& report, bool withNodes);
 
 } // namespace candela::tool
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_PAGE_H
-#define CANDELA_TOOLS_CANDELA_PAGE_H
+#pragma once
 
 #include "tools/candela/console.h"
 
@@ -44,5 +43,3 @@ std::string pageHtml(const Page& page);
 std::string drawingDot(const Page& page);
 
 } // namespace candela::tool
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TOOLS_CANDELA_RUN_H
-#define CANDELA_TOOLS_CANDELA_RUN_H
+#pragma once
 
 #include <map>
 #include <optional>
@@ -61,5 +60,3 @@ std::string summaryText(const Tensor& tensor);
 Json summaryJson(const sdk::Port& port, const Tensor& tensor);
 
 } // namespace candela::tool
-
-#endif

@@ -5,8 +5,7 @@
 //
 // Nothing that a backend throws passes the interface. With -DCDL_BACKEND_STATIC=acme the entry is
 // acme_backend_query instead, so that several backends can be linked into one program.
-#ifndef CANDELA_BACKEND_HPP
-#define CANDELA_BACKEND_HPP
+#pragma once
 
 #include "candela/backend/capabilities.hpp"
 #include "candela/backend/device.hpp"
@@ -29,5 +28,3 @@
   cdl_code_t CDL_BACKEND_ENTRY(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error) {                        \
     return cdl::detail::Entry<Class>::query(host, out, error);                                                         \
   }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_GRAPH_OPS_COMMON_H
-#define CANDELA_CORE_GRAPH_OPS_COMMON_H
+#pragma once
 
 #include "core/graph/graph.h"
 
@@ -38,5 +37,3 @@ inline Result<Types> resultOf(const Node& node, Elem elem, const Shape& shape) {
 inline std::string listText(const std::vector<int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ",")); }
 
 } // namespace candela::graph
-
-#endif

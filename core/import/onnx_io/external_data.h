@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_ONNX_IO_EXTERNAL_DATA_H
-#define CANDELA_CORE_IMPORT_ONNX_IO_EXTERNAL_DATA_H
+#pragma once
 
 #include <map>
 #include <optional>
@@ -26,5 +25,3 @@ private:
 };
 
 } // namespace candela::onnx_io
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_ONNX_IO_MODEL_H
-#define CANDELA_CORE_IMPORT_ONNX_IO_MODEL_H
+#pragma once
 
 #include <map>
 #include <memory>
@@ -82,5 +81,3 @@ Result<Model> readModel(const std::string& path);
 Result<Tensor> readTensor(const std::string& path);
 
 } // namespace candela::onnx_io
-
-#endif

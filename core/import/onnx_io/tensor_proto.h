@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_IMPORT_ONNX_IO_TENSOR_PROTO_H
-#define CANDELA_CORE_IMPORT_ONNX_IO_TENSOR_PROTO_H
+#pragma once
 
 #include "core/import/onnx_io/external_data.h"
 
@@ -15,5 +14,3 @@ namespace candela::onnx_io {
 Result<Tensor> takeTensor(onnx::TensorProto& proto, ExternalData& external);
 
 } // namespace candela::onnx_io
-
-#endif

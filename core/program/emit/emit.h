@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_EMIT_EMIT_H
-#define CANDELA_CORE_PROGRAM_EMIT_EMIT_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/program/program.h"
@@ -18,5 +17,3 @@ inline constexpr std::string_view kLayoutOrigin = "layout";
 Result<Program> emit(const graph::Graph& graph, const target::Target& target);
 
 } // namespace candela::program
-
-#endif

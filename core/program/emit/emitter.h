@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_PROGRAM_EMIT_EMITTER_H
-#define CANDELA_CORE_PROGRAM_EMIT_EMITTER_H
+#pragma once
 
 #include <map>
 
@@ -47,5 +46,3 @@ private:
 };
 
 } // namespace candela::program
-
-#endif

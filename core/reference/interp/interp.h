@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_REFERENCE_INTERP_INTERP_H
-#define CANDELA_CORE_REFERENCE_INTERP_INTERP_H
+#pragma once
 
 #include <span>
 
@@ -22,5 +21,3 @@ Result<std::vector<Tensor>> interpret(const program::Program& program, std::span
                                       const InterpOptions& options = {});
 
 } // namespace candela::reference
-
-#endif

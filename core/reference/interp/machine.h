@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_REFERENCE_INTERP_MACHINE_H
-#define CANDELA_CORE_REFERENCE_INTERP_MACHINE_H
+#pragma once
 
 #include <functional>
 
@@ -115,5 +114,3 @@ void runPrimitive(Call& call);
 void runComposite(Call& call);
 
 } // namespace candela::reference::interp
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_FUSE_FUSE_H
-#define CANDELA_CORE_TARGET_FUSE_FUSE_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/target/target.h"
@@ -11,5 +10,3 @@ namespace candela::target {
 Result<int> fuse(graph::Graph& graph, const Target& target);
 
 } // namespace candela::target
-
-#endif

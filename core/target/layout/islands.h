@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_LAYOUT_ISLANDS_H
-#define CANDELA_CORE_TARGET_LAYOUT_ISLANDS_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/target/target.h"
@@ -14,5 +13,3 @@ namespace candela::target {
 void formIslands(graph::Graph& graph, const Target& target);
 
 } // namespace candela::target
-
-#endif

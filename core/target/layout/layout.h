@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_LAYOUT_LAYOUT_H
-#define CANDELA_CORE_TARGET_LAYOUT_LAYOUT_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/target/target.h"
@@ -16,5 +15,3 @@ Result<int> chooseLayouts(graph::Graph& graph, const Target& target);
 void giveHalos(graph::Graph& graph, const Target& target);
 
 } // namespace candela::target
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_LOWER_DESCRIBE_H
-#define CANDELA_CORE_TARGET_LOWER_DESCRIBE_H
+#pragma once
 
 #include "core/graph/graph.h"
 #include "core/support/text/expr.h"
@@ -47,5 +46,3 @@ std::vector<NodeInstr> instructionsOf(const graph::Node& node);
 InstrDesc describe(const NodeInstr& instr);
 
 } // namespace candela::target
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_LOWER_LOWER_H
-#define CANDELA_CORE_TARGET_LOWER_LOWER_H
+#pragma once
 
 #include <set>
 
@@ -101,5 +100,3 @@ CANDELA_COMPOSITES(CANDELA_OP)
 Result<Values> lowerElementwise(Lowering& l, const graph::Node& node, const Answer& why);
 
 } // namespace candela::target
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_LOWER_SHARED_H
-#define CANDELA_CORE_TARGET_LOWER_SHARED_H
+#pragma once
 
 #include "core/graph/window.h"
 #include "core/target/lower/lower.h"
@@ -32,5 +31,3 @@ Lowering::Value matmulAnyRank(Lowering& l, Lowering::Value a, Lowering::Value b,
 Lowering::Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 
 } // namespace candela::target
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_CORE_TARGET_PARTITION_PARTITION_H
-#define CANDELA_CORE_TARGET_PARTITION_PARTITION_H
+#pragma once
 
 #include <map>
 #include <set>
@@ -49,5 +48,3 @@ Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target
 Result<graph::Graph> extract(const graph::Graph& graph, const Part& part);
 
 } // namespace candela::target
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_BACKENDS_CPU_CASES_H
-#define CANDELA_TESTS_BACKENDS_CPU_CASES_H
+#pragma once
 
 #include <functional>
 
@@ -37,5 +36,3 @@ struct Cases {
 Cases casesOf(const cdl_row_t& row, const std::vector<cdl_row_t>& rows, uint64_t seed, int pairs);
 
 } // namespace candela::test
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_BACKENDS_CPU_MACHINE_H
-#define CANDELA_TESTS_BACKENDS_CPU_MACHINE_H
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -164,5 +163,3 @@ inline std::shared_ptr<runtime::Device> openCpu(const std::string& isa, int thre
 }
 
 } // namespace candela::test
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_IMPORT_MODEL_MAKER_H
-#define CANDELA_TESTS_UNIT_IMPORT_MODEL_MAKER_H
+#pragma once
 
 #include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
@@ -179,5 +178,3 @@ template <typename T> std::string messageOf(const Result<T>& result) {
 }
 
 } // namespace candela::test
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_IMPORT_TENSOR_CHECK_H
-#define CANDELA_TESTS_UNIT_IMPORT_TENSOR_CHECK_H
+#pragma once
 
 #include <cmath>
 #include <string>
@@ -29,5 +28,3 @@ inline std::string difference(const Tensor& got, const Tensor& want) {
 }
 
 } // namespace candela::test
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_LAYOUT_BLOCKING_H
-#define CANDELA_TESTS_UNIT_LAYOUT_BLOCKING_H
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -53,5 +52,3 @@ inline target::Target blocking() {
 }
 
 } // namespace candela::testing
-
-#endif

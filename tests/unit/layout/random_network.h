@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_LAYOUT_RANDOM_NETWORK_H
-#define CANDELA_TESTS_UNIT_LAYOUT_RANDOM_NETWORK_H
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -84,5 +83,3 @@ private:
 };
 
 } // namespace candela::testing
-
-#endif

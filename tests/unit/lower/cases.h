@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_LOWER_CASES_H
-#define CANDELA_TESTS_UNIT_LOWER_CASES_H
+#pragma once
 
 #include <string>
 #include <vector>
@@ -41,5 +40,3 @@ target::Target accelerator();
 target::Target host();
 
 } // namespace candela::cases
-
-#endif

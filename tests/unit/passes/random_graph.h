@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_PASSES_RANDOM_GRAPH_H
-#define CANDELA_TESTS_UNIT_PASSES_RANDOM_GRAPH_H
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -295,5 +294,3 @@ inline std::string interfaceOf(const graph::Graph& graph) {
 }
 
 } // namespace candela::testing
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_PROGRAM_PROGRAM_TEXT_H
-#define CANDELA_TESTS_UNIT_PROGRAM_PROGRAM_TEXT_H
+#pragma once
 
 #include <string>
 
@@ -22,5 +21,3 @@ inline std::string errorOf(const std::string& body) {
 }
 
 } // namespace candela::test
-
-#endif

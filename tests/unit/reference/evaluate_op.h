@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_REFERENCE_EVALUATE_OP_H
-#define CANDELA_TESTS_UNIT_REFERENCE_EVALUATE_OP_H
+#pragma once
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,5 +82,3 @@ inline auto near(const std::vector<double>& expected) {
 }
 
 } // namespace candela::reference
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_SCHEDULE_RUNNABLE_PROGRAM_H
-#define CANDELA_TESTS_UNIT_SCHEDULE_RUNNABLE_PROGRAM_H
+#pragma once
 
 #include <random>
 
@@ -136,5 +135,3 @@ private:
 };
 
 } // namespace candela::testing
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef CANDELA_TESTS_UNIT_TARGET_TABLES_H
-#define CANDELA_TESTS_UNIT_TARGET_TABLES_H
+#pragma once
 
 #include <initializer_list>
 #include <vector>
@@ -81,5 +80,3 @@ struct Table {
 };
 
 } // namespace candela::target
-
-#endif

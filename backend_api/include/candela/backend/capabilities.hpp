@@ -1,7 +1,6 @@
 // Capabilities: what a backend claims, collected in its constructor and turned into the tables of
 // cdl.h.
-#ifndef CANDELA_BACKEND_CAPABILITIES_HPP
-#define CANDELA_BACKEND_CAPABILITIES_HPP
+#pragma once
 
 #include "candela/backend/ops.hpp"
 #include "candela/cdl_rows.inc"
@@ -248,5 +247,3 @@ private:
 };
 
 } // namespace cdl
-
-#endif

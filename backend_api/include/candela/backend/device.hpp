@@ -1,7 +1,6 @@
 // Backend: one open device. Its defaults are host-addressable memory and queues that block; a
 // device with memory of its own overrides the hooks.
-#ifndef CANDELA_BACKEND_DEVICE_HPP
-#define CANDELA_BACKEND_DEVICE_HPP
+#pragma once
 
 #include "candela/backend/capabilities.hpp"
 
@@ -181,5 +180,3 @@ private:
 };
 
 } // namespace cdl
-
-#endif

@@ -1,7 +1,6 @@
 // The two ways into a backend: PrimitiveBackend runs instructions one by one, ProgramBackend
 // compiles whole Programs.
-#ifndef CANDELA_BACKEND_DOORS_HPP
-#define CANDELA_BACKEND_DOORS_HPP
+#pragma once
 
 #include "candela/backend/device.hpp"
 
@@ -77,5 +76,3 @@ public:
 };
 
 } // namespace cdl
-
-#endif

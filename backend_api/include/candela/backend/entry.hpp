@@ -1,6 +1,5 @@
 // Entry<B>: the slots of cdl_plugin_t over a Backend class, and the negotiation before them.
-#ifndef CANDELA_BACKEND_ENTRY_HPP
-#define CANDELA_BACKEND_ENTRY_HPP
+#pragma once
 
 #include "candela/backend/doors.hpp"
 
@@ -282,5 +281,3 @@ template <class B> struct Entry : Slots {
 };
 
 } // namespace cdl::detail
-
-#endif

@@ -1,6 +1,5 @@
 // Instructions as structs: one per kind, with named operands, functions and attributes.
-#ifndef CANDELA_BACKEND_OPS_HPP
-#define CANDELA_BACKEND_OPS_HPP
+#pragma once
 
 #include "candela/backend/view.hpp"
 
@@ -282,5 +281,3 @@ struct Custom : Op {};
 #undef CDL_OPERAND
 
 } // namespace cdl
-
-#endif

@@ -1,7 +1,6 @@
 // Status: what every function of a backend returns; and the guard that keeps exceptions inside of
 // the plugin.
-#ifndef CANDELA_BACKEND_STATUS_HPP
-#define CANDELA_BACKEND_STATUS_HPP
+#pragma once
 
 #include "candela/cdl.h"
 
@@ -95,5 +94,3 @@ template <class F> cdl_code_t guard(cdl_error_t* error, F&& function) noexcept {
 
 } // namespace detail
 } // namespace cdl
-
-#endif

@@ -1,6 +1,5 @@
 // View<T>: a strided window on memory, and loops over the rows of several views at once.
-#ifndef CANDELA_BACKEND_VIEW_HPP
-#define CANDELA_BACKEND_VIEW_HPP
+#pragma once
 
 #include "candela/backend/status.hpp"
 
@@ -178,5 +177,3 @@ template <class F, class... T> void forEachRow(F&& body, const View<T>&... views
 }
 
 } // namespace cdl
-
-#endif
