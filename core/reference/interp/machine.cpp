@@ -25,17 +25,8 @@ constexpr uint64_t kMostBytes = uint64_t(1) << 33;
 } // namespace
 
 bool isElementwise(uint16_t kind) {
-  switch (kind) {
-  case CDL_KIND_CONVERT:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT:
-  case CDL_KIND_UNARY:
-  case CDL_KIND_RESCALE:
-  case CDL_KIND_TABLE:
-  case CDL_KIND_ELEMENTWISE: return true;
-  default: return false;
-  }
+  const std::string_view shape = cdl_kind_facts(kind)->shape; // all alike: "= > -", TABLE "= T > -"
+  return kind != CDL_KIND_COPY && shape.starts_with('=') && shape.ends_with("> -");
 }
 
 // ---- Memory
@@ -308,34 +299,29 @@ bool Call::sameElements(const View& a, const View& b) const {
 }
 
 void Call::checkOverlaps() {
-  for (const View& y : instr.outputs) checkOverlaps(y);
-}
-
-void Call::checkOverlaps(const View& y) {
   const cdl_kind_facts_t& facts = *cdl_kind_facts(instr.kind);
   const bool elementwise = isElementwise(instr.kind);
-  std::set<Memory::Place> written;
-  const auto writtenBytes = [&] {
-    if (written.empty())
-      forEach(y, [&](int64_t, int64_t element) {
-        auto place = memory_.place(y.buffer, y.elem, element);
-        for (int b = 0; b < (elemBits(y.elem) + 7) / 8; ++b, ++place.byte) written.insert(place);
-      });
+  const auto eachByte = [&](const View& view, auto visit) { // visit(element, where one of its bytes lies)
+    forEach(view, [&](int64_t, int64_t element) {
+      auto place = memory_.place(view.buffer, view.elem, element);
+      for (int b = 0; b < (elemBits(view.elem) + 7) / 8 && !failed(); ++b, ++place.byte) visit(element, place);
+    });
   };
-  for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
-    const View& x = instr.inputs[i];
-    const bool alongside =
-        (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (facts.epilogue && i >= instr.operandCount());
-    if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
-    if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
-    writtenBytes();
-    forEach(x, [&](int64_t, int64_t element) {
-      auto place = memory_.place(x.buffer, x.elem, element);
-      for (int b = 0; b < (elemBits(x.elem) + 7) / 8 && !failed(); ++b, ++place.byte)
+  for (const View& y : instr.outputs) {
+    std::set<Memory::Place> written;
+    for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
+      const View& x = instr.inputs[i];
+      const bool alongside =
+          (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (facts.epilogue && i >= instr.operandCount());
+      if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
+      if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
+      if (written.empty()) eachByte(y, [&](int64_t, const Memory::Place& place) { written.insert(place); });
+      eachByte(x, [&](int64_t element, const Memory::Place& place) {
         if (written.count(place))
           fail(badModel("element {} of buffer '{}' is read and overwritten through buffer '{}'", element,
                         program_.buffers[x.buffer].name, program_.buffers[y.buffer].name));
-    });
+      });
+    }
   }
 }
 
