@@ -2,8 +2,9 @@
 
 #include <onnx/onnx_pb.h>
 
-#include <charconv>
 #include <cstring>
+
+#include "core/support/text/scan.h"
 
 namespace candela::onnx_io {
 namespace {
@@ -21,20 +22,15 @@ Result<Elem> elemOf(const TensorProto& proto) {
   return failure(Code::unsupported, "element type {} is not supported", type);
 }
 
-/// The tensor itself when its bytes lie as its elements want them, else a copy that does.
-Result<Tensor> aligned(Tensor tensor) {
-  const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
-  if (tensor.bytes.data() && reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment == 0) return tensor;
-  CDL_ASSIGN(Bytes bytes, Bytes::allocate(tensor.bytes.size()));
-  if (bytes.size()) std::memcpy(bytes.mutableData(), tensor.bytes.data(), bytes.size());
-  tensor.bytes = std::move(bytes);
-  return tensor;
-}
-
-/// Bytes as they stand in a file. A bool that is neither 0 nor 1 would mean different things to
-/// different readers.
+/// Bytes as they stand in a file, copied when they do not lie as the elements want them. A bool that is neither 0 nor 1
+/// would mean different things to different readers.
 Result<Tensor> fromBytes(Tensor tensor) {
-  CDL_ASSIGN(tensor, aligned(std::move(tensor)));
+  const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
+  if (!tensor.bytes.data() || reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment != 0) {
+    CDL_ASSIGN(Bytes bytes, Bytes::allocate(tensor.bytes.size()));
+    if (bytes.size()) std::memcpy(bytes.mutableData(), tensor.bytes.data(), bytes.size());
+    tensor.bytes = std::move(bytes);
+  }
   if (tensor.elem != Elem::bool_) return tensor;
   for (int64_t i = 0, count = tensor.count(); i < count; ++i)
     if (tensor.as<uint8_t>()[i] > 1) return badModel("element {} of a bool tensor is {}", i, tensor.as<uint8_t>()[i]);
@@ -42,11 +38,9 @@ Result<Tensor> fromBytes(Tensor tensor) {
 }
 
 Result<uint64_t> parseSize(const std::string& key, const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return badModel("external data {} '{}' is no byte count", key, text);
-  return value;
+  const auto value = text::parseNumber<uint64_t>(text);
+  if (!value) return badModel("external data {} '{}' is no byte count", key, text);
+  return *value;
 }
 
 Result<Bytes> externalBytes(const TensorProto& proto, ExternalData& external, uint64_t size) {
@@ -55,8 +49,8 @@ Result<Bytes> externalBytes(const TensorProto& proto, ExternalData& external, ui
   std::optional<uint64_t> length;
   for (const auto& entry : proto.external_data()) {
     if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") { CDL_ASSIGN(offset, parseSize("offset", entry.value())); }
-    if (entry.key() == "length") { CDL_ASSIGN(length, parseSize("length", entry.value())); }
+    if (entry.key() == "offset") { CDL_ASSIGN(offset, parseSize(entry.key(), entry.value())); }
+    if (entry.key() == "length") { CDL_ASSIGN(length, parseSize(entry.key(), entry.value())); }
   }
   return external.read(location, offset, length, size);
 }
