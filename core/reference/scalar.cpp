@@ -67,6 +67,7 @@ Scalar apply(const Function& function, const Scalar* operands) {
   }
   case CDL_KIND_COMPARE: return {0, compare(fn, from, x, operands[1])};
   case CDL_KIND_SELECT: return x.whole ? operands[1] : operands[2];
+  case CDL_KIND_COPY: return x;
   case CDL_KIND_CONVERT:
     if (isFloat(to)) return {real ? realToReal(to, x.real, saturate) : wholeToReal(to, x.whole), 0};
     return {0, real ? realToWhole(to, x.real, fn, saturate) : wholeToWhole(to, x.whole, saturate)};

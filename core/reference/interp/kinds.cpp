@@ -1,6 +1,5 @@
 // Each kind of instruction, as its definition says.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/reference/interp/machine.h"
@@ -12,18 +11,15 @@ using program::View;
 
 namespace {
 
-/// The function on every element of operands that are all alike.
-template <typename F> void mapAlike(Call& call, const F& function) {
-  std::vector<Array> in;
-  for (size_t i = 0; i < call.instr.inputs.size(); ++i) in.push_back(call.input(i));
-  std::array<Scalar, 6> operands;
-  Array y(call.instr.outputs[0].elem, call.instr.outputs[0].dims);
-  for (int64_t i = 0; i < y.count() && !call.failed(); ++i) {
-    for (size_t n = 0; n < in.size(); ++n) operands[n] = in[n].at(i);
-    y.set(i, function(operands));
+/// All operands, as the formulas take them.
+struct Inputs {
+  std::vector<Array> arrays;
+  std::vector<const Array*> list;
+  explicit Inputs(Call& call) {
+    for (size_t i = 0; i < call.instr.inputs.size(); ++i) arrays.push_back(call.input(i));
+    for (const Array& array : arrays) list.push_back(&array);
   }
-  call.write(y);
-}
+};
 
 void fill(Call& call) {
   Array y(call.instr.outputs[0].elem, call.instr.outputs[0].dims);
@@ -33,9 +29,11 @@ void fill(Call& call) {
 
 void elements(Call& call) {
   const Instr& instr = call.instr;
-  const Function function{instr.kind, instr.fn, instr.inputs.back().elem, instr.outputs[0].elem,
-                          call.flag(CDL_ATTR_SATURATE)};
-  mapAlike(call, [&](const auto& in) { return apply(function, in.data()); });
+  const Inputs in(call);
+  Array y(instr.outputs[0].elem, instr.outputs[0].dims);
+  if (!call.failed())
+    mapElements({instr.kind, instr.fn, instr.inputs.back().elem, y.elem, call.flag(CDL_ATTR_SATURATE)}, in.list, y);
+  call.write(y);
 }
 
 /// Of x, only what an index points to is read.
@@ -93,14 +91,14 @@ void rescale(Call& call) {
     return instr.attr(attr) ? instr.intAttr(attr, 0) : otherwise;
   };
   const Whole low = limit(CDL_ATTR_CLAMP_MIN, range.lowest), high = limit(CDL_ATTR_CLAMP_MAX, range.highest);
-  const int64_t ka = instr.intAttr(CDL_ATTR_A_LEFT_SHIFT, 0), kb = instr.intAttr(CDL_ATTR_B_LEFT_SHIFT, 0);
-  const size_t terms = instr.inputs.size() == 6 ? 2 : 1;
-  mapAlike(call, [&](const auto& in) -> Scalar {
-    const auto shift = static_cast<int64_t>(in[2].whole);
-    if (shift < 0) call.fail(badModel("shift {} is negative", shift));
-    const Term sum[] = {{in[0].whole, in[1].whole, ka}, {in[4].whole, in[5].whole, kb}};
-    return {0, reference::rescale({sum, terms}, std::max<int64_t>(shift, 0), in[3].whole, low, high)};
-  });
+  const Inputs in(call);
+  for (const Whole shift : in.arrays[2].whole)
+    if (shift < 0) call.fail(badModel("shift {} is negative", static_cast<int64_t>(shift)));
+  Array y(instr.outputs[0].elem, instr.outputs[0].dims);
+  if (!call.failed())
+    reference::rescale(in.list, instr.intAttr(CDL_ATTR_A_LEFT_SHIFT, 0), instr.intAttr(CDL_ATTR_B_LEFT_SHIFT, 0), low,
+                       high, y);
+  call.write(y);
 }
 
 void table(Call& call) {
@@ -247,7 +245,6 @@ void sort(Call& call) {
 
 void run(Call& call) {
   switch (call.instr.kind) {
-  case CDL_KIND_COPY: return mapAlike(call, [](const auto& in) { return in[0]; });
   case CDL_KIND_FILL: return fill(call);
   case CDL_KIND_GATHER: return gather(call);
   case CDL_KIND_SCATTER: return scatter(call);

@@ -121,15 +121,8 @@ int64_t Call::elementOf(const View& view, const int64_t* index) const {
 }
 
 void Call::forEach(const View& view, const std::function<void(int64_t, int64_t)>& visit) const {
-  int64_t index[CDL_MAX_RANK] = {0};
-  const int64_t count = view.count();
-  for (int64_t i = 0; i < count; ++i) {
-    visit(i, elementOf(view, index));
-    for (size_t d = view.dims.size(); d-- > 0;) {
-      if (++index[d] < view.dims[d]) break;
-      index[d] = 0;
-    }
-  }
+  int64_t i = 0, first = elementOf(view, Shape(view.dims.size(), 0).data());
+  reference::forEach(view.dims, {view.strides}, [&](const int64_t* at) { visit(i++, first + *at); });
 }
 
 double Call::floatAttr(uint16_t id, double otherwise) const {
@@ -168,17 +161,10 @@ Shape logicalDims(const View& view) {
 Array resized(const Array& values, const Shape& dims) {
   if (values.dims == dims) return values;
   Array out(values.elem, dims);
-  const Shape from = denseStrides(values.dims), to = denseStrides(dims);
-  for (int64_t i = 0; i < values.count(); ++i) {
-    int64_t at = 0;
-    bool inside = true;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const int64_t index = i / from[d] % values.dims[d];
-      inside = inside && index < dims[d];
-      at += index * to[d];
-    }
-    if (inside) out.set(at, values.at(i));
-  }
+  Shape both = dims;
+  for (size_t d = 0; d < dims.size(); ++d) both[d] = std::min(dims[d], values.dims[d]);
+  reference::forEach(both, {denseStrides(values.dims), denseStrides(dims)},
+                     [&](const int64_t* at) { out.set(at[1], values.at(at[0])); });
   return out;
 }
 
@@ -194,13 +180,8 @@ std::vector<int64_t> logicalPlaces(const View& view) {
     for (size_t j = i + 1; j < steps.size(); ++j)
       if (steps[j].dim == steps[i].dim) moves[i] *= view.dims[j];
   }
-  std::vector<int64_t> places{0};
-  for (size_t i = 0; i < steps.size(); ++i) {
-    std::vector<int64_t> next;
-    for (const int64_t place : places)
-      for (int64_t k = 0; k < view.dims[i]; ++k) next.push_back(place + k * moves[i]);
-    places = std::move(next);
-  }
+  std::vector<int64_t> places;
+  reference::forEach(view.dims, {moves}, [&](const int64_t* at) { places.push_back(*at); });
   return places;
 }
 
