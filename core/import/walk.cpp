@@ -3,14 +3,143 @@
 #include <unordered_map>
 
 #include "core/import/bind_dims.h"
-#include "core/import/functions.h"
-#include "core/import/order.h"
 #include "core/import/step.h"
 
 namespace candela::import {
 namespace {
 
 constexpr int kOldestOpset = 7, kNewestOpset = 28;
+
+struct Order {
+  std::vector<size_t> nodes; ///< every node that can run, producers first, otherwise in the file's order
+  std::vector<size_t> stuck; ///< nodes in or behind a cycle, in the file's order
+  std::vector<size_t> cycle; ///< one of the cycles: each node reads a result of the one before, the
+                             ///< first of the last
+};
+
+/// Follows producers that are stuck themselves until a node comes again.
+std::vector<size_t> findCycle(const std::vector<std::vector<size_t>>& producers, const std::vector<bool>& isStuck,
+                              size_t start) {
+  std::vector<size_t> path;
+  std::vector<size_t> position(isStuck.size(), SIZE_MAX);
+  for (size_t node = start;;) {
+    if (position[node] != SIZE_MAX) {
+      path.erase(path.begin(), path.begin() + static_cast<ptrdiff_t>(position[node]));
+      std::reverse(path.begin(), path.end());
+      return path;
+    }
+    position[node] = path.size();
+    path.push_back(node);
+    node = *std::find_if(producers[node].begin(), producers[node].end(), [&](size_t p) { return isStuck[p]; });
+  }
+}
+
+/// Names that no node defines do not hold a node back: they are the walk's to judge.
+Order topologicalOrder(const std::vector<onnx_io::Node>& nodes) {
+  std::unordered_map<std::string_view, size_t> definedBy;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (const std::string& output : nodes[i].outputs)
+      if (!output.empty()) definedBy.emplace(output, i);
+
+  std::vector<std::vector<size_t>> producers(nodes.size()), consumers(nodes.size());
+  std::vector<size_t> missing(nodes.size(), 0);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (const std::string& input : nodes[i].inputs)
+      if (const auto found = definedBy.find(input); found != definedBy.end()) {
+        producers[i].push_back(found->second);
+        consumers[found->second].push_back(i);
+        ++missing[i];
+      }
+
+  Order order;
+  std::set<size_t> ready; // the earliest in the file first
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (missing[i] == 0) ready.insert(i);
+  while (!ready.empty()) {
+    const size_t node = ready.extract(ready.begin()).value();
+    order.nodes.push_back(node);
+    for (size_t consumer : consumers[node])
+      if (--missing[consumer] == 0) ready.insert(consumer);
+  }
+  if (order.nodes.size() == nodes.size()) return order;
+
+  std::vector<bool> isStuck(nodes.size(), true);
+  for (size_t node : order.nodes) isStuck[node] = false;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (isStuck[i]) order.stuck.push_back(i);
+  order.cycle = findCycle(producers, isStuck, order.stuck.front());
+  return order;
+}
+
+constexpr int kMaxDepth = 64;
+constexpr int64_t kMaxNodes = 1000000;
+
+std::string functionName(const onnx_io::Function& function) {
+  return fmt::format("{}{}{}{}{}", function.domain, function.domain.empty() ? "" : ".", function.name,
+                     function.overload.empty() ? "" : ":", function.overload);
+}
+
+/// The model's own functions, by (domain, name, overload).
+class Functions {
+public:
+  /// Complains about functions that are defined twice, call themselves, nest deeper than 64 or
+  /// would inline to more than a million nodes. After a complaint nothing must be inlined.
+  Functions(const onnx_io::Model& model, Complaints& complaints) {
+    for (const onnx_io::Function& function : model.functions)
+      if (!byKey_.emplace(Key(function.domain, function.name, function.overload), &function).second)
+        complaints.add(badModel("function '{}' is defined twice", functionName(function)));
+    std::vector<const onnx_io::Function*> stack;
+    Size size;
+    complaints.add(measure(model.graph.nodes, stack, size));
+  }
+
+  const onnx_io::Function* find(const onnx_io::Node& node) const {
+    const auto found = byKey_.find(Key(node.domain, node.opType, node.overload));
+    return found == byKey_.end() ? nullptr : found->second;
+  }
+
+private:
+  using Key = std::tuple<std::string, std::string, std::string>;
+  struct Size {
+    int64_t nodes = 0;
+    int depth = 0;
+  };
+  /// Of the nodes with everything that they call; saturates. Failures name the chain of calls.
+  Status measure(const std::vector<onnx_io::Node>& nodes, std::vector<const onnx_io::Function*>& stack, Size& size) {
+    for (const onnx_io::Node& node : nodes) {
+      const onnx_io::Function* function = byKey_.empty() ? nullptr : find(node);
+      Size inner;
+      if (function) {
+        if (const auto repeat = std::find(stack.begin(), stack.end(), function); repeat != stack.end()) {
+          std::string chain;
+          for (auto it = repeat; it != stack.end(); ++it) chain += functionName(**it) + " -> ";
+          return badModel("function '{0}' calls itself: {1}{0}", functionName(*function), chain);
+        }
+        if (static_cast<int>(stack.size()) >= kMaxDepth)
+          return badModel("function '{}' is nested deeper than {}", functionName(*function), kMaxDepth);
+        if (const auto known = sizes_.find(function); known != sizes_.end()) {
+          inner = known->second;
+        } else {
+          stack.push_back(function);
+          CDL_TRY(measure(function->nodes, stack, inner));
+          stack.pop_back();
+          sizes_[function] = inner;
+        }
+        ++inner.depth;
+        if (static_cast<int>(stack.size()) + inner.depth > kMaxDepth)
+          return badModel("function '{}' is nested deeper than {}", functionName(*function), kMaxDepth);
+      }
+      size.nodes += 1 + inner.nodes;
+      size.depth = std::max(size.depth, inner.depth);
+      if (size.nodes > kMaxNodes && !byKey_.empty())
+        return badModel("the functions inline to more than {} nodes", kMaxNodes);
+    }
+    return Status::ok();
+  }
+
+  std::map<Key, const onnx_io::Function*> byKey_;
+  std::map<const onnx_io::Function*, Size> sizes_;
+};
 
 /// What a name stands for. A poisoned one comes from something that has been complained about
 /// already: whatever reads it is judged only as far as that goes without types.
@@ -21,11 +150,20 @@ struct Slot {
 using Scope = std::unordered_map<std::string, Slot>;
 using Opsets = std::map<std::string, int64_t>;
 
-/// A node of a function's body as this call makes it: with the call's attributes, and without what
-/// the call leaves out.
+/// A node of a function's body as this call makes it: attribute references replaced by the call's attributes or the
+/// function's defaults, or left out where there is neither; and without what the call leaves out.
 onnx_io::Node bindBody(const onnx_io::Node& node, const onnx_io::Function& function, const onnx_io::Node& call,
                        const Scope& scope) {
-  onnx_io::Node bound = bindAttributes(node, function, call);
+  onnx_io::Node bound = node;
+  bound.attributeRefs.clear();
+  for (const auto& [name, reference] : node.attributeRefs) {
+    const auto given = call.attributes.find(reference);
+    const auto fallback = function.attributeDefaults.find(reference);
+    if (given != call.attributes.end())
+      bound.attributes.emplace(name, given->second);
+    else if (fallback != function.attributeDefaults.end())
+      bound.attributes.emplace(name, fallback->second);
+  }
   for (std::string& input : bound.inputs)
     if (const auto found = scope.find(input); found != scope.end() && !found->second.value && !found->second.poisoned)
       input.clear();
