@@ -16,6 +16,8 @@ using graph::Value;
 
 namespace {
 
+using Nodes = std::set<const Node*>;
+
 /// The walk of one graph. Nodes that it made itself have no position, and are never taken again.
 class Fuser {
 public:
@@ -45,141 +47,129 @@ private:
     return support == Support::native || (support == Support::emulated && target_.isHost());
   }
 
+  bool isReadOnlyIn(const Value& value, const Nodes& inside) const {
+    return !graph_.isOutput(&value) && !value.users().empty() &&
+           std::ranges::all_of(value.users(), [&](const Node* user) { return inside.count(user) != 0; });
+  }
+
   /// May `node` be computed along with `acc`, of all of whose elements it has one each? The steps of an expression are
   /// known to the target by kind alone, so each must be an instruction that it takes.
   bool mayFollow(const Node& node, const Value& acc) const {
-    if (!position_.count(&node) || !isWalkable(node.results())) return false;
+    if (!isWalkable(node.results())) return false;
     const graph::TensorType& type = node.result()->type;
     if (type.layout != acc.type.layout || type.count() != acc.type.count()) return false;
-    if (node.kind == OpKind::Reshape) return type.layout.isRowMajor() && !type.quant;
-    if (!stepOf(node) || !takes(node)) return false;
-    return std::ranges::all_of(node.operands(), [&](const Value* operand) {
-      return (operand->type.layout.isRowMajor() || operand->type.layout == type.layout) &&
-             shapeOver(operand->type.shape(), type.shape(), acc.type.shape());
-    });
+    return node.kind == OpKind::Reshape ? type.layout.isRowMajor() : stepOf(node) && takes(node);
+  }
+
+  /// The first that reads one of the open values from outside; null where nothing else may join them.
+  Node* nextUser(const std::set<Value*>& open, const Nodes& inside) const {
+    Node* next = nullptr;
+    for (const Value* value : open) {
+      if (graph_.isOutput(value)) return nullptr;
+      for (Node* user : value->users()) {
+        if (inside.count(user)) continue;
+        if (!position_.count(user)) return nullptr;
+        if (!next || position_.at(user) < position_.at(next)) next = user;
+      }
+    }
+    return next;
   }
 
   /// The largest part of what follows `acc` that one value leaves, as far as the target takes it: node by node in
   /// order, tried whenever nobody outside reads any other value.
   Status fuseEpilogue(Node& producer) {
     Value* acc = producer.result();
-    std::set<const Node*> inside;
+    Nodes inside, taken;
     std::set<Value*> open{acc};
     std::optional<Expression> best;
-    std::set<const Node*> bestInside;
-    Node* bestRoot = nullptr;
-    while (open.size() <= kMaxOpen) {
-      Node* next = nullptr;
-      bool isOutput = false;
-      for (const Value* value : open) {
-        isOutput |= graph_.isOutput(value) && open.size() > 1;
-        for (Node* user : value->users()) {
-          if (inside.count(user)) continue;
-          if (!position_.count(user)) return apply(producer, bestRoot, best, bestInside);
-          if (!next || position_.at(user) < position_.at(next)) next = user;
-        }
-      }
-      const bool ends = open.size() == 1 && graph_.isOutput(*open.begin());
-      if (!next || isOutput || ends || inside.size() >= kMaxInside || !mayFollow(*next, *acc)) break;
+    Node* root = nullptr;
+    while (Node* next = nextUser(open, inside)) {
+      if (inside.size() >= kMaxInside || !mayFollow(*next, *acc)) break;
       inside.insert(next);
       open.insert(next->result());
-      std::erase_if(open, [&](const Value* value) {
-        return !graph_.isOutput(value) && !value->users().empty() &&
-               std::ranges::all_of(value->users(), [&](const Node* user) { return inside.count(user) != 0; });
-      });
-      if (open.size() != 1 || *open.begin() != next->result() || next->kind == OpKind::Reshape) continue;
-      if (auto expression = expressionOf(*next, inside, acc); expression && isTaken(*next, *expression, acc)) {
+      std::erase_if(open, [&](const Value* value) { return isReadOnlyIn(*value, inside); });
+      if (open != std::set{next->result()} || next->kind == OpKind::Reshape) continue;
+      if (auto expression = expressionOf(*next, inside, acc); expression && isTaken(*next, *expression)) {
         best = std::move(expression);
-        bestInside = inside;
-        bestRoot = next;
+        taken = inside;
+        root = next;
       }
     }
-    return apply(producer, bestRoot, best, bestInside);
+    return best ? apply(*root, *best, taken, producer.provenance) : Status::ok();
   }
 
   /// The last of the producers of operands of what is inside that nobody else needs and that have the shape of the
   /// root.
-  const Node* nextOfTree(const Node& root, const std::set<const Node*>& inside, const std::set<const Node*>& refused) {
+  const Node* nextOfTree(const Node& root, const Nodes& inside, const Nodes& refused) const {
     const Node* last = nullptr;
+    const graph::TensorType& wanted = root.result()->type;
     for (const Node* member : inside)
       for (const Value* operand : member->operands()) {
         const Node* producer = operand->producer;
-        if (!producer || inside.count(producer) || refused.count(producer) || !position_.count(producer)) continue;
-        if (graph_.isOutput(operand) || producer->kind == OpKind::Constant || !stepOf(*producer)) continue;
-        const auto isInside = [&](const Node* user) { return inside.count(user) != 0; };
-        if (!std::ranges::all_of(operand->users(), isInside)) continue;
-        const graph::TensorType &type = operand->type, &wanted = root.result()->type;
-        if (type.shape() != wanted.shape() || type.layout != wanted.layout) continue;
+        if (!position_.count(producer) || inside.count(producer) || refused.count(producer) || !stepOf(*producer) ||
+            !isReadOnlyIn(*operand, inside) || operand->type.shape() != wanted.shape() ||
+            operand->type.layout != wanted.layout)
+          continue;
         if (!last || position_.at(producer) > position_.at(last)) last = producer;
       }
     return last;
   }
 
   Status fuseTree(Node& root) {
-    std::set<const Node*> inside{&root}, refused;
+    Nodes inside{&root}, refused;
     std::optional<Expression> best;
     while (const Node* candidate = nextOfTree(root, inside, refused)) {
       inside.insert(candidate);
-      auto expression = expressionOf(root, inside, nullptr);
-      if (expression && isTaken(root, *expression, nullptr)) {
+      if (auto expression = expressionOf(root, inside, nullptr); expression && isTaken(root, *expression)) {
         best = std::move(expression);
       } else {
         inside.erase(candidate);
         refused.insert(candidate);
       }
     }
-    if (best) count_ -= 1; // the expression is a node too
-    return apply(root, &root, best, inside);
+    count_ -= best ? 1 : 0; // the expression is a node too
+    return best ? apply(root, *best, inside, {}) : Status::ok();
   }
 
-  /// The node of an expression, in the place of `root`: of the shape of `acc` where there is one.
-  Result<Node*> add(Node& root, const Expression& expression, const Value* acc, graph::Provenance provenance) {
+  /// A reshape before `at`.
+  Result<Value*> alias(Value* value, const Shape& shape, const graph::Provenance& provenance, Node& at) {
+    if (value->type.shape() == shape) return value;
+    CDL_ASSIGN(const Node* node, graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, provenance, &at));
+    return node->result();
+  }
+
+  /// The node of an expression, before `root`.
+  Result<Node*> add(Node& root, const Expression& expression, const graph::Provenance& provenance) {
     std::vector<Value*> operands;
     for (const Expression::Operand& operand : expression.operands) {
-      operands.push_back(operand.value);
-      if (operand.shape == operand.value->type.shape()) continue;
-      CDL_ASSIGN(const Node* alias,
-                 graph_.addNode(OpKind::Reshape, {operand.value}, {{"shape", operand.shape}}, provenance, &root));
-      operands.back() = alias->result();
+      CDL_ASSIGN(Value * value, alias(operand.value, operand.shape, provenance, root));
+      operands.push_back(value);
     }
     graph::Attrs attrs{{"to", root.result()->type.elem}, {"steps", text::exprText(expression.steps)}};
-    CDL_ASSIGN(Node * expr, graph_.addNode(OpKind::Expr, operands, std::move(attrs), std::move(provenance), &root));
-    expr->result()->type.layout = (acc ? acc : root.result())->type.layout;
+    CDL_ASSIGN(Node * expr, graph_.addNode(OpKind::Expr, operands, std::move(attrs), provenance, &root));
+    expr->result()->type.layout = root.result()->type.layout;
     return expr;
   }
 
-  void remove(Node* expr) {
-    const std::vector<Value*> operands = expr->operands();
-    graph_.erase(expr);
+  bool isTaken(Node& root, const Expression& expression) {
+    const auto expr = add(root, expression, {});
+    if (!expr) return false;
+    const bool taken = takes(**expr);
+    const std::vector<Value*> operands = (*expr)->operands();
+    graph_.erase(*expr);
     for (Value* operand : operands)
       if (operand->users().empty() && operand->producer && !position_.count(operand->producer))
         graph_.erase(operand->producer);
-  }
-
-  bool isTaken(Node& root, const Expression& expression, const Value* acc) {
-    const auto expr = add(root, expression, acc, {});
-    if (!expr) return false;
-    const bool taken = (*expr)->result()->type.count() == root.result()->type.count() && takes(**expr) &&
-                       (acc != nullptr) == (accumulatorOf(**expr) != nullptr);
-    remove(*expr);
     return taken;
   }
 
-  Status apply(Node& first, Node* root, const std::optional<Expression>& best, const std::set<const Node*>& inside) {
-    if (!best) return Status::ok();
-    const Value* acc = root == &first ? nullptr : first.result();
-    graph::Provenance provenance = acc ? first.provenance : graph::Provenance{};
+  Status apply(Node& root, const Expression& expression, const Nodes& inside, graph::Provenance provenance) {
     for (const Node* node : order_)
       if (inside.count(node)) graph::mergeProvenance(provenance, node->provenance);
-    CDL_ASSIGN(const Node* expr, add(*root, *best, acc, provenance));
-    const std::string name = root->result()->name;
-    Value* result = expr->result();
-    if (result->type.shape() != root->result()->type.shape()) {
-      CDL_ASSIGN(const Node* alias, graph_.addNode(OpKind::Reshape, {result}, {{"shape", root->result()->type.shape()}},
-                                                   provenance, root));
-      result = alias->result();
-    }
-    graph_.replaceAllUses(root->result(), result);
+    CDL_ASSIGN(const Node* expr, add(root, expression, provenance));
+    CDL_ASSIGN(Value * result, alias(expr->result(), root.result()->type.shape(), provenance, root));
+    const std::string name = root.result()->name;
+    graph_.replaceAllUses(root.result(), result);
     // Users stand behind what they use, so that erasing from the end meets no used result.
     for (size_t i = order_.size(); i-- > 0;) {
       if (!inside.count(order_[i])) continue;
@@ -192,7 +182,7 @@ private:
     return Status::ok();
   }
 
-  static constexpr size_t kMaxOpen = 8, kMaxInside = 64;
+  static constexpr size_t kMaxInside = 64;
 
   Graph& graph_;
   const Target& target_;
