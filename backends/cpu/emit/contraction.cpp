@@ -1,6 +1,6 @@
 #include "contraction.hpp"
 
-#include "instructions.hpp"
+#include "ending.hpp"
 #include "map.hpp"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace cpu {
 
 namespace {
 
-constexpr int kUnroll = 4;             // steps of the innermost axis in one basic block
-constexpr int64_t kTilesPerUnit = 8;   // along a row that is longer
+constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
+constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
 
 struct TileShape {
   int rows, columns, panels;
@@ -66,12 +66,13 @@ Ty tyOf(uint8_t elem) {
 class TileWriter {
 public:
   TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
-      : b(b), lowering_(lowering), c(c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_) {}
+      : b(b), c(c), ending_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_) {}
+
+  Ending& ending() { return ending_; }
 
   /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
   /// tile's first result.
-  void tile(Value a, Value weights, Value bias, Value scale, Value zero, const Values& views, Value y, int rows,
-            int columns, int panels, int lastLanes) {
+  void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels, int lastLanes) {
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
@@ -81,56 +82,15 @@ public:
         const int first = v * lanes_;
         const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
         if (live == 0) continue;
+        const Ending::Shared shared = ending_.shared(at, panel, first, live);
         for (int r = 0; r < rows; ++r)
-          for (int x = 0; x < columns; ++x) {
-            const auto offset = [&](const Plane& p) {
-              return r * p.row + x * p.column + panel * p.panel + first * p.lane;
-            };
-            Value sum = acc[static_cast<size_t>((r * columns + x) * width + panel * vectors_ + v)];
-            if (c.bias) sum = b.add(sum, load(*c.bias, bias, offset(*c.bias), live));
-            if (c.accumulates) sum = b.add(sum, load(c.y, y, offset(c.y), live));
-            Typed result{sum, c.accElem};
-            if (c.epilogue) {
-              std::vector<Typed> in(c.views.size());
-              for (size_t i = 0; i < c.views.size(); ++i)
-                if (c.views[i]) in[i] = {load(*c.views[i], views[i], offset(*c.views[i]), live), c.views[i]->elem};
-              result = computeExpr(b, lowering_.image, *c.epilogue, in, &result);
-            }
-            if (c.requantize) {
-              const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
-                const int64_t there = offset(p) + part * (lanes_ / 2) * p.lane;
-                return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there)
-                              : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
-              };
-              Values parts;
-              for (int part = 0; part < 2; ++part) {
-                std::vector<int> which;
-                for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
-                const Value wide = b.cast(b.shuffle(result.value, result.value, which), Ty::F64, true);
-                parts.push_back(roundedF64(b, c.requantize->form, c.y.elem, wide, half(c.requantize->scale, scale, part),
-                                           half(c.requantize->zero, zero, part)));
-              }
-              std::vector<int> all;
-              for (int k = 0; k < lanes_; ++k) all.push_back(k);
-              result = {b.shuffle(parts[0], parts[1], all), c.y.elem};
-            }
-            const Value at = b.at(y, offset(c.y));
-            if (live == lanes_)
-              b.store(result.value, at);
-            else
-              b.storeFirst(result.value, at, b.i64(live));
-          }
+          for (int x = 0; x < columns; ++x)
+            ending_.finish(acc[static_cast<size_t>((r * columns + x) * width + panel * vectors_ + v)], at, shared, r,
+                           x);
       }
   }
 
 private:
-  Value load(const Plane& plane, Value base, int64_t offset, int live) {
-    const Ty ty = tyOf(plane.elem);
-    if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
-    if (live == lanes_) return b.load(ty, lanes_, base, offset);
-    return b.loadFirst(ty, lanes_, b.at(base, offset), b.i64(live));
-  }
-
   Values axis(size_t level, Value a, Value weights, Values acc, int rows, int columns, int panels) {
     const Axis& axis = c.axes[level];
     if (level + 1 < c.axes.size())
@@ -163,8 +123,8 @@ private:
                              s * axis.b + panel * c.bPanel + v * lanes_ * 4, c.isInt8 ? 1 : 4));
       for (int r = 0; r < rows; ++r)
         for (int x = 0; x < columns; ++x) {
-          Value one = b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a, r * c.a.row + x * c.a.column + s * axis.a,
-                             c.isInt8 ? 1 : 4);
+          Value one =
+              b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a, r * c.a.row + x * c.a.column + s * axis.a, c.isInt8 ? 1 : 4);
           if (c.isInt8 && c.aIsSigned) one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
           one = b.splat(one, lanes_);
           for (int k = 0; k < width; ++k) {
@@ -177,18 +137,17 @@ private:
   }
 
   Builder& b;
-  const Lowering& lowering_;
   const Contraction& c;
+  Ending ending_;
   const int lanes_, vectors_;
 };
 
-void addKey(Key& key, const Plane& p) {
-  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
-}
+void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane; }
 
 } // namespace
 
 void emitContraction(Lowering& lowering, const Contraction& c) {
+  if (takesTiles(lowering.isa, c)) return emitTiles(lowering, c);
   const TileShape shape = chooseShape(c, lowering.isa);
   const int64_t panelGroups = (c.panels + shape.panels - 1) / shape.panels;
   const int64_t rowTiles = (c.rows + shape.rows - 1) / shape.rows;
@@ -201,29 +160,9 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns
       << c.lastLanes << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
-  addKey(key, c.a), addKey(key, c.y);
-  std::vector<Arg> args = {c.a.at, c.b, c.y.at};
-  if (c.bias) {
-    key << "bias";
-    addKey(key, *c.bias);
-    args.push_back(c.bias->at);
-  }
-  if (c.epilogue) {
-    key << exprKey(lowering, *c.epilogue);
-    for (size_t i = 0; i < c.views.size(); ++i)
-      if (c.views[i]) {
-        key << static_cast<int64_t>(i);
-        addKey(key, *c.views[i]);
-        args.push_back(c.views[i]->at);
-      }
-  }
-
-  if (c.requantize) {
-    const Requantize& r = *c.requantize;
-    key << "requantize" << r.form.clampMin << r.form.clampMax;
-    addKey(key, r.scale), addKey(key, r.zero);
-    args.push_back(r.scale.at), args.push_back(r.zero.at);
-  }
+  addKey(key, c.a);
+  std::vector<Arg> args = {c.a.at, c.b};
+  Ending::addArguments(lowering, c, args, key);
 
   lowering.call(key.text(), units, args, [&](Builder& b) {
     TileWriter writer(b, lowering, c);
@@ -244,27 +183,18 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       const Value firstPanel = b.mul(panelGroup, b.i64(shape.panels));
       const Value firstRow = b.mul(rowTile, b.i64(shape.rows));
       const auto placed = [&](int arg, const Plane& p) {
-        return moved(moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel), firstRow, p.row);
+        return moved(moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel), firstRow,
+                     p.row);
       };
       int arg = 0;
       const Value a = placed(arg++, c.a);
-      const Value weights =
-          moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
-      const Value y = placed(arg++, c.y);
-      const Value bias = c.bias ? placed(arg++, *c.bias) : y;
-      Values views(c.views.size());
-      for (size_t i = 0; i < c.views.size(); ++i)
-        if (c.epilogue && c.views[i]) views[i] = placed(arg++, *c.views[i]);
-      const Value scale = c.requantize ? placed(arg++, c.requantize->scale) : y;
-      const Value zero = c.requantize ? placed(arg++, c.requantize->zero) : y;
+      const Value weights = moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
+      const Bases bases = Ending::bases(c, arg, placed);
 
       const auto columns = [&](int rows, int panels, int lastLanes) {
         const auto at = [&](Value column, int width) {
-          Values there(views.size());
-          for (size_t i = 0; i < views.size(); ++i)
-            if (views[i].raw) there[i] = moved(views[i], column, c.views[i]->column);
-          writer.tile(moved(a, column, c.a.column), weights, c.bias ? moved(bias, column, c.bias->column) : bias, scale,
-                      zero, there, moved(y, column, c.y.column), rows, width, panels, lastLanes);
+          writer.tile(moved(a, column, c.a.column), weights, writer.ending().moved(bases, column), rows, width, panels,
+                      lastLanes);
         };
         const Value from = b.mul(part, b.i64(kTilesPerUnit));
         const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
