@@ -24,6 +24,14 @@ std::optional<double> splatReal(const graph::Value* value);
 enum class Exact : uint8_t { zero, negativeZero, one };
 bool isSplatOf(const graph::Value* value, Exact number);
 
+/// The elements of a plain constant; nullopt for what is none, or is too large for the oracle.
+std::optional<std::vector<double>> numbersOf(const graph::Value* value);
+/// Rounded to the element type once.
+Result<Tensor> tensorOf(Elem elem, Shape dims, const std::vector<double>& values);
+
+/// The producer when it is of this kind, its result and its operands plain; else null.
+const graph::Node* plainProducer(const graph::Value* value, graph::OpKind kind);
+
 /// A splat when all elements have the same bits, else the data.
 Payload compactPayload(const Tensor& tensor);
 
