@@ -6,6 +6,8 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <cmath>
+
 namespace cpu {
 
 using llvm::Intrinsic::ID;
@@ -326,9 +328,23 @@ Value Builder::cast(Value a, Ty ty, bool isSigned) {
 
 Value Builder::toInteger(Value a, Ty ty, bool isSigned) {
   llvm::Type* to = impl_.type(ty, a.lanes);
-  return made(impl_.ir.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-                                       {to, raw(a)->getType()}, {raw(a)}),
-              ty, a.lanes);
+  if (a.lanes == 1)
+    return made(impl_.ir.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+                                         {to, raw(a)->getType()}, {raw(a)}),
+                ty, 1);
+  // LLVM takes vectors apart for the saturating intrinsics.
+  const int width = sizeOf(ty) * 8;
+  const Value end = real(a.ty, std::ldexp(1.0, isSigned ? width - 1 : width)); // above the highest
+  const Value below = isSigned ? neg(end) : real(a.ty, -1);
+  const Value isHigh = compare(Cmp::GE, a, end), isLow = compare(isSigned ? Cmp::LT : Cmp::LE, a, below);
+  const Value isInside = bitAnd(compare(isSigned ? Cmp::GE : Cmp::GT, a, below), compare(Cmp::LT, a, end));
+  const Value safe = select(isInside, a, zero(a.ty, a.lanes));
+  llvm::Value* whole = isSigned ? impl_.ir.CreateFPToSI(raw(safe), to) : impl_.ir.CreateFPToUI(raw(safe), to);
+  const auto limit = [&](const llvm::APInt& bits) { return made(llvm::ConstantInt::get(to, bits), ty, a.lanes); };
+  const auto bits = static_cast<unsigned>(width);
+  Value value = select(isHigh, limit(isSigned ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)),
+                       made(whole, ty, a.lanes));
+  return select(isLow, limit(isSigned ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0)), value);
 }
 
 Value Builder::truncated(Value a, Ty ty) {
