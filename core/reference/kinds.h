@@ -21,6 +21,10 @@ Scalar scattered(uint16_t scatterFn, Elem elem, const Scalar& old, const Scalar&
 /// y = table[x]. 8 bits: the entry at x - lowest. i16: between the entries 128 apart around x, to nearest, halves up.
 void lookUp(const Array& x, const Array& table, Array& y);
 
+/// y = clamp(rne((a * ma * 2^left + b * mb * 2^leftB) / 2^shift) + zero, low, high) of operands {a, ma, shift, zero} and,
+/// if given, {b, mb}, which broadcast to y. A negative shift counts as 0.
+void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Array& y);
+
 /// x less its zero point, which broadcasts to it; a wide type holds it exactly.
 Array withoutZero(const Array& x, const Array& zero);
 /// y += a . b: vectors, matrices, and batches of matrices, which broadcast.
