@@ -154,13 +154,33 @@ private:
   }
 
   Status execute(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
-    const uint64_t done = context.queue->next();
-    const cdl_timeline_t signal{context.queue->handle(), done};
-    CDL_TRY(callSlot(device_->name(), device_->table().execute, context.queue->handle(), executable_, &bindings,
-                     nullptr, uint32_t{0}, signal));
+    const cdl_plugin_t& table = device_->table();
+    cdl_queue_t* queue = context.queue->handle();
+    const bool profile = stats.profile && table.profile_begin && table.profile_end;
+    if (profile) CDL_TRY(callSlot(device_->name(), table.profile_begin, queue));
+    const uint64_t start = nowNs(), done = context.queue->next();
+    const cdl_timeline_t signal{queue, done};
+    CDL_TRY(callSlot(device_->name(), table.execute, queue, executable_, &bindings, nullptr, uint32_t{0}, signal));
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
-    return context.queue->wait(done);
+    CDL_TRY(context.queue->wait(done));
+    return profile ? endProfile(queue, start, stats) : Status::ok();
+  }
+
+  /// Takes the records of an execution that began at `start`; those by another clock than the host's are moved there.
+  Status endProfile(cdl_queue_t* queue, uint64_t start, RunStats& stats) {
+    const uint64_t end = nowNs();
+    std::vector<cdl_profile_record_t> records(std::min<uint64_t>(executions(image_), 1 << 20));
+    uint32_t count = 0;
+    CDL_TRY(callSlot(device_->name(), device_->table().profile_end, queue, records.data(),
+                     static_cast<uint32_t>(records.size()), &count));
+    records.resize(std::min<size_t>(count, records.size()));
+    const uint64_t first = records.empty() ? start : records[0].start_ns;
+    const uint64_t shift = first >= start && first <= end ? 0 : start - first;
+    for (const cdl_profile_record_t& r : records)
+      if (r.instr > 0 && r.instr < image_->instrs.count && r.end_ns >= r.start_ns)
+        stats.records.push_back({r.instr, r.engine, r.start_ns + shift, r.end_ns + shift});
+    return Status::ok();
   }
 
   /// Door 1: runs of native instructions of one block go to the backend, what lies between runs in soft.
@@ -171,15 +191,19 @@ private:
       last = first;
       if (support_[first] == Support::emulated) {
         ++stats.emulatedInstrs;
-        CDL_TRY(emulate(context, first, loops, stats));
+        CDL_TRY(timed(stats, first, [&] { return emulate(context, first, loops, stats); }));
         continue;
       }
       const uint32_t block = cdl_get_instr(image_, first)->loop;
-      while (last + 1 < end && support_[last + 1] == Support::native && cdl_get_instr(image_, last + 1)->loop == block)
+      while (!stats.profile && last + 1 < end && support_[last + 1] == Support::native &&
+             cdl_get_instr(image_, last + 1)->loop == block)
         ++last;
       stats.nativeInstrs += last - first + 1;
-      CDL_TRY(callSlot(device_->name(), device_->table().run, context.queue->handle(), image_, first, last - first + 1,
-                       loops, &bindings));
+      CDL_TRY(timed(stats, first, [&]() -> Status {
+        CDL_TRY(callSlot(device_->name(), device_->table().run, context.queue->handle(), image_, first,
+                         last - first + 1, loops, &bindings));
+        return stats.profile ? context.queue->drain() : Status::ok();
+      }));
     }
     return Status::ok();
   }

@@ -555,9 +555,9 @@ typedef struct {
                            cdl_error_t* error); /* (default: a roofline from the declared numbers) pure */
   cdl_code_t (*emit)(cdl_device_t* device, cdl_executable_t* executable, const cdl_writer_t* writer,
                      cdl_error_t* error);                              /* (default: no AOT) object code */
-  cdl_code_t (*profile_begin)(cdl_queue_t* queue, cdl_error_t* error); /* (default: no profile) */
+  cdl_code_t (*profile_begin)(cdl_queue_t* queue, cdl_error_t* error); /* (default: no profile) until profile_end: */
   cdl_code_t (*profile_end)(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count,
-                            cdl_error_t* error);
+                            cdl_error_t* error); /* a record per executed instruction; *count may exceed capacity */
   cdl_code_t (*cancel)(cdl_queue_t* queue, cdl_error_t* error); /* (default: not cancellable) any thread */
 } cdl_plugin_t;
 

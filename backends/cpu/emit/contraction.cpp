@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace cpu {
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
 constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
+constexpr int64_t kNear = 1 << 20;   // bytes that stay in the second-level cache beside what streams through it
+constexpr int64_t kFewTiles = 32;    // that share weights: fewer do not hide the way of the next ones from memory
 
 struct TileShape {
   int rows, columns, panels;
@@ -24,6 +27,12 @@ std::vector<TileShape> shapesOf(const Isa& isa) {
   return {{1, 6, 1}, {2, 3, 1}};
 }
 
+/// So many rows of `a` at once would push each other out of the first-level cache: 64 sets of lines, 8 ways counted on.
+bool collides(int64_t rows, int64_t bytes) {
+  const int64_t sets = bytes % 64 ? 64 : 64 / std::gcd<int64_t>(64, bytes / 64);
+  return rows > 8 * sets;
+}
+
 /// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles until a sum can be
 /// added to again.
 double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
@@ -34,13 +43,14 @@ double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const int64_t groups = c.panels / s.panels, panelRest = c.panels % s.panels;
   const auto one = [&](int64_t rows, int64_t columns, int64_t panels) {
     const auto points = static_cast<double>(rows * columns), width = static_cast<double>(panels * vectors);
-    return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) : 0;
+    // Of two that are as good the one that reads weights less often: they may come from farther away.
+    return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) + width / 10 : 0;
   };
   for (const auto& [rows, rowCount] : {std::pair<int64_t, int64_t>{s.rows, rowTiles}, {rowRest, 1}})
     for (const auto& [columns, columnCount] : {std::pair<int64_t, int64_t>{s.columns, columnTiles}, {columnRest, 1}})
       for (const auto& [panels, panelCount] : {std::pair<int64_t, int64_t>{s.panels, groups}, {panelRest, 1}})
         cost += one(rows, columns, panels) * static_cast<double>(rowCount * columnCount * panelCount);
-  return cost;
+  return collides(s.columns, c.a.column) ? cost * 1.5 : cost;
 }
 
 TileShape chooseShape(const Contraction& c, const Isa& isa) {
@@ -66,28 +76,48 @@ Ty tyOf(uint8_t elem) {
 class TileWriter {
 public:
   TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
-      : b(b), c(c), ending_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_) {}
+      : b(b), c(c), ending_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
+        isLong_(c.epilogue && isLongExpr(lowering.image, *c.epilogue)) {}
 
   Ending& ending() { return ending_; }
 
   /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
-  /// tile's first result.
-  void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels, int lastLanes) {
+  /// tile's first result. `ahead`: bytes from these weights to others that are soon needed, where there are any; of
+  /// kUnroll vectors of them this tile fetches kUnroll / `spread`.
+  void tile(Value a, Value weights, Value ahead, int spread, const Bases& at, int rows, int columns, int panels,
+            int lastLanes) {
+    ahead_ = ahead;
+    fetches_ = kUnroll / spread;
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
     acc = axis(0, a, weights, std::move(acc), rows, columns, panels);
-    for (int panel = 0; panel < panels; ++panel)
-      for (int v = 0; v < vectors_; ++v) {
-        const int first = v * lanes_;
-        const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
-        if (live == 0) continue;
-        const Ending::Shared shared = ending_.shared(at, panel, first, live);
-        for (int r = 0; r < rows; ++r)
-          for (int x = 0; x < columns; ++x)
-            ending_.finish(acc[static_cast<size_t>((r * columns + x) * width + panel * vectors_ + v)], at, shared, r,
-                           x);
-      }
+    std::vector<Ending::Shared> shared;
+    for (int k = 0; k < width; ++k) {
+      const int panel = k / vectors_, first = k % vectors_ * lanes_;
+      const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
+      shared.push_back(live ? ending_.shared(at, panel, first, live) : Ending::Shared{});
+    }
+    const auto finishPoint = [&](const Bases& bases, int r, int x, const std::function<Value(int)>& sum) {
+      for (int k = 0; k < width; ++k)
+        if (const Ending::Shared& each = shared[static_cast<size_t>(k)]; each.live)
+          ending_.finish(sum(k), bases, each, r, x);
+    };
+    if (!isLong_) {
+      for (int r = 0; r < rows; ++r)
+        for (int x = 0; x < columns; ++x)
+          finishPoint(at, r, x, [&](int k) { return acc[static_cast<size_t>((r * columns + x) * width + k)]; });
+      return;
+    }
+    // What is long is written once, and finds the sums in memory.
+    const int64_t bytes = int64_t(lanes_) * 4;
+    const Value sums = b.local(points * width * bytes);
+    for (size_t i = 0; i < acc.size(); ++i) b.store(acc[i], sums, static_cast<int64_t>(i) * bytes);
+    for (int r = 0; r < rows; ++r)
+      b.loop(b.i64(0), b.i64(columns), 1, [&](Value x) {
+        const Value from = b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
+        finishPoint(ending_.moved(at, x), r, 0, [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
+      });
   }
 
 private:
@@ -115,6 +145,10 @@ private:
     const int width = panels * vectors_;
     // Else the optimizer keeps an address per point alive across the loops, and spills them.
     a = b.launder(a);
+    if (ahead_.raw) {
+      const Value there = b.at(weights, ahead_);
+      for (int s = 0; s < std::min(count, fetches_); ++s) b.prefetch(there, s * axis.b);
+    }
     for (int s = 0; s < count; ++s) {
       Values w;
       for (int panel = 0; panel < panels; ++panel)
@@ -140,6 +174,9 @@ private:
   const Contraction& c;
   Ending ending_;
   const int lanes_, vectors_;
+  const bool isLong_; // the epilogue
+  Value ahead_;
+  int fetches_ = 0;
 };
 
 void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane; }
@@ -154,11 +191,23 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   const int64_t columnTiles = c.columns / shape.columns, columnRest = c.columns % shape.columns;
   // A unit is a row of tiles, or a part of one.
   const int64_t parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
+  // All units of some panels follow each other, and find their weights near; unless a is what has to stay near.
+  int64_t steps = 1;
+  for (const Axis& axis : c.axes) steps *= axis.count;
+  const int64_t panelBytes = steps * kPanel * 4;
+  const int64_t aBytes = std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
+  const bool isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
+  // While few tiles work with the same weights, they fetch those of the next panels, evenly.
+  const int64_t tilesOfRow = columnTiles + (columnRest ? 1 : 0), tiles = rowTiles * tilesOfRow;
+  const bool fetchesAhead =
+      c.panels * panelBytes > kNear && tiles >= shape.panels && tiles <= kFewTiles && c.bPanel == panelBytes;
+  const int spread = tiles >= 4 * shape.panels ? 4 : tiles >= 2 * shape.panels ? 2 : 1;
   const auto units = static_cast<uint64_t>(c.batch * c.groups * panelGroups * rowTiles * parts);
 
   Key key("contraction");
   key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns
-      << c.lastLanes << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
+      << c.lastLanes << isPanelInner << fetchesAhead << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup
+      << c.bPanel << c.accElem;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a);
   std::vector<Arg> args = {c.a.at, c.b};
@@ -167,7 +216,8 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   lowering.call(key.text(), units, args, [&](Builder& b) {
     TileWriter writer(b, lowering, c);
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts + part
+      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts + part, or with the
+      // group of panels last.
       Value rest = unit;
       const auto next = [&](int64_t count) {
         if (count == 1) return b.i64(0);
@@ -175,7 +225,10 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
         rest = b.div(rest, b.i64(count), false);
         return index;
       };
-      const Value part = next(parts), rowTile = next(rowTiles), panelGroup = next(panelGroups), group = next(c.groups);
+      Value panelGroup = isPanelInner ? next(panelGroups) : b.i64(0);
+      const Value part = next(parts), rowTile = next(rowTiles);
+      if (!isPanelInner) panelGroup = next(panelGroups);
+      const Value group = next(c.groups);
       const Value batch = c.batch == 1 ? b.i64(0) : rest;
       const auto moved = [&](Value base, Value index, int64_t bytes) {
         return bytes ? b.at(base, b.mul(index, b.i64(bytes))) : base;
@@ -192,17 +245,24 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       const Bases bases = Ending::bases(c, arg, placed);
 
       const auto columns = [&](int rows, int panels, int lastLanes) {
-        const auto at = [&](Value column, int width) {
-          writer.tile(moved(a, column, c.a.column), weights, writer.ending().moved(bases, column), rows, width, panels,
-                      lastLanes);
+        const auto at = [&](Value tile, int width) {
+          const Value column = b.mul(tile, b.i64(shape.columns));
+          Value ahead;
+          if (fetchesAhead) { // `spread` tiles fetch a panel; tiles beyond the last one of them repeat it
+            const Value index =
+                b.min(b.add(b.mul(rowTile, b.i64(tilesOfRow)), tile), b.i64(int64_t(shape.panels) * spread - 1));
+            const Value panel = b.add(b.div(index, b.i64(spread), false), b.i64(shape.panels));
+            ahead = b.add(b.mul(panel, b.i64(c.bPanel)),
+                          b.mul(b.rem(index, b.i64(spread), false), b.i64(kUnroll / spread * c.axes.back().b)));
+          }
+          writer.tile(moved(a, column, c.a.column), weights, ahead, spread, writer.ending().moved(bases, column), rows,
+                      width, panels, lastLanes);
         };
         const Value from = b.mul(part, b.i64(kTilesPerUnit));
         const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
-        if (columnTiles)
-          b.loop(parts == 1 ? b.i64(0) : from, to, 1,
-                 [&](Value t) { at(b.mul(t, b.i64(shape.columns)), shape.columns); });
+        if (columnTiles) b.loop(parts == 1 ? b.i64(0) : from, to, 1, [&](Value t) { at(t, shape.columns); });
         if (!columnRest) return;
-        const auto last = [&] { at(b.i64(columnTiles * shape.columns), static_cast<int>(columnRest)); };
+        const auto last = [&] { at(b.i64(columnTiles), static_cast<int>(columnRest)); };
         if (parts == 1) return last();
         b.when(b.compare(Cmp::EQ, part, b.i64(parts - 1)), last);
       };

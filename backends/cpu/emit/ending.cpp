@@ -75,6 +75,13 @@ Bases Ending::stepped(const Bases& at, Value steps, int64_t Plane::*step) {
 Value Ending::load(const Plane& plane, Value base, int64_t offset, int live) {
   const Ty ty = tyOf(plane.elem);
   if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
+  if (plane.lane != sizeOf(ty)) { // of columns that are no neighbours: a whole vector that begins with these lanes
+    const Value some = b.loadStrided(ty, live, b.at(base, offset), plane.lane);
+    if (live == 1) return b.splat(some, lanes_);
+    std::vector<int> which;
+    for (int k = 0; k < lanes_; ++k) which.push_back(k < live ? k : 0);
+    return b.shuffle(some, some, which);
+  }
   if (live == lanes_) return b.load(ty, lanes_, base, offset);
   return b.loadFirst(ty, lanes_, b.at(base, offset), b.i64(live));
 }

@@ -32,7 +32,7 @@ cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
   cdl::Status status = cdl::forEachInstr(image_, [&](uint32_t instr, const int64_t* loops) {
     for (uint32_t c = firstCall_[instr]; c < firstCall_[instr + 1]; ++c) {
       const Call& call = binary_.calls[c];
-      jobs.push_back({kernels_[call.kernel], call.units, pointers.size()});
+      jobs.push_back({kernels_[call.kernel], call.units, pointers.size(), instr, c + 1 == firstCall_[instr + 1]});
       for (uint32_t a = call.firstArg; a < call.firstArg + call.args; ++a) {
         const Arg& arg = binary_.args[a];
         char* base = arg.buffer == Arg::kScratch ? scratch
@@ -45,13 +45,19 @@ cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
   });
   if (!status.isOk()) return status;
 
+  cdl::Timings* timings = buffers.timings();
   Barrier barrier(threads_.count());
   threads_.run([&](int t, int total) {
+    uint64_t start = timings && t == 0 ? cdl::Timings::now() : 0;
     for (const Job& job : jobs) {
       const auto units = static_cast<int64_t>(job.units);
       const int64_t first = units * t / total, last = units * (t + 1) / total;
       if (first < last) job.kernel(pointers.data() + job.firstPointer, first, last);
       if (total > 1) barrier.arrive();
+      if (!timings || t != 0 || !job.endsInstr) continue;
+      const uint64_t end = cdl::Timings::now();
+      timings->add(job.instr, start, end);
+      start = end;
     }
   });
   return cdl::ok();

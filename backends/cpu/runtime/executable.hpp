@@ -55,6 +55,8 @@ private:
     KernelFn kernel;
     uint64_t units;
     size_t firstPointer;
+    uint32_t instr;
+    bool endsInstr; // the last call of one execution of it
   };
 
   const cdl_image_t* image_;

@@ -49,6 +49,7 @@ void Emitter::declareBuffers() {
     if (base->producer && !base->isConstant()) buffers_.try_emplace(base, buffer);
   }
   for (const auto& node : graph_.nodes()) {
+    if (isWithin(*node)) continue;
     for (const Value* value : node->results()) {
       if (node->kind == OpKind::Constant) {
         if (!graph_.isUsed(value)) continue;
@@ -62,10 +63,13 @@ void Emitter::declareBuffers() {
   }
 }
 
+bool Emitter::isWithin(const Node& node) const { return target::epilogueOf(node) && !graph_.isOutput(node.result()); }
+
 uint32_t Emitter::bufferOf(const Value* value) { return buffers_.at(baseOf(value)); }
 
 void Emitter::add(Instr instr, const Node& node) {
-  const std::string op(target::convertsLayout(node) ? kLayoutOrigin : graph::opName(node.kind));
+  const Node* from = target::accumulatorOf(node);
+  const std::string op(target::convertsLayout(node) ? kLayoutOrigin : graph::opName((from ? *from : node).kind));
   for (const std::string& name : node.provenance) instr.provenance.push_back({name, op});
   if (instr.provenance.empty() && !node.results().empty()) instr.provenance.push_back({node.result()->name, op});
   touched_.resize(program_.buffers.size());
@@ -119,7 +123,7 @@ Result<Program> Emitter::run() {
   for (const auto& node : graph_.nodes()) {
     // Nothing is computed for results without elements.
     const bool empty = node->results().empty() || node->result()->type.count() == 0;
-    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty) continue;
+    if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty || isWithin(*node)) continue;
     CDL_TRY(emitNode(*node));
   }
   CDL_TRY(finishOutputs());

@@ -24,7 +24,9 @@ private:
 
   void addBorder(const Node& node);
   Status emitNode(const Node& node);
-  static Status addSteps(const Node& node, const text::ExprSteps& steps, Instr& instr);
+  static Status addSteps(const Node& node, const target::NodeInstr& from, size_t first, Instr& instr);
+  /// Another node's instruction computes it.
+  bool isWithin(const Node& node) const;
   View viewOf(const target::NodeView& from);
 
   /// The value whose bytes this one is: reshapes share their operand's buffer.

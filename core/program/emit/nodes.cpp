@@ -7,10 +7,12 @@
 
 namespace candela::program {
 
-Status Emitter::addSteps(const Node& node, const text::ExprSteps& steps, Instr& instr) {
+/// Views of steps are counted from the input `first` on.
+Status Emitter::addSteps(const Node& node, const target::NodeInstr& from, size_t first, Instr& instr) {
+  const text::ExprSteps& steps = from.steps;
   std::vector<Elem> elems;
-  for (const View& view : instr.inputs) elems.push_back(view.elem);
-  CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems));
+  for (size_t i = first; i < instr.inputs.size(); ++i) elems.push_back(instr.inputs[i].elem);
+  CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems, from.accumulator));
   for (size_t s = 0; s < steps.size(); ++s) {
     Step step;
     step.kind = steps[s].kind;
@@ -21,8 +23,9 @@ Status Emitter::addSteps(const Node& node, const text::ExprSteps& steps, Instr& 
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       const text::ExprArg& arg = steps[s].args[a];
       Operand operand{Operand::Source::view, types.args[s][a], arg.index};
-      if (arg.source == text::ExprArg::Source::acc) return badModel("expr '{}': no accumulator", node.userName());
+      if (arg.source == text::ExprArg::Source::acc) operand.source = Operand::Source::acc;
       if (arg.source == text::ExprArg::Source::step) operand.source = Operand::Source::step;
+      if (arg.source == text::ExprArg::Source::view) operand.index = static_cast<uint16_t>(arg.index + first);
       if (arg.source == text::ExprArg::Source::literal) {
         if (hasConstant) return badModel("expr '{}': two constants in one step", node.userName());
         CDL_ASSIGN(step.imm, text::parseElement(operand.elem, arg.literal));
@@ -97,17 +100,9 @@ Status Emitter::emitNode(const Node& node) {
     instr.outputs = {viewOf(from.result)};
     if (from.second.value) instr.outputs.push_back(viewOf(from.second));
     for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
-    if (!from.steps.empty()) CDL_TRY(addSteps(node, from.steps, instr));
-    if (from.bias) { // an epilogue: add(acc, v2)
-      instr.inputs.push_back(viewOf(target::channelsOver(from.bias, node.result())));
-      Step step;
-      step.kind = CDL_KIND_BINARY;
-      step.fn = CDL_BINARY_ADD;
-      step.elem = from.result.elem;
-      step.in = {{Operand::Source::acc, step.elem, 0},
-                 {Operand::Source::view, step.elem, static_cast<uint16_t>(instr.inputs.size() - 1)}};
-      instr.expr = {step};
-    }
+    for (const target::NodeView& view : from.views) instr.inputs.push_back(viewOf(view));
+    const size_t first = from.kind == CDL_KIND_ELEMENTWISE ? 0 : from.operands.size();
+    if (!from.steps.empty()) CDL_TRY(addSteps(node, from, first, instr));
     add(std::move(instr), node);
   }
   return Status::ok();

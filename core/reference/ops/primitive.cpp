@@ -138,7 +138,7 @@ Status referenceExpr(const graph::Node& node, Operands in, Results out) {
     elems.push_back(in[n]->elem);
     strides.push_back(broadcastStrides(in[n]->dims, y.dims));
   }
-  CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems));
+  CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
   // Literals are read once.
   std::vector<std::array<Scalar, 3>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
@@ -153,6 +153,7 @@ Status referenceExpr(const graph::Node& node, Operands in, Results out) {
     for (size_t s = 0; s < steps.size(); ++s) {
       for (size_t a = 0; a < steps[s].args.size(); ++a) {
         const text::ExprArg& arg = steps[s].args[a];
+        if (arg.source == text::ExprArg::Source::acc) args[s][a] = in[0]->at(at[0]);
         if (arg.source == text::ExprArg::Source::view) args[s][a] = in[arg.index]->at(at[arg.index]);
         if (arg.source == text::ExprArg::Source::step) args[s][a] = values[arg.index];
       }

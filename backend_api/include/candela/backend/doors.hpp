@@ -4,8 +4,6 @@
 
 #include "candela/backend/device.hpp"
 
-#include <memory>
-
 namespace cdl {
 
 /// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each
@@ -53,7 +51,7 @@ class Executable {
 public:
   virtual ~Executable() = default;
   /// buffers.address(i, bytes) is where buffer i of the image lies; the scratch comes after the
-  /// last one.
+  /// last one. When buffers.timings() is not null, it takes a record of each instruction.
   virtual Status execute(const Addresses& buffers) = 0;
   /// Bytes of scratch that each execution gets.
   virtual uint64_t scratchBytes() const { return 0; }

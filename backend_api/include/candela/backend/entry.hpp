@@ -158,7 +158,7 @@ struct Slots {
   static Status execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
                         const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal) {
     const LoadedExecutable& loaded = *of(executable);
-    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings);
+    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings, of(queue)->timings.get());
     Status status;
     for (uint32_t i = 0; i < waitCount && status.isOk(); ++i)
       status = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
@@ -166,6 +166,17 @@ struct Slots {
     if (status.isOk()) status = of(queue)->backend()->finish();
     if (status.isOk() && signal.queue) of(signal.queue)->signal(signal.value);
     return status;
+  }
+  static Status profileBegin(cdl_queue_t* queue) {
+    of(queue)->timings = std::make_unique<Timings>();
+    return ok();
+  }
+  static Status profileEnd(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count) {
+    const std::unique_ptr<Timings> timings = std::move(of(queue)->timings);
+    if (!timings) return error(CDL_INVALID_ARGUMENT, "no profile was begun on this queue");
+    *count = static_cast<uint32_t>(timings->records().size());
+    std::copy_n(timings->records().begin(), std::min(*count, capacity), records);
+    return ok();
   }
   static uint64_t executableScratch(cdl_executable_t* executable) noexcept {
     return of(executable)->executable->scratchBytes();
@@ -246,6 +257,8 @@ template <class B> struct Entry : Slots {
       t.execute = Slot<execute>::call;
       t.executable_scratch = executableScratch;
       t.executable_support = Slot<executableSupport>::call;
+      t.profile_begin = Slot<profileBegin>::call;
+      t.profile_end = Slot<profileEnd>::call;
     } else {
       t.run = Slot<run>::call;
     }
