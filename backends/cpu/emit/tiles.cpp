@@ -38,7 +38,10 @@ Grid gridOf(const Contraction& c) {
 class TileUnit {
 public:
   TileUnit(Builder& b, const Lowering& lowering, const Contraction& c, const Grid& grid)
-      : b(b), c(c), ending_(b, lowering, c), grid_(grid), step_(stepOf(c)), sums_(b.local(2 * kRows * kPointBytes)) {}
+      : b(b), c(c), ending_(b, lowering, c), grid_(grid), step_(stepOf(c)), sums_(b.local(2 * kRows * kPointBytes)) {
+    // Points that no other tap reads again leave the first-level cache to the weights, which come back.
+    for (size_t i = 0; i + 1 < c.axes.size(); ++i) isStreamed_ &= c.axes[i].count == 1;
+  }
 
   /// Where a tile of points begins: its row, its first column, and how many of its points an earlier tile has done.
   struct Place {
@@ -106,7 +109,7 @@ private:
     for (int p = 0; p < panels; ++p) {
       b.tileLoad(kB + p, b.at(weights, p * c.bPanel), panelRow);
       for (int t = 0; t < tiles; ++t) {
-        if (p == 0) b.tileLoad(kA + t, a[static_cast<size_t>(t)], rowBytes);
+        if (p == 0) b.tileLoad(kA + t, a[static_cast<size_t>(t)], rowBytes, isStreamed_);
         b.tileDot(kSums + t * 2 + p, kA + t, kB + p, c.aIsSigned);
       }
     }
@@ -118,6 +121,7 @@ private:
   const Grid grid_;
   const int64_t step_;
   const Value sums_;
+  bool isStreamed_ = true;
 };
 
 } // namespace
