@@ -28,8 +28,11 @@ const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);
 
-/// What this machine and its operating system run, best last. Empty: not even the lowest tier. Asks the operating
-/// system for the use of tiles; threads that run such code must start later.
+/// What a tier needs and this machine or its operating system lacks, by name: "AVX2, BMI2"; empty when it runs. The first
+/// call asks the operating system for the use of tiles: threads that run such code must start later.
+std::string missingFeatures(Tier tier);
+
+/// What this machine and its operating system run, best last. Empty: not even the lowest tier.
 std::vector<const Isa*> isasOfThisMachine();
 
 } // namespace cpu

@@ -294,7 +294,7 @@ candela_status_t candela_save(const candela_model_t* model, const char* path, ch
   return guarded(error, error_size, [&]() -> Status {
     if (!model || !path) return badArgument("no model or no path");
     if (!model->session) return failure(Code::unsupported, "the reference makes no bundle");
-    return runtime::saveBundle(model->session->bundle(), path);
+    return model->session->save(path);
   });
 }
 

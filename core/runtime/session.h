@@ -65,6 +65,9 @@ public:
   static std::unique_ptr<Session> adopt(Bundle bundle, std::vector<std::unique_ptr<Runner>> runners);
 
   const Bundle& bundle() const { return bundle_; }
+  /// Stores the bundle with the executables of backends that can store them, which hold their constants, and the
+  /// constants of the others. Failure: io, or a backend's.
+  Status save(const std::string& path) const;
 
   /// inputs in the bundle's order; checked against its types. Returns the outputs.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);

@@ -150,9 +150,21 @@ struct Slots {
       if (CDL_HAS(refusal, instr)) refusal->instr = status.instr();
       if (CDL_HAS(refusal, reason)) refusal->reason = status.reason();
     }
-    if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "compile made no executable");
+    return handOver(status, std::move(made), executable);
+  }
+  static Status handOver(const Status& status, std::unique_ptr<LoadedExecutable> made, cdl_executable_t** executable) {
+    if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "success, but no executable");
     if (status.isOk()) *executable = reinterpret_cast<cdl_executable_t*>(made.release());
     return status;
+  }
+  static Status executableSave(cdl_executable_t* executable, const cdl_writer_t* writer) {
+    return of(executable)->executable->save(Writer(*writer));
+  }
+  static Status executableLoad(cdl_device_t* device, const cdl_image_t* image, const void* blob, uint64_t size,
+                               cdl_executable_t** executable) {
+    auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
+    Status status = static_cast<ProgramBackend*>(of(device))->load(image, blob, size, made->executable);
+    return handOver(status, std::move(made), executable);
   }
   static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept { delete of(executable); }
   static Status execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
@@ -259,6 +271,10 @@ template <class B> struct Entry : Slots {
       t.executable_support = Slot<executableSupport>::call;
       t.profile_begin = Slot<profileBegin>::call;
       t.profile_end = Slot<profileEnd>::call;
+      if constexpr (!std::is_same_v<decltype(&B::load), decltype(&ProgramBackend::load)>) {
+        t.executable_save = Slot<executableSave>::call;
+        t.executable_load = Slot<executableLoad>::call;
+      }
     } else {
       t.run = Slot<run>::call;
     }
