@@ -157,7 +157,7 @@ void attention(const Array& q, const Array& k, const Array& v, double scale,
   }
 }
 
-Status referenceAttention(const graph::Node& node, Operands in, Results out) {
+void referenceAttention(const graph::Node& node, Operands in, Results out) {
   const auto batched = [](const Array& x) {
     Array y = x;
     const size_t batch = x.dims.size() - 2;
@@ -175,7 +175,6 @@ Status referenceAttention(const graph::Node& node, Operands in, Results out) {
   attention(
       q, k, v, node.floatAttr("scale"),
       [&](int64_t row, int64_t t) { return mask.empty() ? 0 : mask[row * k.dims[1] + t]; }, out[0]);
-  return Status::ok();
 }
 
 } // namespace candela::reference
