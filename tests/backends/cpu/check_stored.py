@@ -90,7 +90,7 @@ def processors(candela, model, qemu):
 
         # Haswell: AVX2 without AVX-512.
         haswell = [qemu, "-cpu", "Haswell", candela]
-        for isa in ("avx512", "avx512vnni"):
+        for isa in ("avx512", "avx512vnni", "amx"):
             _, error = call(haswell + run + ["cpu", "--option", f"isa={isa}"], status=2)
             expect(f"isa={isa}: this machine has x86-64-v3; it lacks AVX512F" in error, error)
         with open(stored, "rb") as file:
@@ -98,7 +98,8 @@ def processors(candela, model, qemu):
         tier = int.from_bytes(data[data.index(b"CCPU") + 112:][:4], "little")
         if tier > 1:
             _, error = call(haswell + ["run", stored, "--random", "1"], status=2)
-            expect("stored executable was made for avx512" in error and "this machine lacks AVX512F" in error, error)
+            expect(re.search("stored executable was made for (avx512|amx)", error), error)
+            expect("this machine lacks AVX512F" in error, error)
         call([candela, "compile", model, "--dim", "N=2", "--backend", "cpu", "--option", "isa=x86-64-v3", "-o", stored])
         call(haswell + ["run", stored, "--random", "1"])
 
