@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <span>
 
 #include "core/runtime/bundle/bundle.h"
 #include "core/runtime/plugin/plugin.h"
