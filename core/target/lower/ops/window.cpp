@@ -3,14 +3,9 @@
 #include <limits>
 
 #include "core/support/float_bits.h"
-#include "core/support/text/literal.h"
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
-
-using graph::Node;
-using graph::OpKind;
-using Value = Lowering::Value;
 
 uint64_t lowestBits(Elem elem) {
   if (isFloat(elem)) return fromReal(elem, -std::numeric_limits<double>::infinity());
@@ -155,7 +150,7 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
     CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, {static_cast<int64_t>(columns)}));
     for (size_t i = 0; i < columns; ++i)
       storeElement(elem, tensor.bytes.mutableData(), static_cast<int64_t>(i),
-                         fromReal(elem, static_cast<double>(counts[i])));
+                   fromReal(elem, static_cast<double>(counts[i])));
     divisor = l.constant(std::move(tensor));
   }
   return Values{l.reshape(l.div(sums, divisor), yDims)};
