@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/passes/rewrite.h"
@@ -9,34 +10,41 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-Result<Doubles> doublesOf(const Value* value) {
-  CDL_ASSIGN(const Tensor tensor, value->tensor());
-  CDL_ASSIGN(reference::Array array, reference::fromTensor(tensor));
-  return std::move(array.real);
-}
-
-/// Rounded to the element type once.
-Result<Tensor> tensorOf(Elem elem, Shape dims, Doubles values) {
-  reference::Array array(elem, std::move(dims));
-  array.real = std::move(values);
-  return reference::toTensor(array);
-}
-
-/// A batch norm as y = x * scale + shift per channel.
+/// A batch norm, or a product or sum with constants, as y = x * scale + shift per channel.
 struct Scaling {
   Doubles scale, shift;
   graph::Provenance provenance; ///< of the parameters
 };
 
+/// Of a mul or an add whose constant has one value for each channel, dim 1, or one for all.
+std::optional<Scaling> constantsOf(const Node& node) {
+  if (node.kind != OpKind::Mul && node.kind != OpKind::Add) return std::nullopt;
+  const Value *x = node.operand(0), *constant = node.operand(1);
+  const int rank = x->type.rank();
+  if (rank < 2 || !isFloat(x->type.elem) || !(x->type == node.result()->type)) return std::nullopt;
+  const auto numbers = numbersOf(constant);
+  const size_t channels = static_cast<size_t>(x->type.dim(1));
+  const bool each = numbers && constant->type.rank() >= rank - 1 && numbers->size() == channels &&
+                    constant->type.dim(1 - rank) == x->type.dim(1);
+  if (!numbers || (!each && numbers->size() != 1)) return std::nullopt;
+  const Doubles values = each ? *numbers : Doubles(channels, (*numbers)[0]);
+  if (!std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) return std::nullopt;
+  const bool isMul = node.kind == OpKind::Mul;
+  return Scaling{isMul ? values : Doubles(channels, 1), isMul ? Doubles(channels, 0) : values,
+                 constant->producer->provenance};
+}
+
 /// Nullopt when it is in training form or its parameters are not finite constants.
 Result<std::optional<Scaling>> scalingOf(const Node& node) {
   std::optional<Scaling> none;
+  if (node.kind != OpKind::BatchNorm) return constantsOf(node);
   if (node.intAttr("training_mode") != 0 || node.results().size() != 1 || !isPlain(node.operand(0))) return none;
   Doubles params[4];
   Scaling out;
   for (int i = 0; i < 4; ++i) {
-    if (!isPlainConstant(node.operand(i + 1))) return none;
-    CDL_ASSIGN(params[i], doublesOf(node.operand(i + 1)));
+    const auto numbers = numbersOf(node.operand(i + 1));
+    if (!numbers) return none;
+    params[i] = *numbers;
     graph::mergeProvenance(out.provenance, node.operand(i + 1)->producer->provenance);
   }
   const auto& [scale, bias, mean, var] = params;
@@ -64,19 +72,20 @@ Result<std::optional<Folded>> foldWeights(const Node& node, const Scaling& by) {
   std::optional<Folded> none;
   if (!isPlainConstant(w) || (b && !isPlainConstant(b))) return none;
   if (gemm && b && b->type.rank() == 2 && b->type.dim(0) != 1) return none;
-  CDL_ASSIGN(Doubles weight, doublesOf(w));
-  const size_t channels = by.scale.size(), perChannel = channels ? weight.size() / channels : 0;
+  auto weight = numbersOf(w);
+  const auto old = b ? numbersOf(b) : Doubles{};
+  if (!weight || !old) return none;
+  const size_t channels = by.scale.size(), perChannel = channels ? weight->size() / channels : 0;
   const bool channelsLast = gemm && !node.intAttr("transB");
-  for (size_t i = 0; i < weight.size(); ++i) weight[i] *= by.scale[channelsLast ? i % channels : i / perChannel];
+  for (size_t i = 0; i < weight->size(); ++i) (*weight)[i] *= by.scale[channelsLast ? i % channels : i / perChannel];
   Doubles bias = by.shift;
   if (b) {
-    CDL_ASSIGN(const Doubles old, doublesOf(b));
     const double beta = gemm ? node.floatAttr("beta") : 1;
-    for (size_t c = 0; c < channels; ++c) bias[c] += beta * old[old.size() == 1 ? 0 : c] * by.scale[c];
+    for (size_t c = 0; c < channels; ++c) bias[c] += beta * (*old)[old->size() == 1 ? 0 : c] * by.scale[c];
   }
   Folded out;
-  CDL_ASSIGN(out.weight, tensorOf(w->type.elem, w->type.shape(), std::move(weight)));
-  CDL_ASSIGN(out.bias, tensorOf(w->type.elem, {static_cast<int64_t>(channels)}, std::move(bias)));
+  CDL_ASSIGN(out.weight, tensorOf(w->type.elem, w->type.shape(), *weight));
+  CDL_ASSIGN(out.bias, tensorOf(w->type.elem, {static_cast<int64_t>(channels)}, bias));
   return std::optional(std::move(out));
 }
 
@@ -122,12 +131,13 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
 Result<int> foldBatchNorm(Graph& graph) {
   int count = 0;
   for (Node* node : graph.snapshot()) {
-    if (node->kind != OpKind::BatchNorm) continue;
+    if (node->operands().size() < 2 || node->results().size() != 1) continue;
     CDL_ASSIGN(const auto scaling, scalingOf(*node));
     if (!scaling) continue;
     CDL_ASSIGN(const bool folded, foldIntoProducer(graph, node, *scaling));
-    if (!folded) CDL_TRY(toMulAdd(graph, node, *scaling));
-    ++count;
+    const bool norm = !folded && node->kind == OpKind::BatchNorm;
+    if (norm) CDL_TRY(toMulAdd(graph, node, *scaling));
+    count += folded || norm;
   }
   graph.eraseDead();
   return count;

@@ -1,4 +1,4 @@
-// Composites that models spell out in small steps: GELU, LayerNorm, RMSNorm.
+// Composites that models spell out in small steps: GELU, sigmoid, softmax, LayerNorm, RMSNorm.
 #include <cmath>
 #include <numbers>
 
@@ -12,15 +12,6 @@ using graph::OpKind;
 using graph::Value;
 
 namespace {
-
-/// The producer when it is of this kind and all its operands are plain.
-const Node* made(const Value* value, OpKind kind) {
-  const Node* node = value ? value->producer : nullptr;
-  if (!node || node->kind != kind || !isPlain(value)) return nullptr;
-  for (const Value* operand : node->operands())
-    if (operand && !isPlain(operand)) return nullptr;
-  return node;
-}
 
 bool isAbout(const Value* value, double number) {
   const auto real = splatReal(value);
@@ -38,19 +29,19 @@ Value* besideNumber(const Node* node, double number) {
 
 /// x of 1 + erf(x / sqrt(2)).
 Value* gateOf(const Value* value) {
-  const Value* sum = besideNumber(made(value, OpKind::Add), 1);
-  const Node* erf = made(sum, OpKind::Erf);
+  const Value* sum = besideNumber(plainProducer(value, OpKind::Add), 1);
+  const Node* erf = plainProducer(sum, OpKind::Erf);
   const Value* scaled = erf ? erf->operand(0) : nullptr;
-  if (const Node* div = made(scaled, OpKind::Div))
+  if (const Node* div = plainProducer(scaled, OpKind::Div))
     return isAbout(div->operand(1), std::numbers::sqrt2) ? div->operand(0) : nullptr;
-  return besideNumber(made(scaled, OpKind::Mul), std::numbers::sqrt2 / 2);
+  return besideNumber(plainProducer(scaled, OpKind::Mul), std::numbers::sqrt2 / 2);
 }
 
 Value* geluOf(const Node& node) {
-  const Node* outer = made(node.result(), OpKind::Mul);
+  const Node* outer = plainProducer(node.result(), OpKind::Mul);
   if (!outer) return nullptr;
   for (const int side : {0, 1}) {
-    const Node* inner = made(outer->operand(side), OpKind::Mul);
+    const Node* inner = plainProducer(outer->operand(side), OpKind::Mul);
     if (!inner) continue;
     Value* const factors[3] = {outer->operand(1 - side), inner->operand(0), inner->operand(1)};
     for (const int gate : {0, 1, 2})
@@ -62,11 +53,42 @@ Value* geluOf(const Node& node) {
   return nullptr;
 }
 
+// ---- 1 / (1 + exp(-x)), and exp(x - max(x)) / sum(exp(x - max(x))), with the maximum or without it
+
+Value* sigmoidOf(const Node& node) {
+  const Node* inverse = plainProducer(node.result(), OpKind::Reciprocal);
+  const Node* div = plainProducer(node.result(), OpKind::Div);
+  if (!inverse && (!div || !isAbout(div->operand(0), 1))) return nullptr;
+  const Node* exp =
+      plainProducer(besideNumber(plainProducer(node.operand(inverse ? 0 : 1), OpKind::Add), 1), OpKind::Exp);
+  const Node* neg = exp ? plainProducer(exp->operand(0), OpKind::Neg) : nullptr;
+  return neg && neg->result()->type == node.result()->type ? neg->operand(0) : nullptr;
+}
+
+/// The operand of a reduction along one axis, which is kept; axis < 0: it becomes known.
+const Value* reducedOf(const Value* value, OpKind kind, int64_t& axis) {
+  const Node* reduction = plainProducer(value, kind);
+  if (!reduction || !reduction->intAttr("keepdims") || reduction->intsAttr("axes").size() != 1) return nullptr;
+  const int64_t own = graph::wrapAxis(reduction->intsAttr("axes")[0], value->type.rank());
+  if (axis >= 0 && axis != own) return nullptr;
+  axis = own;
+  return reduction->operand(0);
+}
+
+Value* softmaxOf(const Node& node, int64_t& axis) {
+  const Node* div = plainProducer(node.result(), OpKind::Div);
+  const Node* exp = div ? plainProducer(div->operand(0), OpKind::Exp) : nullptr;
+  if (!exp || reducedOf(div->operand(1), OpKind::ReduceSum, axis) != exp->result()) return nullptr;
+  const Node* sub = plainProducer(exp->operand(0), OpKind::Sub);
+  const bool centred = sub && reducedOf(sub->operand(1), OpKind::ReduceMax, axis) == sub->operand(0);
+  return centred ? sub->operand(0) : exp->operand(0);
+}
+
 // ---- Norms: n / sqrt(mean(n^2) + epsilon), where n is x or x - mean(x)
 
 /// x of a mean over the dims from `axis` on, which is kept; axis < 0: it becomes known.
 Value* meanOf(const Value* value, int64_t& axis) {
-  const Node* mean = made(value, OpKind::ReduceMean);
+  const Node* mean = plainProducer(value, OpKind::ReduceMean);
   if (!mean || !mean->intAttr("keepdims")) return nullptr;
   const int rank = mean->operand(0)->type.rank();
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
@@ -90,26 +112,26 @@ std::optional<Norm> normOf(const Node& node) {
   // n / spread, or n * (1 / spread).
   Value *n = node.operand(0), *spread = node.operand(1);
   if (node.kind == OpKind::Mul) {
-    if (!made(spread, OpKind::Reciprocal)) std::swap(n, spread);
-    const Node* inverse = made(spread, OpKind::Reciprocal);
+    if (!plainProducer(spread, OpKind::Reciprocal)) std::swap(n, spread);
+    const Node* inverse = plainProducer(spread, OpKind::Reciprocal);
     if (!inverse) return std::nullopt;
     spread = inverse->operand(0);
   } else if (node.kind != OpKind::Div) {
     return std::nullopt;
   }
-  const Node* root = made(spread, OpKind::Sqrt);
-  const Node* sum = root ? made(root->operand(0), OpKind::Add) : nullptr;
+  const Node* root = plainProducer(spread, OpKind::Sqrt);
+  const Node* sum = root ? plainProducer(root->operand(0), OpKind::Add) : nullptr;
   if (!sum || !isPlain(n)) return std::nullopt;
   const bool right = splatReal(sum->operand(1)).has_value();
   const auto epsilon = splatReal(sum->operand(right ? 1 : 0));
   Norm norm{n, n, -1, epsilon.value_or(0)};
   const Value* squares = meanOf(sum->operand(right ? 0 : 1), norm.axis);
   if (!epsilon || !squares) return std::nullopt;
-  const Node *product = made(squares, OpKind::Mul), *power = made(squares, OpKind::Pow);
+  const Node *product = plainProducer(squares, OpKind::Mul), *power = plainProducer(squares, OpKind::Pow);
   const bool isSquare = (product && product->operand(0) == n && product->operand(1) == n) ||
                         (power && power->operand(0) == n && isAbout(power->operand(1), 2));
   if (!isSquare || !(node.result()->type == n->type)) return std::nullopt;
-  if (const Node* centred = made(n, OpKind::Sub))
+  if (const Node* centred = plainProducer(n, OpKind::Sub))
     if (meanOf(centred->operand(1), norm.axis) == centred->operand(0)) {
       norm.x = centred->operand(0);
       norm.centres = true;
@@ -153,17 +175,24 @@ graph::Provenance provenanceOf(const Value* value, const Value* stop) {
 }
 
 Result<bool> raise(Graph& graph, Node* node) {
-  if (node->operands().size() != 2 || !isPlain(node->result())) return false;
-  Value* x = geluOf(*node);
+  if (node->operands().empty() || node->results().size() != 1 || !isPlain(node->result())) return false;
   OpKind kind = OpKind::Gelu;
   graph::Attrs attrs;
-  if (!x) {
+  int64_t axis = -1;
+  Value* x = geluOf(*node);
+  if (!x && (x = sigmoidOf(*node))) kind = OpKind::Sigmoid;
+  if (!x && (x = softmaxOf(*node, axis))) {
+    kind = OpKind::Softmax;
+    attrs = {{"axis", axis}};
+  }
+  if (!x && node->operands().size() == 2) {
     const auto norm = normOf(*node);
     if (!norm) return takeRow(graph, node);
     x = norm->x;
     kind = norm->centres ? OpKind::LayerNorm : OpKind::RmsNorm;
     attrs = {{"axis", norm->axis}, {"epsilon", norm->epsilon}};
   }
+  if (!x) return false;
   CDL_ASSIGN(const Node* whole, graph.addNode(kind, {x}, std::move(attrs), provenanceOf(node->result(), x), node));
   replaceWithNew(graph, node, whole->result());
   return true;

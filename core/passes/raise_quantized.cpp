@@ -25,15 +25,6 @@ constexpr int64_t kMostTaps = 32768; // products of two bytes whose sum stays in
 
 using Doubles = std::vector<double>;
 
-std::optional<Doubles> numbersOf(const Value* value) {
-  if (!isPlainConstant(value)) return std::nullopt;
-  const auto tensor = value->tensor();
-  const auto array = tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
-  if (!array) return std::nullopt;
-  if (isFloat(array->elem)) return array->real;
-  return Doubles(array->whole.begin(), array->whole.end());
-}
-
 bool allZero(const Doubles& values) {
   return std::ranges::all_of(values, [](double v) { return v == 0; });
 }
@@ -146,12 +137,7 @@ public:
   }
   /// Rounded to the type once.
   Result<Value*> constant(Elem elem, Shape dims, const Doubles& values) {
-    reference::Array array(elem, std::move(dims));
-    if (isFloat(elem))
-      array.real = values;
-    else
-      array.whole.assign(values.begin(), values.end());
-    CDL_ASSIGN(Tensor tensor, reference::toTensor(array));
+    CDL_ASSIGN(Tensor tensor, tensorOf(elem, std::move(dims), values));
     return graph_.addConstant(std::move(tensor), provenance_, at_);
   }
   /// Null where all are 0, which is what an absent one means.
@@ -427,9 +413,7 @@ Result<Value*> table(Raiser& raiser, Node* quantize) {
   std::map<const Value*, Value*> values;
   Doubles bytes(256);
   for (size_t i = 0; i < 256; ++i) bytes[i] = static_cast<double>(i) - (elem == Elem::i8_ ? 128 : 0);
-  reference::Array array(elem, {256});
-  array.whole.assign(bytes.begin(), bytes.end());
-  CDL_ASSIGN(Tensor tensor, reference::toTensor(array));
+  CDL_ASSIGN(Tensor tensor, tensorOf(elem, {256}, bytes));
   values[real->stored] = every.addConstant(std::move(tensor));
   CDL_ASSIGN(Value * y, onEveryByte(every, quantize->result(), values));
   every.addOutput(y, "y");

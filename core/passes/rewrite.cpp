@@ -1,7 +1,9 @@
 #include "core/passes/rewrite.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "core/reference/reference.h"
 #include "core/support/float_bits.h"
 
 namespace candela::passes {
@@ -41,6 +43,31 @@ bool isSplatOf(const Value* value, double number) {
   const auto bits = splatBits(value);
   const Elem elem = value->type.elem;
   return bits && *bits == (isFloat(elem) ? fromReal(elem, number) : static_cast<uint64_t>(number));
+}
+
+std::optional<std::vector<double>> numbersOf(const Value* value) {
+  if (!isPlainConstant(value)) return std::nullopt;
+  const auto tensor = value->tensor();
+  const auto array = tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
+  if (!array) return std::nullopt;
+  if (isFloat(array->elem)) return array->real;
+  return std::vector<double>(array->whole.begin(), array->whole.end());
+}
+
+Result<Tensor> tensorOf(Elem elem, Shape dims, const std::vector<double>& values) {
+  reference::Array array(elem, std::move(dims));
+  if (isFloat(elem))
+    array.real = values;
+  else
+    array.whole.assign(values.begin(), values.end());
+  return reference::toTensor(array);
+}
+
+const Node* plainProducer(const Value* value, OpKind kind) {
+  const Node* node = value ? value->producer : nullptr;
+  if (!node || node->kind != kind || !isPlain(value)) return nullptr;
+  const bool plain = std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); });
+  return plain ? node : nullptr;
 }
 
 Payload compactPayload(const Tensor& tensor) {

@@ -20,6 +20,14 @@ std::optional<double> splatReal(const Value* value);
 /// Whether every element of a constant is this number, which its type represents exactly; 0 and -0 differ.
 bool isSplatOf(const Value* value, double number);
 
+/// The elements of a plain constant; nullopt for what is none, or is too large for the oracle.
+std::optional<std::vector<double>> numbersOf(const Value* value);
+/// Rounded to the element type once.
+Result<Tensor> tensorOf(Elem elem, Shape dims, const std::vector<double>& values);
+
+/// The producer when it is of this kind, its result and its operands plain; else null.
+const Node* plainProducer(const Value* value, OpKind kind);
+
 /// A splat when all elements have the same bits, else the data.
 Payload compactPayload(const Tensor& tensor);
 

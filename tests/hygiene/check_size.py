@@ -70,9 +70,11 @@ def main(argv=None):
         files = sum(common.below(p, room) for p in found)
         if files:
             print(f"{lines:8,d} lines  {files:4d} files  {room}")
-    violations = []
+    violations, paths = [], {limit["name"]: limit["paths"] for limit in rules["limit"]}
     for limit in rules["limit"]:
-        lines = sum(n for p, n in found.items() if common.belowAny(p, limit["paths"]))
+        elsewhere = [p for name in limit.get("without", []) for p in paths[name]]
+        lines = sum(n for p, n in found.items()
+                    if common.belowAny(p, limit["paths"]) and not common.belowAny(p, elsewhere))
         print(f"{lines:8,d} of {limit['max']:,d}  {limit['name']}")
         if lines > limit["max"]:
             violations.append(Violation(limit["paths"][0], 1, "size",

@@ -231,9 +231,67 @@ private:
     return pick(4) ? inSteps(y) : y;
   }
 
+  /// What arithmetic can say shorter.
+  Value* roundabout(Value* x) {
+    switch (pick(8)) {
+    case 0: return op(Kind::Sub, {x, op(Kind::Neg, {x})});
+    case 1: return op(Kind::Div, {x, number(pick(2) ? 4.0f : 3.0f)});
+    case 2: return op(Kind::Mul, {op(Kind::Mul, {x, number(0.75f)}), number(-1.5f)});
+    case 3: return op(Kind::Pow, {op(Kind::Abs, {x}), number(pick(2) ? 1.0f : 2.0f)});
+    case 4: return op(Kind::Relu, {op(Kind::Clip, {x, number(-1), number(pick(2) ? 0.5f : -0.25f)})});
+    case 5: return op(Kind::Clip, {op(Kind::Relu, {x}), number(pick(2) ? 0.25f : -2.0f), number(0.5f)});
+    case 6: return op(Kind::Reciprocal, {op(Kind::Add, {op(Kind::Exp, {op(Kind::Neg, {x})}), number(1)})});
+    default: {
+      const int rank = x->type.rank();
+      if (rank == 0) return op(Kind::Neg, {op(Kind::Neg, {x})});
+      const graph::Attrs axes{{"axes", Shape{pick(rank)}}};
+      Value* e = op(Kind::Exp, {pick(2) ? op(Kind::Sub, {x, op(Kind::ReduceMax, {x}, axes)}) : x});
+      return op(Kind::Div, {e, op(Kind::ReduceSum, {e}, axes)});
+    }
+    }
+  }
+
+  /// A border before a window.
+  Value* bordered(Value* x) {
+    const int64_t count = x->type.count();
+    if (count % 4 || count == 0 || count > 400) return op(Kind::Abs, {x});
+    Value* image = op(Kind::Reshape, {x}, {{"shape", Shape{1, 2, count / 4, 2}}});
+    const graph::Attrs border{{"lo", Shape{0, pick(8) == 0, 1, 0}}, {"hi", Shape{0, 0, 1, pick(3)}}};
+    const bool conv = pick(2);
+    Value* padded = op(Kind::Pad, {image, number(conv || pick(3) == 0 ? 0 : -INFINITY)}, border);
+    if (!conv) return op(Kind::MaxPool, {padded}, {{"kernel_shape", Shape{2, 2}}});
+    const Shape kernel{4, padded->type.dim(1), 2, 2};
+    Value* y = op(Kind::Conv, {padded, randomConstant(kernel)}, {{"pads", Shape{1, 0, 0, 0}}});
+    return op(pick(2) ? Kind::Mul : Kind::Add, {y, randomConstant(pick(2) ? Shape{4, 1, 1} : Shape{1})});
+  }
+
+  /// Between two transposes, as networks are that came from channels-last ones.
+  Value* transposed(Value* x) {
+    const int rank = x->type.rank();
+    if (rank < 2) return op(Kind::Abs, {x});
+    const auto perm = permutation(rank);
+    std::vector<int64_t> back(perm.size());
+    for (int i = 0; i < rank; ++i) back[perm[i]] = i;
+    Value* y = op(Kind::Transpose, {x}, {{"perm", perm}});
+    switch (pick(5)) {
+    case 0: y = op(Kind::Add, {y, randomConstant({y->type.dim(-1)})}); break;
+    case 1: y = op(Kind::Mul, {op(Kind::Sigmoid, {y}), y}); break;
+    case 2: y = op(Kind::Concat, {y, op(Kind::Neg, {y})}, {{"axis", int64_t{pick(rank)}}}); break;
+    case 3: y = op(Kind::ReduceMax, {y}, {{"axes", Shape{pick(rank)}}}); break;
+    default: y = op(Kind::Clip, {y, number(-1), number(1)});
+    }
+    return pick(4) ? op(Kind::Transpose, {y}, {{"perm", back}}) : y;
+  }
+
   Value* mixedStep() {
     Value* x = any();
-    switch (pick(17)) {
+    switch (pick(23)) {
+    case 17:
+    case 18: return roundabout(x);
+    case 19:
+    case 20: return bordered(x);
+    case 21:
+    case 22: return transposed(x);
     case 11: return spelledOut(x);
     case 12:
     case 13: return quantizedStep(x);
