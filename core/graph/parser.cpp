@@ -9,8 +9,7 @@
 namespace candela::graph {
 namespace {
 
-using text::Token;
-using text::TokenKind;
+using text::Token, text::TokenKind;
 
 /// Recursive descent over the grammar of docs/reference/cdl.md. A malformed text stops it; what is
 /// wrong about the meaning is recorded and reading goes on, so that one run names everything.

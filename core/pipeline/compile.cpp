@@ -9,8 +9,7 @@
 namespace candela::pipeline {
 namespace {
 
-using runtime::Bundle;
-using runtime::NodePlacement;
+using runtime::Bundle, runtime::NodePlacement;
 
 constexpr int kMaxRounds = 8;
 

@@ -12,9 +12,7 @@ namespace candela::program {
 
 namespace {
 
-using text::Token;
-using text::TokenKind;
-using text::TokenStream;
+using text::Token, text::TokenKind, text::TokenStream;
 
 using Names = std::map<std::string, uint32_t, std::less<>>;
 

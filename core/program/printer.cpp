@@ -9,8 +9,7 @@ namespace candela::program {
 
 namespace {
 
-using text::nameText;
-using text::quoteText;
+using text::nameText, text::quoteText;
 
 std::string listText(const auto& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 

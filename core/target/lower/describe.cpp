@@ -8,9 +8,7 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
+using graph::Node, graph::OpKind, graph::Value;
 
 namespace {
 

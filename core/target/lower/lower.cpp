@@ -4,8 +4,7 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
+using graph::Node, graph::OpKind;
 
 namespace {
 

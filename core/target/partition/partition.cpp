@@ -7,10 +7,7 @@
 
 namespace candela::target {
 
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
+using graph::Graph, graph::Node, graph::OpKind, graph::Value;
 
 namespace {
 
