@@ -19,7 +19,8 @@ void claimBlocked(cdl::Capabilities& c) {
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed});
   c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed});
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32}, {image, image});
-  c.native(Kind::MatMul, 0, {F32, F32, F32}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
+  for (uint8_t y : {F32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) // with an epilogue that ends there
+    c.native(Kind::MatMul, 0, {F32, F32, y}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
 }
 
 } // namespace
@@ -32,7 +33,7 @@ void claimOptional(cdl::Capabilities& c) {
 
   // Steps of expressions; RESCALE and TABLE stay instructions.
   const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary};
-  for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Elementwise}) c.epilogue(kind, steps);
+  for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise}) c.epilogue(kind, steps);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
   c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_TRANSPOSED) == 0, cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
@@ -43,6 +44,16 @@ void claimOptional(cdl::Capabilities& c) {
     for (Kind kind : {Kind::Conv2d, Kind::MatMul}) {
       c.native(kind, 0, {elem, CDL_I8, elem, I32});
       c.native(kind, 0, {elem, CDL_I8, elem, CDL_I8, I32});
+    }
+  }
+  // Products whose epilogue ends in another type.
+  constexpr uint8_t kFinished[] = {F32, CDL_I8, CDL_U8};
+  for (uint8_t y : kFinished) {
+    if (y != F32) c.native(Kind::MatMul, 0, {F32, F32, y});
+    for (uint8_t elem : {CDL_I8, CDL_U8}) {
+      c.native(Kind::MatMul, 0, {elem, CDL_I8, y});
+      c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, y});
+      c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, y});
     }
   }
   // RESCALE between integers of every width, of one operand or two.

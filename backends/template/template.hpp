@@ -5,15 +5,6 @@
 #include <candela/backend.hpp>
 #include <candela/numerics.h>
 
-// What the switches at the head of the primitives say unless told otherwise: NATIVE, EMULATED or
-// ABSENT.
-#ifndef TEMPLATE_DEFAULT
-#define TEMPLATE_DEFAULT NATIVE
-#endif
-#ifndef TEMPLATE_NAME
-#define TEMPLATE_NAME "template"
-#endif
-
 class Template : public cdl::PrimitiveBackend {
 public:
   Template();
@@ -31,10 +22,6 @@ public:
   cdl::Status rescale(const cdl::Rescale& op) override;
   cdl::Status table(const cdl::Table& op) override;
 };
-
-// Set by the switch at the head of each primitive's file.
-extern const cdl::Support copySupport, fillSupport, convertSupport, binarySupport, compareSupport, selectSupport,
-    gatherSupport, scatterSupport, reduceSupport, matMulSupport, unarySupport, rescaleSupport, tableSupport;
 
 /// An element type as a C++ type: bool is a byte too, but not a number.
 template <class T, bool IsBool = false> struct Type {

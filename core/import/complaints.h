@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,18 @@ public:
   bool empty() const { return list_.empty(); }
   /// Success when empty. Else one line each, with "path: " in front; the code is bad_model when one
   /// is, else what the caller can mend (invalid_argument), else what they all have in common.
-  Status status(const std::string& path) const;
+  Status status(const std::string& path) const {
+    if (list_.empty()) return Status::ok();
+    constexpr size_t kMost = 200; // lines that anybody reads
+    Code code = list_.front().code();
+    for (Code worse : {Code::invalid_argument, Code::out_of_memory, Code::internal, Code::bad_model})
+      if (std::ranges::count(list_, worse, &Status::code)) code = worse;
+    std::string text;
+    for (size_t i = 0; i < std::min(list_.size(), kMost); ++i)
+      text += fmt::format("{}{}: {}", i ? "\n" : "", path, list_[i].message());
+    if (list_.size() > kMost) text += fmt::format("\n{}: and {} more", path, list_.size() - kMost);
+    return {code, std::move(text)};
+  }
 
 private:
   std::vector<Status> list_;

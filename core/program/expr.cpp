@@ -3,9 +3,9 @@
 #include "core/support/text/literal.h"
 
 namespace candela::program {
-Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& views, Elem acc) {
+Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& views, Elem acc, size_t first) {
   std::vector<Elem> elems;
-  for (const View& view : views) elems.push_back(view.elem);
+  for (size_t v = first; v < views.size(); ++v) elems.push_back(views[v].elem);
   CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems, acc));
   Expr expr;
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -13,7 +13,8 @@ Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& 
     bool hasConstant = false;
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       const text::ExprArg& arg = steps[s].args[a];
-      const Operand operand{static_cast<Operand::Source>(arg.source), types.args[s][a], arg.index};
+      Operand operand{static_cast<Operand::Source>(arg.source), types.args[s][a], arg.index};
+      if (operand.source == Operand::Source::view) operand.index += first;
       if (operand.source == Operand::Source::constant) {
         if (std::exchange(hasConstant, true)) return badModel("two literals in one step");
         CDL_ASSIGN(step.imm, text::parseElement(operand.elem, arg.literal));

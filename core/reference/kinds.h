@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "core/graph/window.h"
 #include "core/reference/index.h"
 
@@ -20,6 +22,10 @@ Scalar scattered(uint16_t scatterFn, Elem elem, const Scalar& old, const Scalar&
 
 /// y = table[x]. 8 bits: the entry at x - lowest. i16: between the entries 128 apart around x, to nearest, halves up.
 void lookUp(const Array& x, const Array& table, Array& y);
+
+/// y = clamp(rne((a * ma * 2^left + b * mb * 2^leftB) / 2^shift) + zero, low, high) of operands {a, ma, shift, zero} and,
+/// if given, {b, mb}, which broadcast to y. A negative shift counts as 0.
+void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Array& y);
 
 /// x less its zero point, which broadcasts to it; a wide type holds it exactly.
 Array withoutZero(const Array& x, const Array& zero);
@@ -48,6 +54,10 @@ void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places)
 void softmax(std::span<double> line, bool logarithm);
 /// The same along an axis.
 void softmax(const Array& x, size_t axis, bool logarithm, Array& y);
+
+/// softmax(q . k' * scale + mask) . v of batches: q[B,S,D], k[B,T,D], v[B,T,E]. mask(row of q, t): what is added.
+void attention(const Array& q, const Array& k, const Array& v, double scale,
+               const std::function<double(int64_t row, int64_t t)>& mask, Array& y);
 
 /// Rows of `count`: (x - mean) / sqrt(variance + epsilon), or without the mean; times scale, plus bias, where given.
 void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,

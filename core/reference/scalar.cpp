@@ -40,17 +40,6 @@ Whole shift(uint16_t fn, Elem elem, Whole a, Whole b) {
   return beyond ? (a < 0 ? -1 : 0) : a >> b;
 }
 
-double largestFinite(Elem elem) {
-  switch (elem) {
-  case Elem::f32_: return std::numeric_limits<float>::max();
-  case Elem::f16_: return 65504;
-  case Elem::bf16_: return 0x1.fep127;
-  case Elem::f8e4m3_: return 448;
-  case Elem::f8e5m2_: return 57344;
-  default: return std::numeric_limits<double>::max();
-  }
-}
-
 } // namespace
 
 Scalar decode(Elem elem, uint64_t bits) {
@@ -78,6 +67,7 @@ Scalar apply(const Function& function, const Scalar* operands) {
   }
   case CDL_KIND_COMPARE: return {0, compare(fn, from, x, operands[1])};
   case CDL_KIND_SELECT: return x.whole ? operands[1] : operands[2];
+  case CDL_KIND_COPY: return x;
   case CDL_KIND_CONVERT:
     if (isFloat(to)) return {real ? realToReal(to, x.real, saturate) : wholeToReal(to, x.whole), 0};
     return {0, real ? realToWhole(to, x.real, fn, saturate) : wholeToWhole(to, x.whole, saturate)};
@@ -204,7 +194,8 @@ Whole wholeToWhole(Elem to, Whole value, bool saturate) {
 double realToReal(Elem to, double value, bool saturate) {
   const double rounded = roundReal(to, value);
   const bool overflow = std::fabs(rounded) == kInfinity || (std::isnan(rounded) && !std::isnan(value));
-  return saturate && overflow ? std::copysign(largestFinite(to), value) : rounded;
+  // The largest finite value stands right below what stands for more: infinity, or the NaN of f8e4m3.
+  return saturate && overflow ? std::copysign(toReal(to, fromReal(to, kInfinity) - 1), value) : rounded;
 }
 
 Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low, Whole high) {

@@ -21,7 +21,7 @@ struct Scalar {
 Scalar decode(Elem elem, uint64_t bits);
 uint64_t encode(Elem elem, const Scalar& value);
 
-/// A function of UNARY, BINARY, COMPARE, SELECT or CONVERT. `from`: the type of the last operand.
+/// A function of UNARY, BINARY, COMPARE, SELECT or CONVERT, or COPY. `from`: the type of the last operand.
 struct Function {
   uint16_t kind = 0, fn = 0;
   Elem from = Elem::none, to = Elem::none;

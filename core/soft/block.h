@@ -20,8 +20,6 @@ struct BlockOp {
 bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* inElems, uint8_t outElem, bool saturate, BlockOp& op);
 
 BlockOp::Function findBinary(uint16_t fn, uint8_t elem);
-BlockOp::Function findCompare(uint16_t fn, uint8_t elem);
-BlockOp::Function findSelect(uint8_t elem);
 BlockOp::Function findUnary(uint16_t fn, uint8_t elem);
 BlockOp::Function findConvert(uint8_t from, uint8_t to);
 

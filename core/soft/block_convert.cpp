@@ -12,20 +12,6 @@ namespace {
 double oddReal(int64_t x) { return cdl_i64_to_f64_odd(x); }
 double oddReal(uint64_t x) { return cdl_u64_to_f64_odd(x); }
 
-// What T's bits are for a float, or a double where that is wider.
-#define CDL_ENCODE(T, name)                                                                                            \
-  inline T encode(Tag<T>, float x, bool saturate) {                                                                    \
-    return {saturate ? cdl_f32_to_##name##_sat(x) : cdl_f32_to_##name(x)};                                             \
-  }                                                                                                                    \
-  inline T encode(Tag<T>, double x, bool saturate) {                                                                   \
-    return {saturate ? cdl_f64_to_##name##_sat(x) : cdl_f64_to_##name(x)};                                             \
-  }
-CDL_ENCODE(F16, f16)
-CDL_ENCODE(Bf16, bf16)
-CDL_ENCODE(F8e4m3, f8e4m3)
-CDL_ENCODE(F8e5m2, f8e5m2)
-#undef CDL_ENCODE
-
 template <class T, class C> T toFloat(C x, bool saturate) {
   if constexpr (std::is_floating_point_v<T>) {
     constexpr T max = std::numeric_limits<T>::max();
@@ -90,10 +76,8 @@ template <class F> BlockOp::Function withStored(uint8_t elem, F&& f) {
 
 BlockOp::Function findConvert(uint8_t from, uint8_t to) {
   if (from == CDL_I4 || from == CDL_U4) from = from == CDL_I4 ? CDL_I8 : CDL_U8; // 4 bits come as bytes
-  return withStored(from, [&](auto in) {
-    return withStored(to, [](auto out) -> BlockOp::Function {
-      return convertBlock<typename decltype(in)::Type, typename decltype(out)::Type>;
-    });
+  return withStored(from, [&]<class From>(Tag<From>) {
+    return withStored(to, []<class To>(Tag<To>) -> BlockOp::Function { return convertBlock<From, To>; });
   });
 }
 

@@ -32,21 +32,11 @@ private:
   Operand resolve(const cdl_view_t& view) const;
 };
 
-/// The kinds. All operand classes; see docs/reference/primitives.md for their meaning.
-cdl::Status runCopy(const Call& call);
-cdl::Status runFill(const Call& call);
-cdl::Status runBlockOp(const Call& call); // CONVERT BINARY COMPARE SELECT UNARY
-cdl::Status runElementwise(const Call& call);
-cdl::Status runGather(const Call& call);
-cdl::Status runScatter(const Call& call);
-cdl::Status runReduce(const Call& call);
-cdl::Status runArgReduce(const Call& call);
-cdl::Status runMatmul(const Call& call);
-cdl::Status runRescale(const Call& call);
-cdl::Status runTable(const Call& call);
-cdl::Status runSort(const Call& call);
-cdl::Status runSoftmax(const Call& call);
-cdl::Status runNorm(const Call& call);
+/// The kinds. All operand classes; see docs/reference/primitives.md for their meaning. runBlockOp: CONVERT BINARY
+/// COMPARE SELECT UNARY.
+using RunKind = cdl::Status(const Call& call);
+RunKind runCopy, runFill, runBlockOp, runElementwise, runGather, runScatter, runReduce, runArgReduce, runMatmul,
+    runRescale, runTable, runSort, runSoftmax, runNorm;
 
 /// The type in which MATMUL of these operands accumulates; 0: it does not run them.
 uint8_t productElem(uint8_t a, uint8_t b);

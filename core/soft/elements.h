@@ -11,60 +11,47 @@
 
 namespace candela::soft {
 
-/// Storage of the types that C++ lacks. Compute is the type of their arithmetic.
-struct F16 {
-  uint16_t bits;
-};
-struct Bf16 {
-  uint16_t bits;
-};
-struct F8e4m3 {
-  uint8_t bits;
-};
-struct F8e5m2 {
-  uint8_t bits;
-};
+/// A type as a value.
+template <class T> struct Tag {};
+
+/// Storage of a float type that C++ lacks: computed with as float, and its bits for a float, or a double where that is
+/// wider.
+#define CDL_NARROW_FLOAT(T, Bits, name)                                                                                \
+  struct T {                                                                                                           \
+    Bits bits;                                                                                                         \
+  };                                                                                                                   \
+  inline float load(T x) { return cdl_##name##_to_f32(x.bits); }                                                       \
+  inline T encode(Tag<T>, float x, bool saturate) {                                                                    \
+    return {saturate ? cdl_f32_to_##name##_sat(x) : cdl_f32_to_##name(x)};                                             \
+  }                                                                                                                    \
+  inline T encode(Tag<T>, double x, bool saturate) {                                                                   \
+    return {saturate ? cdl_f64_to_##name##_sat(x) : cdl_f64_to_##name(x)};                                             \
+  }
+CDL_NARROW_FLOAT(F16, uint16_t, f16)
+CDL_NARROW_FLOAT(Bf16, uint16_t, bf16)
+CDL_NARROW_FLOAT(F8e4m3, uint8_t, f8e4m3)
+CDL_NARROW_FLOAT(F8e5m2, uint8_t, f8e5m2)
+#undef CDL_NARROW_FLOAT
 /// A byte; anything but 0 is true, results are 0 or 1.
 struct Bool {
   uint8_t bits;
 };
+inline bool load(Bool x) { return x.bits != 0; }
+template <class T>
+requires std::is_arithmetic_v<T> T load(T x) { return x; }
 
-template <class T> struct ComputeOf { using Type = T; };
-template <> struct ComputeOf<F16> { using Type = float; };
-template <> struct ComputeOf<Bf16> { using Type = float; };
-template <> struct ComputeOf<F8e4m3> { using Type = float; };
-template <> struct ComputeOf<F8e5m2> { using Type = float; };
-template <> struct ComputeOf<Bool> { using Type = bool; };
-template <class T> using Compute = typename ComputeOf<T>::Type;
-
+/// The type in which arithmetic on T is done.
+template <class T> using Compute = decltype(load(T{}));
 template <class T> constexpr bool isFloating = std::is_floating_point_v<Compute<T>>;
 
-template <class T> inline Compute<T> load(T x) {
-  if constexpr (std::is_same_v<T, F16>)
-    return cdl_f16_to_f32(x.bits);
-  else if constexpr (std::is_same_v<T, Bf16>)
-    return cdl_bf16_to_f32(x.bits);
-  else if constexpr (std::is_same_v<T, F8e4m3>)
-    return cdl_f8e4m3_to_f32(x.bits);
-  else if constexpr (std::is_same_v<T, F8e5m2>)
-    return cdl_f8e5m2_to_f32(x.bits);
-  else if constexpr (std::is_same_v<T, Bool>)
-    return x.bits != 0;
-  else
+template <class T> T store(Compute<T> x) {
+  if constexpr (std::is_arithmetic_v<T>)
     return x;
-}
-template <class T> inline T store(Compute<T> x) {
-  if constexpr (std::is_same_v<T, F16>)
-    return {cdl_f32_to_f16(x)};
-  else if constexpr (std::is_same_v<T, Bf16>)
-    return {cdl_f32_to_bf16(x)};
   else if constexpr (std::is_same_v<T, Bool>)
     return {static_cast<uint8_t>(x)};
   else
-    return x;
+    return encode(Tag<T>{}, x, false);
 }
-
-template <class T> struct Tag { using Type = T; };
 
 /// Each calls f(Tag<storage type>) for an element type of its group and returns what it returns; for others a value of
 /// that type that is empty.
@@ -163,8 +150,24 @@ template <std::integral T> T pow(T a, T b) {
 }
 } // namespace law
 
+/// X(function of BINARY, its type, its name in the law)
+#define CDL_BINARIES(X)                                                                                                \
+  X(ADD, Add, add)                                                                                                     \
+  X(SUB, Sub, sub)                                                                                                     \
+  X(MUL, Mul, mul)                                                                                                     \
+  X(DIV, Div, div)                                                                                                     \
+  X(MIN, Min, min)                                                                                                     \
+  X(MAX, Max, max)                                                                                                     \
+  X(AND, And, bitAnd)                                                                                                  \
+  X(OR, Or, bitOr)                                                                                                     \
+  X(XOR, Xor, bitXor)                                                                                                  \
+  X(SHL, Shl, shl)                                                                                                     \
+  X(SHR, Shr, shr)                                                                                                     \
+  X(POW, Pow, pow)                                                                                                     \
+  X(REM, Rem, rem)
+
 /// The law's functions of two elements as types, for the compute types that have them.
-#define CDL_FUNCTION(Name, function)                                                                                   \
+#define CDL_FUNCTION(ID, Name, function)                                                                               \
   struct Name {                                                                                                        \
     template <class C>                                                                                                 \
     requires requires(C a) {                                                                                           \
@@ -172,19 +175,7 @@ template <std::integral T> T pow(T a, T b) {
     }                                                                                                                  \
     static C apply(C a, C b) { return law::function(a, b); }                                                           \
   };
-CDL_FUNCTION(Add, add)
-CDL_FUNCTION(Sub, sub)
-CDL_FUNCTION(Mul, mul)
-CDL_FUNCTION(Div, div)
-CDL_FUNCTION(Min, min)
-CDL_FUNCTION(Max, max)
-CDL_FUNCTION(And, bitAnd)
-CDL_FUNCTION(Or, bitOr)
-CDL_FUNCTION(Xor, bitXor)
-CDL_FUNCTION(Shl, shl)
-CDL_FUNCTION(Shr, shr)
-CDL_FUNCTION(Pow, pow)
-CDL_FUNCTION(Rem, rem)
+CDL_BINARIES(CDL_FUNCTION)
 #undef CDL_FUNCTION
 
 } // namespace candela::soft

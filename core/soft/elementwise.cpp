@@ -1,7 +1,33 @@
-// The element-wise kinds that are one block function, and ELEMENTWISE.
+// What goes element by element: COPY and FILL, the kinds that are one block function, and ELEMENTWISE.
+#include <algorithm>
+#include <cstring>
+
 #include "core/soft/expr.h"
 
 namespace candela::soft {
+
+/// COPY and FILL go by the size of the element, whatever it means.
+cdl::Status runCopy(const Call& call) {
+  const Operand x = call.input(0), y = call.output();
+  const size_t bytes = cdl_elem_bits(y.elem) / 8;
+  if (x.elem != y.elem || bytes == 0) return call.failElems();
+  mapBlocks({x}, y, [&](const void* const* blocks, void* out, int64_t n) {
+    std::memcpy(out, blocks[0], static_cast<size_t>(n) * bytes);
+  });
+  return cdl::ok();
+}
+
+cdl::Status runFill(const Call& call) {
+  const Operand y = call.output();
+  if (cdl_elem_bits(y.elem) < 8) return call.failElems();
+  const int64_t bits = call.attr(CDL_ATTR_VALUE, 0);
+  withBits(y.elem, [&]<class T>(Tag<T>) {
+    mapBlocks({}, y, [&](const void* const*, void* out, int64_t n) {
+      std::fill_n(static_cast<T*>(out), n, static_cast<T>(bits));
+    });
+  });
+  return cdl::ok();
+}
 
 cdl::Status runBlockOp(const Call& call) {
   const Operand y = call.output();

@@ -11,26 +11,6 @@ int64_t indexAt(const Operand& index, int64_t k) {
   return index.elem == CDL_I32 ? *index.at<int32_t>(at) : *index.at<int64_t>(at);
 }
 
-template <class T> void gather(const Operand& x, const Operand& index, const Operand& y, bool clamp) {
-  const int64_t count = y.dims[2], sx = x.strides[2], sy = y.strides[2];
-  for (int64_t o = 0; o < y.dims[0]; ++o)
-    for (int64_t k = 0; k < y.dims[1]; ++k) {
-      int64_t at = indexAt(index, k);
-      T* to = y.at<T>(y.start + o * y.strides[0] + k * y.strides[1]);
-      const bool outside = at < 0 || at >= x.dims[1];
-      if (outside && !clamp) {
-        for (int64_t i = 0; i < count; ++i) to[i * sy] = 0;
-        continue;
-      }
-      at = at < 0 ? 0 : outside ? x.dims[1] - 1 : at;
-      const T* from = x.at<T>(x.start + o * x.strides[0] + at * x.strides[1]);
-      if (sx == 1 && sy == 1)
-        std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
-      else
-        for (int64_t i = 0; i < count; ++i) to[i * sy] = from[i * sx];
-    }
-}
-
 struct Set {
   template <class C> static C apply(C, C b) { return b; }
 };
@@ -69,14 +49,30 @@ cdl::Status runGather(const Call& call) {
   const bool clamp = call.instr->fn == CDL_GATHER_CLAMP;
   if (clamp && x.dims[1] == 0 && y.elements() != 0)
     return call.fail(CDL_BAD_MODEL, "cannot clamp an index into x of dims " + dimsText(x));
-  withBits(x.elem, [&](auto tag) { gather<typename decltype(tag)::Type>(x, index, y, clamp); });
+  withBits(x.elem, [&]<class T>(Tag<T>) {
+    const int64_t count = y.dims[2], sx = x.strides[2], sy = y.strides[2];
+    for (int64_t o = 0; o < y.dims[0]; ++o)
+      for (int64_t k = 0; k < y.dims[1]; ++k) {
+        const int64_t wanted = indexAt(index, k);
+        const bool outside = wanted < 0 || wanted >= x.dims[1];
+        const int64_t at = wanted < 0 ? 0 : outside ? x.dims[1] - 1 : wanted;
+        T* to = y.at<T>(y.start + o * y.strides[0] + k * y.strides[1]);
+        const T* from = x.at<T>(x.start + o * x.strides[0] + at * x.strides[1]);
+        if (outside && !clamp)
+          for (int64_t i = 0; i < count; ++i) to[i * sy] = 0;
+        else if (sx == 1 && sy == 1)
+          std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+        else
+          for (int64_t i = 0; i < count; ++i) to[i * sy] = from[i * sx];
+      }
+  });
   return cdl::ok();
 }
 
 cdl::Status runScatter(const Call& call) {
   const Operand index = call.input(0), updates = call.input(1), y = call.output();
   if (updates.elem != y.elem || !isArithmetic(y.elem) || !isIndex(index)) return call.failElems();
-  withAny(y.elem, [&](auto tag) { scatterBy<typename decltype(tag)::Type>(call.instr->fn, index, updates, y); });
+  withAny(y.elem, [&]<class T>(Tag<T>) { scatterBy<T>(call.instr->fn, index, updates, y); });
   return cdl::ok();
 }
 

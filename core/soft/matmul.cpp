@@ -173,8 +173,7 @@ std::vector<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
   const int64_t highest = elem == CDL_U8 ? UINT8_MAX : elem == CDL_I8 ? INT8_MAX : INT16_MAX;
   for (int64_t i = 0; i < zero.elements(); ++i) {
     const int64_t at = zero.start + i * zero.strides[0];
-    values.push_back(withInteger(
-        zero.elem, [&](auto tag) { return static_cast<int64_t>(*zero.at<typename decltype(tag)::Type>(at)); }));
+    values.push_back(withInteger(zero.elem, [&]<class T>(Tag<T>) { return static_cast<int64_t>(*zero.at<T>(at)); }));
     usual = usual && values.back() >= lowest && values.back() <= highest;
   }
   return values;

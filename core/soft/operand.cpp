@@ -1,5 +1,7 @@
 #include "core/soft/operand.h"
 
+#include <algorithm>
+
 namespace candela::soft {
 
 std::string dimsText(const Operand& operand) {
@@ -39,28 +41,6 @@ Loop makeLoop(const std::vector<const Operand*>& operands) {
   return loop;
 }
 
-namespace {
-
-template <class T> void gather(const Operand& from, int64_t position, int64_t stride, int64_t n, void* to) {
-  T* y = static_cast<T*>(to);
-  if (n == 0) return;
-  const T* x = from.at<T>(position);
-  if (stride == 0) {
-    const T value = *x;
-    for (int64_t i = 0; i < n; ++i) y[i] = value;
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
-  }
-}
-
-template <class T> void scatter(const Operand& to, int64_t position, int64_t stride, int64_t n, const void* from) {
-  const T* x = static_cast<const T*>(from);
-  T* y = to.at<T>(position);
-  for (int64_t i = 0; i < n; ++i) y[i * stride] = x[i];
-}
-
-} // namespace
-
 void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t n, void* to) {
   if (cdl_elem_bits(from.elem) == 4) {
     for (int64_t i = 0; i < n; ++i)
@@ -69,11 +49,23 @@ void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t 
                                          : cdl_u4_get(from.base, position + i * stride);
     return;
   }
-  withBits(from.elem, [&](auto tag) { gather<typename decltype(tag)::Type>(from, position, stride, n, to); });
+  if (n == 0) return;
+  withBits(from.elem, [&]<class T>(Tag<T>) {
+    T* y = static_cast<T*>(to);
+    const T* x = from.at<T>(position);
+    if (stride == 0)
+      std::fill_n(y, n, *x);
+    else
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i * stride];
+  });
 }
 
 void scatterBlock(const Operand& to, int64_t position, int64_t stride, int64_t n, const void* from) {
-  withBits(to.elem, [&](auto tag) { scatter<typename decltype(tag)::Type>(to, position, stride, n, from); });
+  withBits(to.elem, [&]<class T>(Tag<T>) {
+    const T* x = static_cast<const T*>(from);
+    T* y = to.at<T>(position);
+    for (int64_t i = 0; i < n; ++i) y[i * stride] = x[i];
+  });
 }
 
 } // namespace candela::soft

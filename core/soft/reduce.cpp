@@ -62,10 +62,6 @@ template <class T, class Op> void reduce(const Operand& x, const Operand& y, Fin
   using Acc = typename AccumulatorOf<T, Op>::Type;
   std::array<Acc, kBlock> acc;
   std::array<T, kBlock> result;
-  const auto finish = [&](int64_t o, int64_t first, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) result[i] = store<T>(static_cast<Compute<T>>(acc[i]));
-    finisher.finish(&o, first, result.data(), n);
-  };
   const int64_t columns = y.dims[1];
   for (int64_t o = 0; o < y.dims[0]; ++o) {
     const int64_t start = x.start + o * x.strides[0];
@@ -75,7 +71,8 @@ template <class T, class Op> void reduce(const Operand& x, const Operand& y, Fin
         acc[0] = reduceLine<T, Op, Acc>(x, start);
       else
         reduceColumns<T, Op, Acc>(x, start + i * x.strides[2], n, acc.data());
-      finish(o, i, n);
+      for (int64_t k = 0; k < n; ++k) result[k] = store<T>(static_cast<Compute<T>>(acc[k]));
+      finisher.finish(&o, i, result.data(), n);
     }
   }
 }
@@ -89,27 +86,6 @@ template <class T> void reduceBy(uint16_t fn, const Operand& x, const Operand& y
   }
 }
 
-// A NaN is the extreme, as in REDUCE; of equals the first or the last.
-template <class T, class Index, bool Max> void argReduce(const Operand& x, const Operand& y, bool last) {
-  using C = Compute<T>;
-  for (int64_t o = 0; o < y.dims[0]; ++o)
-    for (int64_t i = 0; i < y.dims[1]; ++i) {
-      const T* line = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
-      C best = load(line[0]);
-      int64_t at = 0;
-      for (int64_t r = 1; r < x.dims[1]; ++r) {
-        const C value = load(line[r * x.strides[1]]);
-        const bool nan = value != value, bestNan = best != best;
-        const bool better = nan || bestNan ? nan && !bestNan : Max ? value > best : value < best;
-        if (better || (last && ((nan && bestNan) || value == best))) {
-          best = value;
-          at = r;
-        }
-      }
-      *y.at<Index>(y.start + o * y.strides[0] + i * y.strides[1]) = static_cast<Index>(at);
-    }
-}
-
 } // namespace
 
 cdl::Status runReduce(const Call& call) {
@@ -117,7 +93,7 @@ cdl::Status runReduce(const Call& call) {
   if (!isArithmetic(x.elem) || (x.elem != y.elem && call.instr->expr == 0)) return call.failElems();
   Finisher finisher;
   if (cdl::Status status = finisher.bind(call, x.elem); !status.isOk()) return status;
-  withAny(x.elem, [&](auto tag) { reduceBy<typename decltype(tag)::Type>(call.instr->fn, x, y, finisher); });
+  withAny(x.elem, [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, finisher); });
   return cdl::ok();
 }
 
@@ -127,12 +103,28 @@ cdl::Status runArgReduce(const Call& call) {
   if (x.dims[1] == 0 && y.elements() != 0)
     return call.fail(CDL_BAD_MODEL, "there is no extreme along x of dims " + dimsText(x));
   const bool last = call.attr(CDL_ATTR_SELECT_LAST, 0) != 0, max = call.instr->fn == CDL_ARG_REDUCE_MAX;
-  withAny(x.elem, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    if (y.elem == CDL_I32)
-      max ? argReduce<T, int32_t, true>(x, y, last) : argReduce<T, int32_t, false>(x, y, last);
-    else
-      max ? argReduce<T, int64_t, true>(x, y, last) : argReduce<T, int64_t, false>(x, y, last);
+  // A NaN is the extreme, as in REDUCE; of equals the first or the last.
+  withAny(x.elem, [&]<class T>(Tag<T>) {
+    for (int64_t o = 0; o < y.dims[0]; ++o)
+      for (int64_t i = 0; i < y.dims[1]; ++i) {
+        const T* line = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
+        Compute<T> best = load(line[0]);
+        int64_t at = 0;
+        for (int64_t r = 1; r < x.dims[1]; ++r) {
+          const Compute<T> value = load(line[r * x.strides[1]]);
+          const bool nan = value != value, bestNan = best != best;
+          const bool better = nan || bestNan ? nan && !bestNan : max ? value > best : value < best;
+          if (better || (last && ((nan && bestNan) || value == best))) {
+            best = value;
+            at = r;
+          }
+        }
+        const int64_t to = y.start + o * y.strides[0] + i * y.strides[1];
+        if (y.elem == CDL_I32)
+          *y.at<int32_t>(to) = static_cast<int32_t>(at);
+        else
+          *y.at<int64_t>(to) = at;
+      }
   });
   return cdl::ok();
 }

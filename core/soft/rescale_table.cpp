@@ -17,14 +17,13 @@ int magnitudeBits(uint8_t elem) {
 bool isRescaled(uint8_t elem) { return isIntegerElem(elem) && elem != CDL_U64; }
 
 void widen(uint8_t elem, const void* from, int64_t n, int64_t* to) {
-  withInteger(elem, [&](auto tag) {
-    const auto* x = static_cast<const typename decltype(tag)::Type*>(from);
+  withInteger(elem, [&]<class T>(Tag<T>) {
+    const auto* x = static_cast<const T*>(from);
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int64_t>(x[i]);
   });
 }
 void narrow(uint8_t elem, const int64_t* from, int64_t n, void* to) {
-  withInteger(elem, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
+  withInteger(elem, [&]<class T>(Tag<T>) {
     for (int64_t i = 0; i < n; ++i) static_cast<T*>(to)[i] = static_cast<T>(from[i]);
   });
 }
@@ -33,8 +32,8 @@ struct Range {
   int64_t lo, hi;
 };
 Range rangeOf(uint8_t elem) {
-  return withInteger(elem, [](auto tag) {
-    using Limits = std::numeric_limits<typename decltype(tag)::Type>;
+  return withInteger(elem, []<class T>(Tag<T>) {
+    using Limits = std::numeric_limits<T>;
     return Range{static_cast<int64_t>(Limits::min()),
                  sizeof(Limits::max()) == 8 ? INT64_MAX : static_cast<int64_t>(Limits::max())};
   });
@@ -104,8 +103,7 @@ cdl::Status runTable(const Call& call) {
         static_cast<int16_t*>(out)[i] = cdl_table_i16(entries, static_cast<const int16_t*>(blocks[0])[i]);
       return;
     }
-    withBits(y.elem, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
+    withBits(y.elem, [&]<class T>(Tag<T>) {
       tableBlock(x.elem == CDL_I8, static_cast<const uint8_t*>(blocks[0]), reinterpret_cast<const T*>(dense.data()),
                  out, n);
     });

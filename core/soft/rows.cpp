@@ -93,29 +93,28 @@ struct Rows : std::vector<cdl_row_t> {
 
 const cdl_capabilities_t& capabilities() {
   static const Rows rows;
-  static const cdl_capabilities_t table = [] {
-    static const cdl_layout_t layout{};
-    static const cdl_space_t space{0, CDL_SPACE_HOST_MAPPED, 0, 64, 0};
-    static const char* const spaceNames[] = {"host"};
-    cdl_capabilities_t t{};
-    t.header = CDL_HEADER(cdl_capabilities_t);
-    t.profiles = (1u << CDL_PROFILE_BASE) | (1u << CDL_PROFILE_FP32) | (1u << CDL_PROFILE_FP16) |
-                 (1u << CDL_PROFILE_BF16) | (1u << CDL_PROFILE_INT8) | (1u << CDL_PROFILE_INT16);
-    t.row_count = static_cast<uint32_t>(rows.size());
-    t.row_stride = sizeof(cdl_row_t);
-    t.rows = rows.data();
-    t.atom_stride = sizeof(cdl_atom_t);
-    t.layout_count = 1;
-    t.layout_stride = sizeof(cdl_layout_t);
-    t.layouts = &layout;
-    t.space_count = 1;
-    t.space_stride = sizeof(cdl_space_t);
-    t.spaces = &space;
-    t.space_names = spaceNames;
-    t.engine_count = 1;
-    t.flags = CDL_DEVICE_DETERMINISTIC;
-    return t;
-  }();
+  static const cdl_layout_t layout{};
+  static const cdl_space_t space{0, CDL_SPACE_HOST_MAPPED, 0, 64, 0};
+  static const char* const spaceName = "host";
+  constexpr uint32_t profiles = (1u << CDL_PROFILE_BASE) | (1u << CDL_PROFILE_FP32) | (1u << CDL_PROFILE_FP16) |
+                                (1u << CDL_PROFILE_BF16) | (1u << CDL_PROFILE_INT8) | (1u << CDL_PROFILE_INT16);
+  static const cdl_capabilities_t table{.header = CDL_HEADER(cdl_capabilities_t),
+                                        .profiles = profiles,
+                                        .row_count = static_cast<uint32_t>(rows.size()),
+                                        .row_stride = sizeof(cdl_row_t),
+                                        .rows = rows.data(),
+                                        .atom_count = 0,
+                                        .atom_stride = sizeof(cdl_atom_t),
+                                        .atoms = nullptr,
+                                        .layout_count = 1,
+                                        .layout_stride = sizeof(cdl_layout_t),
+                                        .layouts = &layout,
+                                        .space_count = 1,
+                                        .space_stride = sizeof(cdl_space_t),
+                                        .spaces = &space,
+                                        .space_names = &spaceName,
+                                        .engine_count = 1,
+                                        .flags = CDL_DEVICE_DETERMINISTIC};
   return table;
 }
 

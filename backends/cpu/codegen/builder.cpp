@@ -137,6 +137,16 @@ void Builder::prefetch(Value pointer, int64_t bytes) {
                            {raw(at(pointer, bytes)), impl_.ir.getInt32(0), impl_.ir.getInt32(2), impl_.ir.getInt32(1)});
 }
 
+Value Builder::local(int64_t bytes) {
+  llvm::IRBuilder<>::InsertPointGuard guard(impl_.ir);
+  llvm::BasicBlock& entry = impl_.function->getEntryBlock();
+  impl_.ir.SetInsertPoint(&entry, entry.begin());
+  llvm::AllocaInst* memory =
+      impl_.ir.CreateAlloca(llvm::ArrayType::get(impl_.ir.getInt8Ty(), static_cast<uint64_t>(bytes)));
+  memory->setAlignment(llvm::Align(64));
+  return made(memory, Ty::Ptr, 1);
+}
+
 Value Builder::launder(Value pointer) {
   llvm::Type* type = impl_.ir.getPtrTy();
   auto* same = llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);

@@ -69,6 +69,8 @@ public:
   Value loadStrided(Ty ty, int lanes, Value pointer, int64_t stride);
   void storeStrided(Value value, Value pointer, int64_t stride);
   void prefetch(Value pointer, int64_t bytes);
+  /// Memory of the kernel itself, 64-byte aligned, undefined at first.
+  Value local(int64_t bytes);
   /// The same pointer, of which the optimizer knows nothing: keeps address arithmetic of a tile where it was written.
   Value launder(Value pointer);
 

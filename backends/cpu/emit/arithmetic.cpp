@@ -195,6 +195,19 @@ bool canComputeExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
   return true;
 }
 
+bool isLongExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
+  constexpr int kFew = 12, kPolynomial = 12;
+  int instructions = 0;
+  for (uint32_t s = 0; s < expr.steps; ++s) {
+    const cdl_step_t& step = *cdl_get_step(image, expr.first_step + s);
+    const bool isPolynomial = step.kind == CDL_KIND_UNARY &&
+                              (step.fn == CDL_UNARY_EXP || step.fn == CDL_UNARY_LOG || step.fn == CDL_UNARY_TANH ||
+                               step.fn == CDL_UNARY_ERF || step.fn == CDL_UNARY_SIGMOID);
+    instructions += isPolynomial ? kPolynomial : 1;
+  }
+  return instructions >= kFew;
+}
+
 Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, const std::vector<Typed>& views,
                   const Typed* acc) {
   std::vector<Typed> values;

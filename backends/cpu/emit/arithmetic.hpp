@@ -22,6 +22,8 @@ Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturat
 Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, const std::vector<Typed>& views,
                   const Typed* acc);
 bool canComputeExpr(const cdl_image_t* image, const cdl_expr_t& expr);
+/// More than a few instructions per value: not to be written once per register.
+bool isLongExpr(const cdl_image_t* image, const cdl_expr_t& expr);
 
 struct RescaleForm {
   int64_t aLeftShift = 0, bLeftShift = 0, clampMin = 0, clampMax = 0;

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace cpu {
 
 namespace {
 
-constexpr int kUnroll = 4;             // steps of the innermost axis in one basic block
-constexpr int64_t kTilesPerUnit = 8;   // along a row that is longer
+constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
+constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
+constexpr int64_t kNear = 1 << 20;   // bytes that stay in the second-level cache beside what streams through it
+constexpr int64_t kFewTiles = 32;    // that share weights: fewer do not hide the way of the next ones from memory
 
 struct TileShape {
   int rows, columns, panels;
@@ -24,6 +27,12 @@ std::vector<TileShape> shapesOf(const Isa& isa) {
   return {{1, 6, 1}, {2, 3, 1}};
 }
 
+/// So many rows of `a` at once would push each other out of the first-level cache: 64 sets of lines, 8 ways counted on.
+bool collides(int64_t rows, int64_t bytes) {
+  const int64_t sets = bytes % 64 ? 64 : 64 / std::gcd<int64_t>(64, bytes / 64);
+  return rows > 8 * sets;
+}
+
 /// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles until a sum can be
 /// added to again.
 double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
@@ -34,13 +43,14 @@ double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
   const int64_t groups = c.panels / s.panels, panelRest = c.panels % s.panels;
   const auto one = [&](int64_t rows, int64_t columns, int64_t panels) {
     const auto points = static_cast<double>(rows * columns), width = static_cast<double>(panels * vectors);
-    return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) : 0;
+    // Of two that are as good the one that reads weights less often: they may come from farther away.
+    return points && width ? std::max({points * width / 2, 4.0, (points + width) / 2}) + width / 10 : 0;
   };
   for (const auto& [rows, rowCount] : {std::pair<int64_t, int64_t>{s.rows, rowTiles}, {rowRest, 1}})
     for (const auto& [columns, columnCount] : {std::pair<int64_t, int64_t>{s.columns, columnTiles}, {columnRest, 1}})
       for (const auto& [panels, panelCount] : {std::pair<int64_t, int64_t>{s.panels, groups}, {panelRest, 1}})
         cost += one(rows, columns, panels) * static_cast<double>(rowCount * columnCount * panelCount);
-  return cost;
+  return collides(s.columns, c.a.column) ? cost * 1.5 : cost;
 }
 
 TileShape chooseShape(const Contraction& c, const Isa& isa) {
@@ -66,69 +76,109 @@ Ty tyOf(uint8_t elem) {
 class TileWriter {
 public:
   TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
-      : b(b), lowering_(lowering), c(c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_) {}
+      : b(b), lowering_(lowering), c(c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
+        isLong_(c.epilogue && isLongExpr(lowering.image, *c.epilogue)) {}
+
+  /// Where the first result of a tile finds what belongs to it.
+  struct Bases {
+    Value bias, scale, zero, y;
+    Values views;
+  };
 
   /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
-  /// tile's first result.
-  void tile(Value a, Value weights, Value bias, Value scale, Value zero, const Values& views, Value y, int rows,
-            int columns, int panels, int lastLanes) {
+  /// tile's first result. `ahead`: bytes from these weights to others that are soon needed, where there are any; of
+  /// kUnroll vectors of them this tile fetches kUnroll / `spread`.
+  void tile(Value a, Value weights, Value ahead, int spread, const Bases& at, int rows, int columns, int panels,
+            int lastLanes) {
+    ahead_ = ahead;
+    fetches_ = kUnroll / spread;
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
     acc = axis(0, a, weights, std::move(acc), rows, columns, panels);
-    for (int panel = 0; panel < panels; ++panel)
-      for (int v = 0; v < vectors_; ++v) {
-        const int first = v * lanes_;
+    const auto finishPoint = [&](const Bases& bases, int r, int x, const std::function<Value(int)>& sum) {
+      for (int k = 0; k < width; ++k) {
+        const int panel = k / vectors_, first = k % vectors_ * lanes_;
         const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
-        if (live == 0) continue;
-        for (int r = 0; r < rows; ++r)
-          for (int x = 0; x < columns; ++x) {
-            const auto offset = [&](const Plane& p) {
-              return r * p.row + x * p.column + panel * p.panel + first * p.lane;
-            };
-            Value sum = acc[static_cast<size_t>((r * columns + x) * width + panel * vectors_ + v)];
-            if (c.bias) sum = b.add(sum, load(*c.bias, bias, offset(*c.bias), live));
-            if (c.accumulates) sum = b.add(sum, load(c.y, y, offset(c.y), live));
-            Typed result{sum, c.accElem};
-            if (c.epilogue) {
-              std::vector<Typed> in(c.views.size());
-              for (size_t i = 0; i < c.views.size(); ++i)
-                if (c.views[i]) in[i] = {load(*c.views[i], views[i], offset(*c.views[i]), live), c.views[i]->elem};
-              result = computeExpr(b, lowering_.image, *c.epilogue, in, &result);
-            }
-            if (c.requantize) {
-              const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
-                const int64_t there = offset(p) + part * (lanes_ / 2) * p.lane;
-                return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there)
-                              : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
-              };
-              Values parts;
-              for (int part = 0; part < 2; ++part) {
-                std::vector<int> which;
-                for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
-                const Value wide = b.cast(b.shuffle(result.value, result.value, which), Ty::F64, true);
-                parts.push_back(roundedF64(b, c.requantize->form, c.y.elem, wide, half(c.requantize->scale, scale, part),
-                                           half(c.requantize->zero, zero, part)));
-              }
-              std::vector<int> all;
-              for (int k = 0; k < lanes_; ++k) all.push_back(k);
-              result = {b.shuffle(parts[0], parts[1], all), c.y.elem};
-            }
-            const Value at = b.at(y, offset(c.y));
-            if (live == lanes_)
-              b.store(result.value, at);
-            else
-              b.storeFirst(result.value, at, b.i64(live));
-          }
+        const auto offset = [&](const Plane& p) { return r * p.row + x * p.column + panel * p.panel + first * p.lane; };
+        if (live) finish(sum(k), bases, offset, live);
       }
+    };
+    if (!isLong_) {
+      for (int r = 0; r < rows; ++r)
+        for (int x = 0; x < columns; ++x)
+          finishPoint(at, r, x, [&](int k) { return acc[static_cast<size_t>((r * columns + x) * width + k)]; });
+      return;
+    }
+    // What is long is written once, and finds the sums in memory.
+    const int64_t bytes = int64_t(lanes_) * 4;
+    const Value sums = b.local(points * width * bytes);
+    for (size_t i = 0; i < acc.size(); ++i) b.store(acc[i], sums, static_cast<int64_t>(i) * bytes);
+    for (int r = 0; r < rows; ++r)
+      b.loop(b.i64(0), b.i64(columns), 1, [&](Value x) {
+        const auto moved = [&](Value base, const Plane& p) {
+          return p.column ? b.at(base, b.mul(x, b.i64(p.column))) : base;
+        };
+        Bases there = at;
+        there.y = moved(at.y, c.y);
+        if (c.bias) there.bias = moved(at.bias, *c.bias);
+        for (size_t i = 0; i < c.views.size(); ++i)
+          if (c.views[i]) there.views[i] = moved(at.views[i], *c.views[i]);
+        const Value from = b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
+        finishPoint(there, r, 0, [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
+      });
   }
 
 private:
+  /// What becomes of one vector of sums, of which `live` lanes exist.
+  template <typename Offset> void finish(Value sum, const Bases& at, const Offset& offset, int live) {
+    if (c.bias) sum = b.add(sum, load(*c.bias, at.bias, offset(*c.bias), live));
+    if (c.accumulates) sum = b.add(sum, load(c.y, at.y, offset(c.y), live));
+    Typed result{sum, c.accElem};
+    if (c.epilogue) {
+      std::vector<Typed> in(c.views.size());
+      for (size_t i = 0; i < c.views.size(); ++i)
+        if (c.views[i]) in[i] = {load(*c.views[i], at.views[i], offset(*c.views[i]), live), c.views[i]->elem};
+      result = computeExpr(b, lowering_.image, *c.epilogue, in, &result);
+    }
+    if (c.requantize) {
+      const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
+        const int64_t there = offset(p) + part * (lanes_ / 2) * p.lane;
+        return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there) : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
+      };
+      Values parts;
+      for (int part = 0; part < 2; ++part) {
+        std::vector<int> which;
+        for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
+        const Value wide = b.cast(b.shuffle(result.value, result.value, which), Ty::F64, true);
+        parts.push_back(roundedF64(b, c.requantize->form, c.y.elem, wide, half(c.requantize->scale, at.scale, part),
+                                   half(c.requantize->zero, at.zero, part)));
+      }
+      std::vector<int> all;
+      for (int k = 0; k < lanes_; ++k) all.push_back(k);
+      result = {b.shuffle(parts[0], parts[1], all), c.y.elem};
+    }
+    const Value to = b.at(at.y, offset(c.y));
+    if (live == lanes_)
+      b.store(result.value, to);
+    else
+      b.storeFirst(result.value, to, b.i64(live));
+  }
+
   Value load(const Plane& plane, Value base, int64_t offset, int live) {
     const Ty ty = tyOf(plane.elem);
     if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
+    if (plane.lane != sizeOf(ty)) return spread(b.loadStrided(ty, live, b.at(base, offset), plane.lane));
     if (live == lanes_) return b.load(ty, lanes_, base, offset);
     return b.loadFirst(ty, lanes_, b.at(base, offset), b.i64(live));
+  }
+
+  /// A whole vector that begins with these lanes.
+  Value spread(Value some) {
+    if (some.lanes == 1) return b.splat(some, lanes_);
+    std::vector<int> which;
+    for (int k = 0; k < lanes_; ++k) which.push_back(k < some.lanes ? k : 0);
+    return b.shuffle(some, some, which);
   }
 
   Values axis(size_t level, Value a, Value weights, Values acc, int rows, int columns, int panels) {
@@ -155,6 +205,10 @@ private:
     const int width = panels * vectors_;
     // Else the optimizer keeps an address per point alive across the loops, and spills them.
     a = b.launder(a);
+    if (ahead_.raw) {
+      const Value there = b.at(weights, ahead_);
+      for (int s = 0; s < std::min(count, fetches_); ++s) b.prefetch(there, s * axis.b);
+    }
     for (int s = 0; s < count; ++s) {
       Values w;
       for (int panel = 0; panel < panels; ++panel)
@@ -163,8 +217,8 @@ private:
                              s * axis.b + panel * c.bPanel + v * lanes_ * 4, c.isInt8 ? 1 : 4));
       for (int r = 0; r < rows; ++r)
         for (int x = 0; x < columns; ++x) {
-          Value one = b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a, r * c.a.row + x * c.a.column + s * axis.a,
-                             c.isInt8 ? 1 : 4);
+          Value one =
+              b.load(c.isInt8 ? Ty::I32 : Ty::F32, 1, a, r * c.a.row + x * c.a.column + s * axis.a, c.isInt8 ? 1 : 4);
           if (c.isInt8 && c.aIsSigned) one = b.bitXor(one, b.i32(static_cast<int32_t>(0x80808080u)));
           one = b.splat(one, lanes_);
           for (int k = 0; k < width; ++k) {
@@ -180,11 +234,12 @@ private:
   const Lowering& lowering_;
   const Contraction& c;
   const int lanes_, vectors_;
+  const bool isLong_; // the epilogue
+  Value ahead_;
+  int fetches_ = 0;
 };
 
-void addKey(Key& key, const Plane& p) {
-  key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane;
-}
+void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane; }
 
 } // namespace
 
@@ -195,11 +250,23 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   const int64_t columnTiles = c.columns / shape.columns, columnRest = c.columns % shape.columns;
   // A unit is a row of tiles, or a part of one.
   const int64_t parts = std::max<int64_t>(1, (columnTiles + kTilesPerUnit - 1) / kTilesPerUnit);
+  // All units of some panels follow each other, and find their weights near; unless a is what has to stay near.
+  int64_t steps = 1;
+  for (const Axis& axis : c.axes) steps *= axis.count;
+  const int64_t panelBytes = steps * kPanel * 4;
+  const int64_t aBytes = std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
+  const bool isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
+  // While few tiles work with the same weights, they fetch those of the next panels, evenly.
+  const int64_t tilesOfRow = columnTiles + (columnRest ? 1 : 0), tiles = rowTiles * tilesOfRow;
+  const bool fetchesAhead =
+      c.panels * panelBytes > kNear && tiles >= shape.panels && tiles <= kFewTiles && c.bPanel == panelBytes;
+  const int spread = tiles >= 4 * shape.panels ? 4 : tiles >= 2 * shape.panels ? 2 : 1;
   const auto units = static_cast<uint64_t>(c.batch * c.groups * panelGroups * rowTiles * parts);
 
   Key key("contraction");
   key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns
-      << c.lastLanes << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel << c.accElem;
+      << c.lastLanes << isPanelInner << fetchesAhead << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup
+      << c.bPanel << c.accElem;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a), addKey(key, c.y);
   std::vector<Arg> args = {c.a.at, c.b, c.y.at};
@@ -228,7 +295,8 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   lowering.call(key.text(), units, args, [&](Builder& b) {
     TileWriter writer(b, lowering, c);
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts + part
+      // unit = (((batch * groups + group) * panelGroups + panelGroup) * rowTiles + rowTile) * parts + part, or with the
+      // group of panels last.
       Value rest = unit;
       const auto next = [&](int64_t count) {
         if (count == 1) return b.i64(0);
@@ -236,7 +304,10 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
         rest = b.div(rest, b.i64(count), false);
         return index;
       };
-      const Value part = next(parts), rowTile = next(rowTiles), panelGroup = next(panelGroups), group = next(c.groups);
+      Value panelGroup = isPanelInner ? next(panelGroups) : b.i64(0);
+      const Value part = next(parts), rowTile = next(rowTiles);
+      if (!isPanelInner) panelGroup = next(panelGroups);
+      const Value group = next(c.groups);
       const Value batch = c.batch == 1 ? b.i64(0) : rest;
       const auto moved = [&](Value base, Value index, int64_t bytes) {
         return bytes ? b.at(base, b.mul(index, b.i64(bytes))) : base;
@@ -244,12 +315,12 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       const Value firstPanel = b.mul(panelGroup, b.i64(shape.panels));
       const Value firstRow = b.mul(rowTile, b.i64(shape.rows));
       const auto placed = [&](int arg, const Plane& p) {
-        return moved(moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel), firstRow, p.row);
+        return moved(moved(moved(moved(b.arg(arg), batch, p.batch), group, p.group), firstPanel, p.panel), firstRow,
+                     p.row);
       };
       int arg = 0;
       const Value a = placed(arg++, c.a);
-      const Value weights =
-          moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
+      const Value weights = moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
       const Value y = placed(arg++, c.y);
       const Value bias = c.bias ? placed(arg++, *c.bias) : y;
       Values views(c.views.size());
@@ -259,20 +330,29 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       const Value zero = c.requantize ? placed(arg++, c.requantize->zero) : y;
 
       const auto columns = [&](int rows, int panels, int lastLanes) {
-        const auto at = [&](Value column, int width) {
+        const auto at = [&](Value tile, int width) {
+          const Value column = b.mul(tile, b.i64(shape.columns));
+          Value ahead;
+          if (fetchesAhead) { // `spread` tiles fetch a panel; tiles beyond the last one of them repeat it
+            const Value index =
+                b.min(b.add(b.mul(rowTile, b.i64(tilesOfRow)), tile), b.i64(int64_t(shape.panels) * spread - 1));
+            const Value panel = b.add(b.div(index, b.i64(spread), false), b.i64(shape.panels));
+            ahead = b.add(b.mul(panel, b.i64(c.bPanel)),
+                          b.mul(b.rem(index, b.i64(spread), false), b.i64(kUnroll / spread * c.axes.back().b)));
+          }
           Values there(views.size());
           for (size_t i = 0; i < views.size(); ++i)
             if (views[i].raw) there[i] = moved(views[i], column, c.views[i]->column);
-          writer.tile(moved(a, column, c.a.column), weights, c.bias ? moved(bias, column, c.bias->column) : bias, scale,
-                      zero, there, moved(y, column, c.y.column), rows, width, panels, lastLanes);
+          writer.tile(moved(a, column, c.a.column), weights, ahead, spread,
+                      {c.bias ? moved(bias, column, c.bias->column) : bias, scale, zero, moved(y, column, c.y.column),
+                       std::move(there)},
+                      rows, width, panels, lastLanes);
         };
         const Value from = b.mul(part, b.i64(kTilesPerUnit));
         const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));
-        if (columnTiles)
-          b.loop(parts == 1 ? b.i64(0) : from, to, 1,
-                 [&](Value t) { at(b.mul(t, b.i64(shape.columns)), shape.columns); });
+        if (columnTiles) b.loop(parts == 1 ? b.i64(0) : from, to, 1, [&](Value t) { at(t, shape.columns); });
         if (!columnRest) return;
-        const auto last = [&] { at(b.i64(columnTiles * shape.columns), static_cast<int>(columnRest)); };
+        const auto last = [&] { at(b.i64(columnTiles), static_cast<int>(columnRest)); };
         if (parts == 1) return last();
         b.when(b.compare(Cmp::EQ, part, b.i64(parts - 1)), last);
       };

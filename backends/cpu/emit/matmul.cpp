@@ -15,12 +15,12 @@ constexpr int64_t kFewRows = 4; // of a: b is read too seldom to be packed in ea
 
 int64_t panelsOf(int64_t columns) { return (columns + kPanel - 1) / kPanel; }
 
-/// The epilogue's views as planes of y[B,M,N]. False for one that does not lie along the columns.
-bool planesOf(const std::vector<Operand>& in, size_t first, Contraction& c) {
+/// The epilogue, and its views as planes of y[B,M,N].
+void setEpilogue(const cdl_expr_t* epilogue, const std::vector<Operand>& in, size_t first, Contraction& c) {
+  c.epilogue = epilogue;
   c.views.resize(in.size());
   for (size_t i = first; i < in.size(); ++i) {
     const Operand& o = in[i];
-    if (o.strides[2] != 0 && o.strides[2] != 1) return false;
     Plane p;
     p.elem = o.elem;
     p.at = o.at;
@@ -28,7 +28,6 @@ bool planesOf(const std::vector<Operand>& in, size_t first, Contraction& c) {
     p.lane = o.bytes(o.strides[2]), p.panel = p.lane * kPanel;
     c.views[i] = p;
   }
-  return true;
 }
 
 /// Integer products of any form, element types widened first: zero points, strides, any K.
@@ -96,10 +95,11 @@ bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t 
          a.strides[2] == 1 && y.strides[2] == 1 && (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
 }
 
-/// The integer product. With takesDots, `constants` of each column are added, and a RESCALE behind `instr` is done with
-/// it where it can be (null: y is not the instruction's result).
+/// The integer product. With takesDots, `constants` of each column are added, then comes the epilogue, and a RESCALE
+/// behind `instr` is done with it where it can be (null: y is not the instruction's result).
 void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Operand> in, size_t operands,
-                 const Operand& y, bool accumulates, const std::vector<int32_t>& constants) {
+                 const Operand& y, bool accumulates, const std::vector<int32_t>& constants,
+                 const cdl_expr_t* epilogue = nullptr) {
   const Operand a = in[0], w = in[1];
   const int64_t batch = y.dims[0], m = y.dims[1], n = y.dims[2], k = a.dims[2];
   if (k == 0 && accumulates) return;
@@ -136,6 +136,7 @@ void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Opera
   Plane add;
   add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
   c.bias = add;
+  if (epilogue) setEpilogue(epilogue, in, operands, c);
   const std::optional<Follower> follower = instr ? followerOf(lowering, lowering.instr(), y, 2) : std::nullopt;
   const bool fuses = follower && canWriteEarly(lowering, *instr, follower->y);
   if (fuses) {
@@ -172,7 +173,9 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     if (y.elem == own && takesDots(lowering, in, operands, y, accumulates))
       if (const auto bias = constantBias(lowering, *epilogue, operandsOf(lowering, instr), 2, n))
         return emitInteger(lowering, &instr, in, operands, y, accumulates, *bias), true;
-    // Over the sums, in a pass of its own.
+    if (takesDots(lowering, in, operands, y, accumulates))
+      return emitInteger(lowering, nullptr, in, operands, y, accumulates, nothing, epilogue), true;
+    // Else over the sums, in a pass of its own.
     const Operand sums = view(own, {batch, m, n}, {m * n, n, 1},
                               lowering.scratch(static_cast<uint64_t>(y.elements() * (isWide ? 8 : 4))));
     if (accumulates) copy(lowering, y, sums);
@@ -188,15 +191,15 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     return true;
   }
 
-  if (w.elem != CDL_F32 || y.elem != CDL_F32) return why = "its element types", false;
+  if (w.elem != CDL_F32 || (y.elem != CDL_F32 && (!epilogue || accumulates))) return why = "its element types", false;
   Contraction c;
   c.batch = batch, c.panels = panelsOf(n), c.columns = m;
   c.lastLanes = static_cast<int>(n - (c.panels - 1) * kPanel);
   c.accumulates = accumulates;
-  c.epilogue = epilogue;
-  if (y.strides[2] != 1 || !planesOf(in, operands, c)) return why = "columns that are not neighbours", false;
+  if (epilogue) setEpilogue(epilogue, in, operands, c);
+  if (y.strides[2] != 1) return why = "columns that are not neighbours", false;
   c.a = {a.elem, a.at, a.bytes(a.strides[0]), 0, 0, 0, a.bytes(a.strides[1]), 0};
-  c.y = {y.elem, y.at, y.bytes(y.strides[0]), 0, kPanel * 4, 0, y.bytes(y.strides[1]), 4};
+  c.y = {y.elem, y.at, y.bytes(y.strides[0]), 0, y.bytes(kPanel), 0, y.bytes(y.strides[1]), y.bytes(1)};
   const bool isConstant = payloadOf(lowering, w) != nullptr;
   const bool isWhole = n % kPanel == 0; // else the last panel would be read beyond b
   if (k == 0) {

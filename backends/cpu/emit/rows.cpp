@@ -94,7 +94,9 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const Operand &x = in[0], &y = in.back();
   Ty ty;
   if (!typeOf(x.elem, ty) || !typeOf(y.elem, ty)) return why = "its element type", false;
-  if (instr.expr) return why = "an epilogue", false;
+  const cdl_expr_t* epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
+  if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
+  if (!epilogue && instr.kind == CDL_KIND_REDUCE && x.elem != y.elem) return why = "its element types", false;
   const Axes n{x.dims[0], x.dims[1], x.dims[2]};
   const uint16_t fn = instr.fn;
   Key key(instr.kind == CDL_KIND_REDUCE ? "reduce" : "arg reduce");
@@ -133,26 +135,50 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     return true;
   }
 
+  std::vector<Arg> args = {x.at, y.at};
+  if (epilogue) {
+    key << exprKey(lowering, *epilogue);
+    for (size_t i = 1; i + 1 < in.size(); ++i) {
+      addKey(key, in[i]);
+      args.push_back(in[i].at);
+    }
+  }
+  // y[o, i] and its neighbours, from what was folded.
+  const auto write = [&](Builder& b, Value o, Value i, Value folded, int width) {
+    const auto placed = [&](int arg, const Operand& view) {
+      return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i);
+    };
+    Typed result{folded, x.elem};
+    if (epilogue) {
+      std::vector<Typed> views(in.size());
+      for (size_t k = 1; k + 1 < in.size(); ++k)
+        views[k] = {b.loadStrided(tyOf(in[k].elem), width, placed(static_cast<int>(k) + 1, in[k]),
+                                  in[k].bytes(in[k].strides[1])),
+                    in[k].elem};
+      result = computeExpr(b, lowering.image, *epilogue, views, &result);
+    }
+    b.storeStrided(b.splat(result.value, width), placed(1, y), y.bytes(y.strides[1]));
+  };
   const bool alongInner = n.inner > 1;
   const int lanes = lowering.isa.lanes(sizeOf(tyOf(x.elem)));
   const auto fold = [fn, &x](Builder& b) {
     return [fn, &x, &b](Value p, Value q) { return combine(b, fn, x.elem, p, q); };
   };
   if (!alongInner) {
-    lowering.call(key.text(), static_cast<uint64_t>(n.outer), {x.at, y.at}, [&](Builder& b) {
+    lowering.call(key.text(), static_cast<uint64_t>(n.outer), args, [&](Builder& b) {
       b.loop(b.begin(), b.end(), 1, [&](Value o) {
         const Value row = at(b, x, b.arg(0), 0, o);
         const int width = x.strides[1] == 1 ? lanes : 1;
         const Value sum = foldRow(b, n.along, width, identity(b, fn, x.elem, 1), [&](Value r, int w) {
           return b.loadStrided(tyOf(x.elem), w, at(b, x, row, 1, r), x.bytes(x.strides[1]));
         }, fold(b));
-        b.store(sum, at(b, y, b.arg(1), 0, o));
+        write(b, o, b.i64(0), sum, 1);
       });
     });
     return true;
   }
   const int64_t tiles = (n.inner + lanes - 1) / lanes;
-  lowering.call(key.text(), static_cast<uint64_t>(n.outer * tiles), {x.at, y.at}, [&](Builder& b) {
+  lowering.call(key.text(), static_cast<uint64_t>(n.outer * tiles), args, [&](Builder& b) {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value o = b.div(unit, b.i64(tiles), false), first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(lanes));
       const auto strip = [&](Value i, int width) {
@@ -162,7 +188,7 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
               return Values{combine(b, fn, x.elem, c[0],
                                     b.loadStrided(tyOf(x.elem), width, at(b, x, row, 1, r), x.bytes(x.strides[2])))};
             });
-        b.storeStrided(sum[0], at(b, y, at(b, y, b.arg(1), 0, o), 1, i), y.bytes(y.strides[1]));
+        write(b, o, i, sum[0], width);
       };
       const Value left = b.sub(b.i64(n.inner), first), isWhole = b.compare(Cmp::GE, left, b.i64(lanes));
       if (n.inner >= lanes) b.when(isWhole, [&] { strip(first, lanes); });

@@ -1,11 +1,6 @@
 // CONVERT: y = x in y's element type. Bounds and rounding are the law of numerics.h.
 #include "../template.hpp"
 
-#ifndef TEMPLATE_CONVERT
-#define TEMPLATE_CONVERT TEMPLATE_DEFAULT
-#endif
-const cdl::Support convertSupport = cdl::Support::TEMPLATE_CONVERT;
-
 namespace {
 
 template <class To, class From> To toNumber(From x, int rounding, bool saturate) {

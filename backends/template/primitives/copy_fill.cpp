@@ -1,15 +1,6 @@
 // COPY: y = x. FILL: every element of y becomes one value.
 #include "../template.hpp"
 
-#ifndef TEMPLATE_COPY
-#define TEMPLATE_COPY TEMPLATE_DEFAULT
-#endif
-#ifndef TEMPLATE_FILL
-#define TEMPLATE_FILL TEMPLATE_DEFAULT
-#endif
-const cdl::Support copySupport = cdl::Support::TEMPLATE_COPY;
-const cdl::Support fillSupport = cdl::Support::TEMPLATE_FILL;
-
 cdl::Status Template::copy(const cdl::Copy& op) {
   if (op.x().elem != op.y().elem)
     return cdl::unsupported(std::string("copy from ") + cdl::elemName(op.x().elem) + " to " +

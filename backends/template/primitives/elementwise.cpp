@@ -3,23 +3,6 @@
 
 #include <cmath>
 
-#ifndef TEMPLATE_BINARY
-#define TEMPLATE_BINARY TEMPLATE_DEFAULT
-#endif
-#ifndef TEMPLATE_COMPARE
-#define TEMPLATE_COMPARE TEMPLATE_DEFAULT
-#endif
-#ifndef TEMPLATE_SELECT
-#define TEMPLATE_SELECT TEMPLATE_DEFAULT
-#endif
-#ifndef TEMPLATE_UNARY
-#define TEMPLATE_UNARY TEMPLATE_DEFAULT
-#endif
-const cdl::Support binarySupport = cdl::Support::TEMPLATE_BINARY;
-const cdl::Support compareSupport = cdl::Support::TEMPLATE_COMPARE;
-const cdl::Support selectSupport = cdl::Support::TEMPLATE_SELECT;
-const cdl::Support unarySupport = cdl::Support::TEMPLATE_UNARY;
-
 namespace {
 
 template <class T, class F> cdl::Status apply(const cdl::Binary& op, F f) {

@@ -2,15 +2,6 @@
 // updates[o,k,i]), k in order.
 #include "../template.hpp"
 
-#ifndef TEMPLATE_GATHER
-#define TEMPLATE_GATHER TEMPLATE_DEFAULT
-#endif
-#ifndef TEMPLATE_SCATTER
-#define TEMPLATE_SCATTER TEMPLATE_DEFAULT
-#endif
-const cdl::Support gatherSupport = cdl::Support::TEMPLATE_GATHER;
-const cdl::Support scatterSupport = cdl::Support::TEMPLATE_SCATTER;
-
 cdl::Status Template::gather(const cdl::Gather& op) {
   const auto indices = op.indices<const int32_t>();
   return withElem(op, op.y().elem, [&](auto type) -> cdl::Status {

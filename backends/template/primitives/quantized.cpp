@@ -2,15 +2,6 @@
 // numerics.h.
 #include "../template.hpp"
 
-#ifndef TEMPLATE_RESCALE
-#define TEMPLATE_RESCALE TEMPLATE_DEFAULT
-#endif
-#ifndef TEMPLATE_TABLE
-#define TEMPLATE_TABLE TEMPLATE_DEFAULT
-#endif
-const cdl::Support rescaleSupport = cdl::Support::TEMPLATE_RESCALE;
-const cdl::Support tableSupport = cdl::Support::TEMPLATE_TABLE;
-
 namespace {
 
 template <class X, class Y> cdl::Status rescaleTo(const cdl::Rescale& op) {

@@ -3,11 +3,6 @@
 
 #include <algorithm>
 
-#ifndef TEMPLATE_REDUCE
-#define TEMPLATE_REDUCE TEMPLATE_DEFAULT
-#endif
-const cdl::Support reduceSupport = cdl::Support::TEMPLATE_REDUCE;
-
 namespace {
 
 // Acc: where values are collected. Sums and products of f32 are collected in f64, so that the order

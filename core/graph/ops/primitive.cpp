@@ -143,7 +143,7 @@ Result<Types> inferExpr(const Node& node) {
   if (!steps) return node.fail("expr_c2", steps.status().message());
   std::vector<Elem> elems;
   for (const Value* operand : node.operands()) elems.push_back(operand->type.elem);
-  const auto types = text::typeExpr(*steps, elems);
+  const auto types = text::typeExpr(*steps, elems, elems.empty() ? Elem::none : elems[0]);
   if (!types) return node.fail("expr_c2", types.status().message());
   const Elem to = node.elemAttr("to");
   if (types->steps.back() != to)

@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 #include <numeric>
 
 #include "core/import/step.h"
@@ -108,11 +108,9 @@ Status importRmsNormalization(Step& step) {
 bool isZero(const Value* value) {
   if (!value) return true;
   if (!value->isConstant() || value->type.count() != 1) return false;
-  const auto tensor = value->payload().materialize(value->type.shape());
-  if (!tensor) return false;
-  for (uint64_t i = 0; i < tensor->sizeBytes(); ++i)
-    if (tensor->bytes.data()[i] != std::byte(0)) return false;
-  return true;
+  const auto tensor = value->tensor();
+  return tensor && std::all_of(tensor->bytes.data(), tensor->bytes.data() + tensor->sizeBytes(),
+                               [](std::byte byte) { return byte == std::byte(0); });
 }
 
 /// Inference form: y is x and the mask is all ones.

@@ -73,8 +73,7 @@ Status importConstantOfShape(Step& step) {
 Status importRange(Step& step) {
   const char* const names[3] = {"start", "limit", "delta"};
   const Elem elem = step.input(0)->type.elem;
-  double real[3];
-  __int128 whole[3];
+  reference::Scalar given[3];
   for (int i = 0; i < 3; ++i) {
     const Value* value = step.input(i);
     if (value->type.elem != elem || value->type.count() != 1)
@@ -82,34 +81,31 @@ Status importRange(Step& step) {
     if (!value->isConstant())
       return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", names[i],
                      step.node.inputs[i]);
-    CDL_ASSIGN(const Tensor tensor, value->payload().materialize(value->type.shape()));
+    CDL_ASSIGN(const Tensor tensor, value->tensor());
     CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
-    if (isFloat(elem))
-      real[i] = array.real[0];
-    else
-      whole[i] = array.whole[0];
+    given[i] = array.at(0);
   }
+  const auto& [start, limit, delta] = given;
   constexpr int64_t kMost = int64_t(1) << 40;
   if (isFloat(elem)) {
-    const double count = std::ceil((real[1] - real[0]) / real[2]);
+    const double count = std::ceil((limit.real - start.real) / delta.real);
     if (!(count <= static_cast<double>(kMost))) // not a number included
-      return badModel("a range from {} to {} by {} has no end", real[0], real[1], real[2]);
+      return badModel("a range from {} to {} by {} has no end", start.real, limit.real, delta.real);
     const auto size = static_cast<int64_t>(std::max(count, 0.0));
     Value* index = step.build.constant(Payload::iota(Elem::i64_, size, 0, 1), {size});
     CDL_ASSIGN(index, step.build.add(OpKind::Cast, {index}, {{"to", elem}}));
-    CDL_ASSIGN(Value * delta, step.build.reshape(step.input(2), {}));
-    CDL_ASSIGN(Value * start, step.build.reshape(step.input(0), {}));
-    CDL_ASSIGN(Value * scaled, step.build.add(OpKind::Mul, {index, delta}));
-    return step.set(step.build.add(OpKind::Add, {scaled, start}));
+    CDL_ASSIGN(Value * factor, step.build.reshape(step.input(2), {}));
+    CDL_ASSIGN(Value * first, step.build.reshape(step.input(0), {}));
+    CDL_ASSIGN(Value * scaled, step.build.add(OpKind::Mul, {index, factor}));
+    return step.set(step.build.add(OpKind::Add, {scaled, first}));
   }
-  if (whole[2] == 0) return badModel("a range with delta 0 has no end");
-  const __int128 span = whole[2] > 0 ? whole[1] - whole[0] : whole[0] - whole[1];
-  const __int128 stride = whole[2] > 0 ? whole[2] : -whole[2];
+  if (delta.whole == 0) return badModel("a range with delta 0 has no end");
+  const __int128 span = (limit.whole - start.whole) * (delta.whole < 0 ? -1 : 1);
+  const __int128 stride = delta.whole < 0 ? -delta.whole : delta.whole;
   const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
   if (count > kMost) return badModel("a range of more than {} elements", kMost);
-  const auto size = static_cast<int64_t>(count);
-  step.set(0, step.build.constant(
-                  Payload::iota(elem, size, static_cast<int64_t>(whole[0]), static_cast<int64_t>(whole[2])), {size}));
+  const auto size = static_cast<int64_t>(count), first = static_cast<int64_t>(start.whole);
+  step.set(0, step.build.constant(Payload::iota(elem, size, first, static_cast<int64_t>(delta.whole)), {size}));
   return Status::ok();
 }
 

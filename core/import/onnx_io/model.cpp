@@ -67,127 +67,6 @@ template <typename Message> Status parseFile(const Bytes& bytes, Message& messag
   return Status::ok();
 }
 
-class Reader {
-public:
-  explicit Reader(const std::string& path) : external_(path) {}
-
-  Status model(onnx::ModelProto& proto, Model& model);
-
-private:
-  Status graph(onnx::GraphProto& proto, Graph& graph);
-  Status node(onnx::NodeProto& proto, Node& node);
-  Status function(onnx::FunctionProto& proto, Function& function);
-  Status valueInfo(const onnx::ValueInfoProto& proto, ValueInfo& info);
-  Result<Attribute> attribute(AttributeProto& proto);
-  template <typename Field> Status opsets(const Field& field, std::map<std::string, int64_t>& opsets);
-  template <typename Field> Status names(const Field& field, std::vector<std::string>& out, const char* what);
-  /// Takes a name that is printable.
-  Status name(std::string text, const char* what, std::string& out);
-  template <typename Field> Status nodes(Field& field, std::vector<Node>& out);
-
-  ExternalData external_;
-};
-
-Status Reader::name(std::string text, const char* what, std::string& out) {
-  if (!isPrintable(text)) return badModel("{} is not printable UTF-8 text", what);
-  out = std::move(text);
-  return Status::ok();
-}
-
-template <typename Field> Status Reader::names(const Field& field, std::vector<std::string>& out, const char* what) {
-  for (const std::string& text : field)
-    CDL_TRY(name(text, what, out.emplace_back()).context(fmt::format("{} {}", what, out.size() - 1)));
-  return Status::ok();
-}
-
-template <typename Field> Status Reader::opsets(const Field& field, std::map<std::string, int64_t>& opsets) {
-  for (const auto& opset : field) {
-    std::string domain;
-    CDL_TRY(name(domainOf(opset.domain()), "an opset's domain", domain));
-    const auto [known, added] = opsets.emplace(domain, opset.version());
-    if (!added && known->second != opset.version())
-      return badModel("domain '{}' is imported as version {} and as version {}", opset.domain(), known->second,
-                      opset.version());
-  }
-  return Status::ok();
-}
-
-Status Reader::valueInfo(const onnx::ValueInfoProto& proto, ValueInfo& info) {
-  CDL_TRY(name(proto.name(), "a value's name", info.name));
-  const TypeProto& type = proto.type();
-  switch (type.value_case()) {
-  case TypeProto::kTensorType: break;
-  case TypeProto::kSequenceType: info.what = "a sequence"; return Status::ok();
-  case TypeProto::kMapType: info.what = "a map"; return Status::ok();
-  case TypeProto::kOptionalType: info.what = "an optional"; return Status::ok();
-  case TypeProto::kSparseTensorType: info.what = "a sparse tensor"; return Status::ok();
-  default: return Status::ok();
-  }
-  const auto& tensor = type.tensor_type();
-  if (const auto elem = elemFromOnnx(tensor.elem_type()))
-    info.elem = *elem;
-  else if (onnx::TensorProto_DataType_IsValid(tensor.elem_type()) && tensor.elem_type() != 0)
-    info.what = fmt::format(
-        "a tensor of {}", onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type())));
-  else if (tensor.elem_type() != 0)
-    info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
-  info.hasShape = tensor.has_shape();
-  for (const auto& dim : tensor.shape().dim()) {
-    Dim& out = info.dims.emplace_back();
-    CDL_TRY(name(dim.dim_param(), "a dim's name", out.name).context(fmt::format("value '{}'", info.name)));
-    if (dim.has_dim_value() && dim.dim_value() >= 0) out.value = dim.dim_value();
-  }
-  return Status::ok();
-}
-
-Result<Attribute> Reader::attribute(AttributeProto& proto) {
-  switch (proto.type()) {
-  case AttributeProto::FLOAT: return Attribute(proto.f());
-  case AttributeProto::INT: return Attribute(static_cast<int64_t>(proto.i()));
-  case AttributeProto::STRING: return Attribute(proto.s());
-  case AttributeProto::FLOATS: return Attribute(std::vector<float>(proto.floats().begin(), proto.floats().end()));
-  case AttributeProto::INTS: return Attribute(std::vector<int64_t>(proto.ints().begin(), proto.ints().end()));
-  case AttributeProto::STRINGS:
-    return Attribute(std::vector<std::string>(proto.strings().begin(), proto.strings().end()));
-  case AttributeProto::TENSOR: {
-    auto tensor = takeTensor(*proto.mutable_t(), external_);
-    if (tensor) return Attribute(std::move(tensor).value());
-    if (tensor.status().code() != Code::unsupported) return tensor.status();
-    return Attribute(UnsupportedAttribute{fmt::format("a tensor, but its {}", tensor.status().message())});
-  }
-  case AttributeProto::GRAPH: {
-    auto body = std::make_shared<Graph>();
-    CDL_TRY(graph(*proto.mutable_g(), *body));
-    return Attribute(std::move(body));
-  }
-  default: break;
-  }
-  return Attribute(UnsupportedAttribute{"of type " + onnx::AttributeProto_AttributeType_Name(proto.type())});
-}
-
-Status Reader::node(onnx::NodeProto& proto, Node& node) {
-  CDL_TRY(name(proto.name(), "the name", node.name));
-  CDL_TRY(name(proto.op_type(), "the operator's name", node.opType));
-  CDL_TRY(name(domainOf(proto.domain()), "the domain", node.domain));
-  CDL_TRY(name(unknownString(proto.unknown_fields(), kNodeOverload), "the overload", node.overload));
-  CDL_TRY(names(proto.input(), node.inputs, "input"));
-  CDL_TRY(names(proto.output(), node.outputs, "output"));
-  for (AttributeProto& attributeProto : *proto.mutable_attribute()) {
-    std::string key;
-    CDL_TRY(name(attributeProto.name(), "an attribute's name", key));
-    if (node.attributes.count(key) || node.attributeRefs.count(key))
-      return badModel("attribute '{}' is given twice", key);
-    if (!attributeProto.ref_attr_name().empty()) {
-      CDL_TRY(name(attributeProto.ref_attr_name(), "a referenced attribute's name", node.attributeRefs[key]));
-      continue;
-    }
-    auto value = attribute(attributeProto);
-    if (!value) return value.status().context(fmt::format("attribute '{}'", key));
-    node.attributes.emplace(key, std::move(value).value());
-  }
-  return Status::ok();
-}
-
 /// What a message calls a node before we know that its names are printable.
 std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
   const std::string op = isPrintable(proto.op_type()) ? proto.op_type() : "?";
@@ -195,69 +74,178 @@ std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
   return fmt::format("node '{}' ({})", named ? proto.name() : fmt::format("{}_{}", op, index), op);
 }
 
-template <typename Field> Status Reader::nodes(Field& field, std::vector<Node>& out) {
-  for (onnx::NodeProto& proto : field)
-    CDL_TRY(node(proto, out.emplace_back()).context(nodeContext(proto, out.size() - 1)));
-  return Status::ok();
-}
+class Reader {
+public:
+  explicit Reader(const std::string& path) : external_(path) {}
 
-Status Reader::graph(onnx::GraphProto& proto, Graph& graph) {
-  graph.name = isPrintable(proto.name()) ? proto.name() : "";
-  if (proto.sparse_initializer_size() > 0)
-    return failure(Code::unsupported, "{} sparse initializers are not supported", proto.sparse_initializer_size());
-  for (onnx::TensorProto& tensorProto : *proto.mutable_initializer()) {
-    std::string key;
-    CDL_TRY(name(tensorProto.name(), "an initializer's name", key));
-    auto tensor = takeTensor(tensorProto, external_);
-    if (!tensor) return tensor.status().context(fmt::format("initializer '{}'", key));
-    graph.initializers.push_back({key, std::move(tensor).value()});
-  }
-  const auto infos = [&](const auto& field, std::vector<ValueInfo>& out) {
-    for (const auto& info : field) CDL_TRY(valueInfo(info, out.emplace_back()));
+  Status model(onnx::ModelProto& proto, Model& model) {
+    model.irVersion = proto.ir_version();
+    model.producer = isPrintable(proto.producer_name()) ? proto.producer_name() : "";
+    CDL_TRY(opsets(proto.opset_import(), model.opsets));
+    if (!proto.has_graph()) return badModel("no graph in it");
+    CDL_TRY(graph(*proto.mutable_graph(), model.graph));
+    for (int i = 0; i < proto.functions_size(); ++i) {
+      Function& target = model.functions.emplace_back();
+      CDL_TRY(function(*proto.mutable_functions(i), target).context(fmt::format("function '{}'", target.name)));
+    }
     return Status::ok();
-  };
-  CDL_TRY(infos(proto.input(), graph.inputs));
-  CDL_TRY(infos(proto.output(), graph.outputs));
-  CDL_TRY(infos(proto.value_info(), graph.values));
-  return nodes(*proto.mutable_node(), graph.nodes);
-}
-
-Status Reader::function(onnx::FunctionProto& proto, Function& function) {
-  const auto& fields = proto.unknown_fields();
-  CDL_TRY(name(proto.name(), "a function's name", function.name));
-  CDL_TRY(name(domainOf(proto.domain()), "a function's domain", function.domain));
-  CDL_TRY(name(unknownString(fields, kFunctionOverload), "a function's overload", function.overload));
-  CDL_TRY(names(proto.input(), function.inputs, "input"));
-  CDL_TRY(names(proto.output(), function.outputs, "output"));
-  CDL_TRY(names(proto.attribute(), function.attributes, "attribute"));
-  for (int i = 0; i < fields.field_count(); ++i) {
-    if (fields.field(i).number() != kFunctionAttributeProto) continue;
-    AttributeProto attributeProto;
-    if (fields.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
-        !attributeProto.ParsePartialFromString(fields.field(i).length_delimited()))
-      return badModel("malformed default of an attribute");
-    std::string key;
-    CDL_TRY(name(attributeProto.name(), "an attribute's name", key));
-    auto value = attribute(attributeProto);
-    if (!value) return value.status().context(fmt::format("attribute '{}'", key));
-    function.attributeDefaults.emplace(key, std::move(value).value());
   }
-  CDL_TRY(opsets(proto.opset_import(), function.opsets));
-  return nodes(*proto.mutable_node(), function.nodes);
-}
 
-Status Reader::model(onnx::ModelProto& proto, Model& model) {
-  model.irVersion = proto.ir_version();
-  model.producer = isPrintable(proto.producer_name()) ? proto.producer_name() : "";
-  CDL_TRY(opsets(proto.opset_import(), model.opsets));
-  if (!proto.has_graph()) return badModel("no graph in it");
-  CDL_TRY(graph(*proto.mutable_graph(), model.graph));
-  for (int i = 0; i < proto.functions_size(); ++i) {
-    Function& target = model.functions.emplace_back();
-    CDL_TRY(function(*proto.mutable_functions(i), target).context(fmt::format("function '{}'", target.name)));
+private:
+  Status graph(onnx::GraphProto& proto, Graph& graph) {
+    graph.name = isPrintable(proto.name()) ? proto.name() : "";
+    if (proto.sparse_initializer_size() > 0)
+      return failure(Code::unsupported, "{} sparse initializers are not supported", proto.sparse_initializer_size());
+    for (onnx::TensorProto& tensorProto : *proto.mutable_initializer()) {
+      std::string key;
+      CDL_TRY(name(tensorProto.name(), "an initializer's name", key));
+      auto tensor = takeTensor(tensorProto, external_);
+      if (!tensor) return tensor.status().context(fmt::format("initializer '{}'", key));
+      graph.initializers.push_back({key, std::move(tensor).value()});
+    }
+    const auto infos = [&](const auto& field, std::vector<ValueInfo>& out) {
+      for (const auto& info : field) CDL_TRY(valueInfo(info, out.emplace_back()));
+      return Status::ok();
+    };
+    CDL_TRY(infos(proto.input(), graph.inputs));
+    CDL_TRY(infos(proto.output(), graph.outputs));
+    CDL_TRY(infos(proto.value_info(), graph.values));
+    return nodes(*proto.mutable_node(), graph.nodes);
   }
-  return Status::ok();
-}
+
+  Status node(onnx::NodeProto& proto, Node& node) {
+    CDL_TRY(name(proto.name(), "the name", node.name));
+    CDL_TRY(name(proto.op_type(), "the operator's name", node.opType));
+    CDL_TRY(name(domainOf(proto.domain()), "the domain", node.domain));
+    CDL_TRY(name(unknownString(proto.unknown_fields(), kNodeOverload), "the overload", node.overload));
+    CDL_TRY(names(proto.input(), node.inputs, "input"));
+    CDL_TRY(names(proto.output(), node.outputs, "output"));
+    for (AttributeProto& attributeProto : *proto.mutable_attribute()) {
+      std::string key;
+      CDL_TRY(name(attributeProto.name(), "an attribute's name", key));
+      if (node.attributes.count(key) || node.attributeRefs.count(key))
+        return badModel("attribute '{}' is given twice", key);
+      if (!attributeProto.ref_attr_name().empty()) {
+        CDL_TRY(name(attributeProto.ref_attr_name(), "a referenced attribute's name", node.attributeRefs[key]));
+        continue;
+      }
+      CDL_TRY(attribute(attributeProto, node.attributes[key]).context(fmt::format("attribute '{}'", key)));
+    }
+    return Status::ok();
+  }
+
+  Status function(onnx::FunctionProto& proto, Function& function) {
+    const auto& fields = proto.unknown_fields();
+    CDL_TRY(name(proto.name(), "a function's name", function.name));
+    CDL_TRY(name(domainOf(proto.domain()), "a function's domain", function.domain));
+    CDL_TRY(name(unknownString(fields, kFunctionOverload), "a function's overload", function.overload));
+    CDL_TRY(names(proto.input(), function.inputs, "input"));
+    CDL_TRY(names(proto.output(), function.outputs, "output"));
+    CDL_TRY(names(proto.attribute(), function.attributes, "attribute"));
+    for (int i = 0; i < fields.field_count(); ++i) {
+      if (fields.field(i).number() != kFunctionAttributeProto) continue;
+      AttributeProto attributeProto;
+      if (fields.field(i).type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+          !attributeProto.ParsePartialFromString(fields.field(i).length_delimited()))
+        return badModel("malformed default of an attribute");
+      std::string key;
+      CDL_TRY(name(attributeProto.name(), "an attribute's name", key));
+      CDL_TRY(attribute(attributeProto, function.attributeDefaults[key]).context(fmt::format("attribute '{}'", key)));
+    }
+    CDL_TRY(opsets(proto.opset_import(), function.opsets));
+    return nodes(*proto.mutable_node(), function.nodes);
+  }
+
+  Status valueInfo(const onnx::ValueInfoProto& proto, ValueInfo& info) {
+    CDL_TRY(name(proto.name(), "a value's name", info.name));
+    const TypeProto& type = proto.type();
+    switch (type.value_case()) {
+    case TypeProto::kTensorType: break;
+    case TypeProto::kSequenceType: info.what = "a sequence"; return Status::ok();
+    case TypeProto::kMapType: info.what = "a map"; return Status::ok();
+    case TypeProto::kOptionalType: info.what = "an optional"; return Status::ok();
+    case TypeProto::kSparseTensorType: info.what = "a sparse tensor"; return Status::ok();
+    default: return Status::ok();
+    }
+    const auto& tensor = type.tensor_type();
+    if (const auto elem = elemFromOnnx(tensor.elem_type()))
+      info.elem = *elem;
+    else if (onnx::TensorProto_DataType_IsValid(tensor.elem_type()) && tensor.elem_type() != 0)
+      info.what =
+          fmt::format("a tensor of {}",
+                      onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type())));
+    else if (tensor.elem_type() != 0)
+      info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
+    info.hasShape = tensor.has_shape();
+    for (const auto& dim : tensor.shape().dim()) {
+      Dim& out = info.dims.emplace_back();
+      CDL_TRY(name(dim.dim_param(), "a dim's name", out.name).context(fmt::format("value '{}'", info.name)));
+      if (dim.has_dim_value() && dim.dim_value() >= 0) out.value = dim.dim_value();
+    }
+    return Status::ok();
+  }
+
+  Status attribute(AttributeProto& proto, Attribute& out) {
+    switch (proto.type()) {
+    case AttributeProto::FLOAT: out = proto.f(); break;
+    case AttributeProto::INT: out = static_cast<int64_t>(proto.i()); break;
+    case AttributeProto::STRING: out = proto.s(); break;
+    case AttributeProto::FLOATS: out = std::vector<float>(proto.floats().begin(), proto.floats().end()); break;
+    case AttributeProto::INTS: out = std::vector<int64_t>(proto.ints().begin(), proto.ints().end()); break;
+    case AttributeProto::STRINGS: out = std::vector(proto.strings().begin(), proto.strings().end()); break;
+    case AttributeProto::TENSOR: {
+      auto tensor = takeTensor(*proto.mutable_t(), external_);
+      if (!tensor && tensor.status().code() != Code::unsupported) return tensor.status();
+      if (tensor)
+        out = std::move(tensor).value();
+      else
+        out = UnsupportedAttribute{fmt::format("a tensor, but its {}", tensor.status().message())};
+      break;
+    }
+    case AttributeProto::GRAPH: {
+      auto body = std::make_shared<Graph>();
+      CDL_TRY(graph(*proto.mutable_g(), *body));
+      out = std::move(body);
+      break;
+    }
+    default: out = UnsupportedAttribute{"of type " + onnx::AttributeProto_AttributeType_Name(proto.type())};
+    }
+    return Status::ok();
+  }
+
+  template <typename Field> Status opsets(const Field& field, std::map<std::string, int64_t>& opsets) {
+    for (const auto& opset : field) {
+      std::string domain;
+      CDL_TRY(name(domainOf(opset.domain()), "an opset's domain", domain));
+      const auto [known, added] = opsets.emplace(domain, opset.version());
+      if (!added && known->second != opset.version())
+        return badModel("domain '{}' is imported as version {} and as version {}", opset.domain(), known->second,
+                        opset.version());
+    }
+    return Status::ok();
+  }
+
+  template <typename Field> Status names(const Field& field, std::vector<std::string>& out, const char* what) {
+    for (const std::string& text : field)
+      CDL_TRY(name(text, what, out.emplace_back()).context(fmt::format("{} {}", what, out.size() - 1)));
+    return Status::ok();
+  }
+
+  /// Takes a name that is printable.
+  Status name(std::string text, const char* what, std::string& out) {
+    if (!isPrintable(text)) return badModel("{} is not printable UTF-8 text", what);
+    out = std::move(text);
+    return Status::ok();
+  }
+
+  template <typename Field> Status nodes(Field& field, std::vector<Node>& out) {
+    for (onnx::NodeProto& proto : field)
+      CDL_TRY(node(proto, out.emplace_back()).context(nodeContext(proto, out.size() - 1)));
+    return Status::ok();
+  }
+
+  ExternalData external_;
+};
 
 } // namespace
 

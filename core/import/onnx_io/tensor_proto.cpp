@@ -2,10 +2,56 @@
 
 #include <onnx/onnx_pb.h>
 
-#include <charconv>
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+
+#include "core/support/file.h"
+#include "core/support/text/scan.h"
 
 namespace candela::onnx_io {
+
+namespace fs = std::filesystem;
+
+ExternalData::ExternalData(const std::string& modelPath)
+    : folder_(fs::path(modelPath).has_parent_path() ? fs::path(modelPath).parent_path().string() : ".") {}
+
+Result<Bytes> ExternalData::map(const std::string& location) {
+  if (const auto known = files_.find(location); known != files_.end()) return known->second;
+  if (location.empty()) return badModel("external data without a location");
+  if (std::any_of(location.begin(), location.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return badModel("the location of external data is not printable");
+  const fs::path relative(location);
+  if (relative.is_absolute()) return badModel("external data '{}' has an absolute path", location);
+  if (std::find(relative.begin(), relative.end(), "..") != relative.end())
+    return badModel("external data '{}' leaves the model's folder with '..'", location);
+  std::error_code error;
+  const fs::path folder = fs::canonical(folder_, error);
+  if (error) return failure(Code::io, "cannot resolve folder '{}': {}", folder_, error.message());
+  const fs::path file = fs::canonical(folder / relative, error);
+  if (error == std::errc::no_such_file_or_directory)
+    return failure(Code::not_found, "external data '{}' does not exist in folder '{}'", location, folder_);
+  if (error) return failure(Code::io, "cannot resolve external data '{}': {}", location, error.message());
+  if (std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first != folder.end())
+    return badModel("external data '{}' is a symbolic link out of the model's folder", location);
+  // Opening a pipe would wait for its writer.
+  if (!fs::is_regular_file(file, error)) return badModel("external data '{}' is not a regular file", location);
+  CDL_ASSIGN(Bytes bytes, mapFile(file.string()));
+  files_[location] = bytes;
+  return bytes;
+}
+
+Result<Bytes> ExternalData::read(const std::string& location, uint64_t offset, std::optional<uint64_t> declared,
+                                 uint64_t size) {
+  CDL_ASSIGN(Bytes bytes, map(location));
+  if (declared && *declared != size)
+    return badModel("external data '{}' declares {} bytes but the tensor needs {}", location, *declared, size);
+  if (offset > bytes.size() || size > bytes.size() - offset)
+    return badModel("external data '{}' has {} bytes but the tensor needs {} from offset {}", location, bytes.size(),
+                    size, offset);
+  return bytes.slice(offset, size);
+}
+
 namespace {
 
 using onnx::TensorProto;
@@ -21,20 +67,15 @@ Result<Elem> elemOf(const TensorProto& proto) {
   return failure(Code::unsupported, "element type {} is not supported", type);
 }
 
-/// The tensor itself when its bytes lie as its elements want them, else a copy that does.
-Result<Tensor> aligned(Tensor tensor) {
-  const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
-  if (tensor.bytes.data() && reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment == 0) return tensor;
-  CDL_ASSIGN(Bytes bytes, Bytes::allocate(tensor.bytes.size()));
-  if (bytes.size()) std::memcpy(bytes.mutableData(), tensor.bytes.data(), bytes.size());
-  tensor.bytes = std::move(bytes);
-  return tensor;
-}
-
-/// Bytes as they stand in a file. A bool that is neither 0 nor 1 would mean different things to
-/// different readers.
+/// Bytes as they stand in a file, copied when they do not lie as the elements want them. A bool that is neither 0 nor 1
+/// would mean different things to different readers.
 Result<Tensor> fromBytes(Tensor tensor) {
-  CDL_ASSIGN(tensor, aligned(std::move(tensor)));
+  const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
+  if (!tensor.bytes.data() || reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment != 0) {
+    CDL_ASSIGN(Bytes bytes, Bytes::allocate(tensor.bytes.size()));
+    if (bytes.size()) std::memcpy(bytes.mutableData(), tensor.bytes.data(), bytes.size());
+    tensor.bytes = std::move(bytes);
+  }
   if (tensor.elem != Elem::bool_) return tensor;
   for (int64_t i = 0, count = tensor.count(); i < count; ++i)
     if (tensor.as<uint8_t>()[i] > 1) return badModel("element {} of a bool tensor is {}", i, tensor.as<uint8_t>()[i]);
@@ -42,11 +83,9 @@ Result<Tensor> fromBytes(Tensor tensor) {
 }
 
 Result<uint64_t> parseSize(const std::string& key, const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    return badModel("external data {} '{}' is no byte count", key, text);
-  return value;
+  const auto value = text::parseNumber<uint64_t>(text);
+  if (!value) return badModel("external data {} '{}' is no byte count", key, text);
+  return *value;
 }
 
 Result<Bytes> externalBytes(const TensorProto& proto, ExternalData& external, uint64_t size) {
@@ -55,8 +94,8 @@ Result<Bytes> externalBytes(const TensorProto& proto, ExternalData& external, ui
   std::optional<uint64_t> length;
   for (const auto& entry : proto.external_data()) {
     if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") { CDL_ASSIGN(offset, parseSize("offset", entry.value())); }
-    if (entry.key() == "length") { CDL_ASSIGN(length, parseSize("length", entry.value())); }
+    if (entry.key() == "offset") { CDL_ASSIGN(offset, parseSize(entry.key(), entry.value())); }
+    if (entry.key() == "length") { CDL_ASSIGN(length, parseSize(entry.key(), entry.value())); }
   }
   return external.read(location, offset, length, size);
 }

@@ -27,7 +27,7 @@ public:
     for (const auto& node : graph_.nodes()) {
       // Nothing is computed for results without elements.
       const bool empty = node->results().empty() || node->result()->type.count() == 0;
-      if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty) continue;
+      if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || empty || isWithin(*node)) continue;
       CDL_TRY(emitNode(*node));
     }
     finishOutputs();
@@ -73,6 +73,7 @@ private:
       if (base->producer && !base->isConstant()) buffers_.try_emplace(base, buffer);
     }
     for (const auto& node : graph_.nodes()) {
+      if (isWithin(*node)) continue;
       for (const Value* value : node->results()) {
         if (node->kind == OpKind::Constant) {
           if (!graph_.isUsed(value)) continue;
@@ -92,13 +93,17 @@ private:
     return value;
   }
 
+  /// Another node's instruction computes it.
+  bool isWithin(const Node& node) const { return target::epilogueOf(node) && !graph_.isOutput(node.result()); }
+
   uint32_t bufferOf(const Value* value) { return buffers_.at(baseOf(value)); }
 
   View dense(const Value* value, Shape dims) { return denseView(bufferOf(value), value->type.elem, std::move(dims)); }
 
   /// Appends with provenance.
   void add(Instr instr, const Node& node) {
-    const std::string op(target::convertsLayout(node) ? kLayoutOrigin : graph::opName(node.kind));
+    const Node* from = target::accumulatorOf(node);
+    const std::string op(target::convertsLayout(node) ? kLayoutOrigin : graph::opName((from ? *from : node).kind));
     for (const std::string& name : node.provenance) instr.provenance.push_back({name, op});
     if (instr.provenance.empty() && !node.results().empty()) instr.provenance.push_back({node.result()->name, op});
     program_.instrs.push_back(std::move(instr));
@@ -185,18 +190,10 @@ private:
       instr.outputs = {viewOf(from.result)};
       if (from.second.value) instr.outputs.push_back(viewOf(from.second));
       for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
-      CDL_ASSIGN(instr.expr, resolveExpr(from.steps, instr.inputs, Elem::none)
+      for (const target::NodeView& view : from.views) instr.inputs.push_back(viewOf(view));
+      const size_t first = from.kind == CDL_KIND_ELEMENTWISE ? 0 : from.operands.size();
+      CDL_ASSIGN(instr.expr, resolveExpr(from.steps, instr.inputs, from.accumulator, first)
                                  .context(fmt::format("{} '{}'", graph::opName(node.kind), node.userName())));
-      if (from.bias) { // an epilogue: add(acc, v2)
-        instr.inputs.push_back(viewOf(target::channelsOver(from.bias, node.result())));
-        Step step;
-        step.kind = CDL_KIND_BINARY;
-        step.fn = CDL_BINARY_ADD;
-        step.elem = from.result.elem;
-        step.in = {{Operand::Source::acc, step.elem, 0},
-                   {Operand::Source::view, step.elem, static_cast<uint16_t>(instr.inputs.size() - 1)}};
-        instr.expr = {step};
-      }
       add(std::move(instr), node);
     }
     return Status::ok();

@@ -93,7 +93,7 @@ private:
           return failure(Code::unsupported, "the interpreter does not run it on this layout");
     Call call(program_, instr, iv_, memory_);
     call.checkOverlaps();
-    if (!call.failed()) program::isPrimitive(instr.kind) ? interp::runPrimitive(call) : interp::runComposite(call);
+    if (!call.failed()) interp::run(call);
     return call.status();
   }
 
@@ -102,36 +102,25 @@ private:
   int64_t iv_[CDL_MAX_LOOP_NESTING] = {0, 0};
 };
 
-bool isGiven(Role role) { return role == Role::input || role == Role::inout || role == Role::state; }
-bool isResult(Role role) { return role == Role::output || role == Role::inout || role == Role::state; }
-
 /// The type that the Program itself gives a buffer, by its views, results before operands: of one
 /// that covers all of it, else a row of the first one's elements, else bytes.
 Tensor typed(const Program& program, uint32_t buffer, Bytes bytes) {
   const auto size = static_cast<int64_t>(bytes.size());
   Tensor tensor{Elem::u8_, {size}, std::move(bytes)};
   bool known = false;
-  const auto look = [&](const std::vector<View>& views) { // true: found one that covers it
-    for (const View& view : views) {
-      if (view.buffer != buffer || view.layout.opaque) continue;
-      const auto viewBytes = static_cast<int64_t>(elemBytes(view.elem, static_cast<uint64_t>(view.count())));
-      if (view.isDense() && view.offset == 0 && viewBytes == size) {
-        tensor.elem = view.elem;
-        tensor.dims = view.dims;
-        return true;
+  for (const auto views : {&Instr::outputs, &Instr::inputs})
+    for (const Instr& instr : program.instrs)
+      for (const View& view : instr.*views) {
+        if (view.buffer != buffer || view.layout.opaque) continue;
+        const auto viewBytes = static_cast<int64_t>(elemBytes(view.elem, static_cast<uint64_t>(view.count())));
+        if (view.isDense() && view.offset == 0 && viewBytes == size)
+          return {view.elem, view.dims, std::move(tensor.bytes)};
+        if (!known && size * 8 % elemBits(view.elem) == 0) {
+          tensor.elem = view.elem;
+          tensor.dims = {size * 8 / elemBits(view.elem)};
+          known = true;
+        }
       }
-      if (!known && size * 8 % elemBits(view.elem) == 0) {
-        tensor.elem = view.elem;
-        tensor.dims = {size * 8 / elemBits(view.elem)};
-        known = true;
-      }
-    }
-    return false;
-  };
-  for (const Instr& instr : program.instrs)
-    if (look(instr.outputs)) return tensor;
-  for (const Instr& instr : program.instrs)
-    if (look(instr.inputs)) return tensor;
   return tensor;
 }
 
@@ -146,11 +135,12 @@ Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Te
   size_t next = 0;
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
+    if (buffer.role == Role::temp || buffer.role == Role::output) continue;
     if (buffer.role == Role::constant) {
       const Payload& payload = program.constants[buffer.constant].payload;
       CDL_ASSIGN(const Tensor tensor, payload.materialize({payload.count()}));
       interpreter.memory().fill(b, tensor.bytes.slice(0, buffer.bytes));
-    } else if (isGiven(buffer.role)) {
+    } else {
       if (next >= inputs.size()) return badArgument("{} inputs given, none for '{}'", inputs.size(), buffer.name);
       const Tensor& tensor = inputs[next++];
       if (tensor.bytes.size() != buffer.bytes)
@@ -163,7 +153,8 @@ Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Te
   CDL_TRY(interpreter.run(0, static_cast<uint32_t>(program.instrs.size()), kNone, 0));
   std::vector<Tensor> results;
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-    if (!isResult(program.buffers[b].role)) continue;
+    const Role role = program.buffers[b].role;
+    if (role != Role::output && role != Role::inout && role != Role::state) continue;
     auto content = interpreter.memory().content(b);
     if (!content) return content.status().context("after the last instruction");
     results.push_back(typed(program, b, std::move(*content)));

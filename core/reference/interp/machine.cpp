@@ -25,17 +25,8 @@ constexpr uint64_t kMostBytes = uint64_t(1) << 33;
 } // namespace
 
 bool isElementwise(uint16_t kind) {
-  switch (kind) {
-  case CDL_KIND_CONVERT:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT:
-  case CDL_KIND_UNARY:
-  case CDL_KIND_RESCALE:
-  case CDL_KIND_TABLE:
-  case CDL_KIND_ELEMENTWISE: return true;
-  default: return false;
-  }
+  const std::string_view shape = cdl_kind_facts(kind)->shape; // all alike: "= > -", TABLE "= T > -"
+  return kind != CDL_KIND_COPY && shape.starts_with('=') && shape.ends_with("> -");
 }
 
 // ---- Memory
@@ -130,15 +121,8 @@ int64_t Call::elementOf(const View& view, const int64_t* index) const {
 }
 
 void Call::forEach(const View& view, const std::function<void(int64_t, int64_t)>& visit) const {
-  int64_t index[CDL_MAX_RANK] = {0};
-  const int64_t count = view.count();
-  for (int64_t i = 0; i < count; ++i) {
-    visit(i, elementOf(view, index));
-    for (size_t d = view.dims.size(); d-- > 0;) {
-      if (++index[d] < view.dims[d]) break;
-      index[d] = 0;
-    }
-  }
+  int64_t i = 0, first = elementOf(view, Shape(view.dims.size(), 0).data());
+  reference::forEach(view.dims, {view.strides}, [&](const int64_t* at) { visit(i++, first + *at); });
 }
 
 double Call::floatAttr(uint16_t id, double otherwise) const {
@@ -177,17 +161,10 @@ Shape logicalDims(const View& view) {
 Array resized(const Array& values, const Shape& dims) {
   if (values.dims == dims) return values;
   Array out(values.elem, dims);
-  const Shape from = denseStrides(values.dims), to = denseStrides(dims);
-  for (int64_t i = 0; i < values.count(); ++i) {
-    int64_t at = 0;
-    bool inside = true;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const int64_t index = i / from[d] % values.dims[d];
-      inside = inside && index < dims[d];
-      at += index * to[d];
-    }
-    if (inside) out.set(at, values.at(i));
-  }
+  Shape both = dims;
+  for (size_t d = 0; d < dims.size(); ++d) both[d] = std::min(dims[d], values.dims[d]);
+  reference::forEach(both, {denseStrides(values.dims), denseStrides(dims)},
+                     [&](const int64_t* at) { out.set(at[1], values.at(at[0])); });
   return out;
 }
 
@@ -203,13 +180,8 @@ std::vector<int64_t> logicalPlaces(const View& view) {
     for (size_t j = i + 1; j < steps.size(); ++j)
       if (steps[j].dim == steps[i].dim) moves[i] *= view.dims[j];
   }
-  std::vector<int64_t> places{0};
-  for (size_t i = 0; i < steps.size(); ++i) {
-    std::vector<int64_t> next;
-    for (const int64_t place : places)
-      for (int64_t k = 0; k < view.dims[i]; ++k) next.push_back(place + k * moves[i]);
-    places = std::move(next);
-  }
+  std::vector<int64_t> places;
+  reference::forEach(view.dims, {moves}, [&](const int64_t* at) { places.push_back(*at); });
   return places;
 }
 
@@ -308,34 +280,29 @@ bool Call::sameElements(const View& a, const View& b) const {
 }
 
 void Call::checkOverlaps() {
-  for (const View& y : instr.outputs) checkOverlaps(y);
-}
-
-void Call::checkOverlaps(const View& y) {
   const cdl_kind_facts_t& facts = *cdl_kind_facts(instr.kind);
   const bool elementwise = isElementwise(instr.kind);
-  std::set<Memory::Place> written;
-  const auto writtenBytes = [&] {
-    if (written.empty())
-      forEach(y, [&](int64_t, int64_t element) {
-        auto place = memory_.place(y.buffer, y.elem, element);
-        for (int b = 0; b < (elemBits(y.elem) + 7) / 8; ++b, ++place.byte) written.insert(place);
-      });
+  const auto eachByte = [&](const View& view, auto visit) { // visit(element, where one of its bytes lies)
+    forEach(view, [&](int64_t, int64_t element) {
+      auto place = memory_.place(view.buffer, view.elem, element);
+      for (int b = 0; b < (elemBits(view.elem) + 7) / 8 && !failed(); ++b, ++place.byte) visit(element, place);
+    });
   };
-  for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
-    const View& x = instr.inputs[i];
-    const bool alongside =
-        (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (facts.epilogue && i >= instr.operandCount());
-    if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
-    if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
-    writtenBytes();
-    forEach(x, [&](int64_t, int64_t element) {
-      auto place = memory_.place(x.buffer, x.elem, element);
-      for (int b = 0; b < (elemBits(x.elem) + 7) / 8 && !failed(); ++b, ++place.byte)
+  for (const View& y : instr.outputs) {
+    std::set<Memory::Place> written;
+    for (size_t i = 0; i < instr.inputs.size() && !failed(); ++i) {
+      const View& x = instr.inputs[i];
+      const bool alongside =
+          (elementwise && !(instr.kind == CDL_KIND_TABLE && i == 1)) || (facts.epilogue && i >= instr.operandCount());
+      if (x.layout.opaque || (alongside && sameElements(x, y))) continue;
+      if (memory_.place(x.buffer, x.elem, 0).block != memory_.place(y.buffer, y.elem, 0).block) continue;
+      if (written.empty()) eachByte(y, [&](int64_t, const Memory::Place& place) { written.insert(place); });
+      eachByte(x, [&](int64_t element, const Memory::Place& place) {
         if (written.count(place))
           fail(badModel("element {} of buffer '{}' is read and overwritten through buffer '{}'", element,
                         program_.buffers[x.buffer].name, program_.buffers[y.buffer].name));
-    });
+      });
+    }
   }
 }
 

@@ -87,7 +87,6 @@ private:
   int64_t elementOf(const program::View& view, const int64_t* index) const;
   /// Calls visit(dense index, element in the buffer) for every element.
   void forEach(const program::View& view, const std::function<void(int64_t, int64_t)>& visit) const;
-  void checkOverlaps(const program::View& y);
   void checkHalo(const program::View& view);
   bool sameElements(const program::View& a, const program::View& b) const;
   Array epilogue(const Array& values);
@@ -109,8 +108,7 @@ Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::functio
 /// Each element alone, in any order: in place is fine, and so are layouts when the operands are all alike.
 bool isElementwise(uint16_t kind);
 
-/// Run the instruction's kind; failures stay in the call.
-void runPrimitive(Call& call);
-void runComposite(Call& call);
+/// Runs the instruction; failures stay in the call.
+void run(Call& call);
 
 } // namespace candela::reference::interp

@@ -102,24 +102,24 @@ Status referenceRound(const graph::Node& node, Operands in, Results out) {
   return Status::ok();
 }
 
-/// A negative shift counts as 0.
-Status referenceRescale(const graph::Node& node, Operands in, Results out) {
-  Array& y = out[0];
-  const IntegerRange range = integerRange(y.elem);
-  const Whole lo = node.hasAttr("clamp_min") ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest) : range.lowest;
-  const Whole hi =
-      node.hasAttr("clamp_max") ? std::min<Whole>(node.intAttr("clamp_max"), range.highest) : range.highest;
-  const int64_t left = node.intAttr("left_shift"), leftB = node.intAttr("b_left_shift");
-  const size_t terms = in[4] ? 2 : 1;
+void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Array& y) {
   std::vector<Strides> strides;
-  for (size_t n = 0; n < terms * 2 + 2; ++n) strides.push_back(broadcastStrides(in[n]->dims, y.dims));
+  for (const Array* operand : in) strides.push_back(broadcastStrides(operand->dims, y.dims));
   int64_t i = 0;
   forEach(y.dims, strides, [&](const int64_t* at) {
     Term sum[2] = {{in[0]->whole[at[0]], in[1]->whole[at[1]], left}, {}};
-    if (terms > 1) sum[1] = {in[4]->whole[at[4]], in[5]->whole[at[5]], leftB};
+    if (in.size() > 4) sum[1] = {in[4]->whole[at[4]], in[5]->whole[at[5]], leftB};
     const Whole shift = std::max<Whole>(in[2]->whole[at[2]], 0);
-    y.whole[i++] = rescale({sum, terms}, static_cast<int64_t>(shift), in[3]->whole[at[3]], lo, hi);
+    y.whole[i++] = rescale({sum, in.size() / 2 - 1}, static_cast<int64_t>(shift), in[3]->whole[at[3]], low, high);
   });
+}
+
+Status referenceRescale(const graph::Node& node, Operands in, Results out) {
+  const IntegerRange range = integerRange(out[0].elem);
+  const Whole low = node.hasAttr("clamp_min") ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest) : range.lowest;
+  const Whole high =
+      node.hasAttr("clamp_max") ? std::min<Whole>(node.intAttr("clamp_max"), range.highest) : range.highest;
+  rescale(in.first(in[4] ? 6 : 4), node.intAttr("left_shift"), node.intAttr("b_left_shift"), low, high, out[0]);
   return Status::ok();
 }
 
@@ -138,7 +138,7 @@ Status referenceExpr(const graph::Node& node, Operands in, Results out) {
     elems.push_back(in[n]->elem);
     strides.push_back(broadcastStrides(in[n]->dims, y.dims));
   }
-  CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems));
+  CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
   // Literals are read once.
   std::vector<std::array<Scalar, 3>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
@@ -153,6 +153,7 @@ Status referenceExpr(const graph::Node& node, Operands in, Results out) {
     for (size_t s = 0; s < steps.size(); ++s) {
       for (size_t a = 0; a < steps[s].args.size(); ++a) {
         const text::ExprArg& arg = steps[s].args[a];
+        if (arg.source == text::ExprArg::Source::acc) args[s][a] = in[0]->at(at[0]);
         if (arg.source == text::ExprArg::Source::view) args[s][a] = in[arg.index]->at(at[arg.index]);
         if (arg.source == text::ExprArg::Source::step) args[s][a] = values[arg.index];
       }

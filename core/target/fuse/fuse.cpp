@@ -1,12 +1,11 @@
 #include "core/target/fuse/fuse.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
-#include "core/support/text/expr.h"
-#include "core/support/text/literal.h"
+#include "core/target/fuse/expression.h"
 #include "core/target/lower/lower.h"
-#include "core/target/rows.h"
 
 namespace candela::target {
 
@@ -17,166 +16,183 @@ using graph::Value;
 
 namespace {
 
-constexpr size_t kMaxOperands = 16;
+using Nodes = std::set<const Node*>;
 
-/// Plain but for its layout, which an expression walks as it lies.
-bool isWalkable(const Value* value) { return value && value->type.isExact() && !value->type.quant; }
-
-/// The function that a node is as a step, without operands; nullopt when no step does the same.
-std::optional<text::ExprStep> stepOf(const Node& node) {
-  if (node.results().size() != 1 || !std::ranges::all_of(node.operands(), isWalkable)) return std::nullopt;
-  text::ExprStep step;
-  step.kind = node.info().instrKind;
-  step.fn = node.info().instrFn;
-  switch (step.kind) {
-  case CDL_KIND_UNARY:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT: return step;
-  case CDL_KIND_CONVERT:
-    step.to = node.elemAttr("to");
-    step.saturate = node.intAttr("saturate") != 0;
-    if (node.kind == OpKind::Round) step.fn = fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
-    // "not 0" is a comparison, not a rounding.
-    return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
-  default: return std::nullopt;
-  }
-}
-
-/// What a root and the producers that it swallows are as one expression.
-struct Expression {
-  text::ExprSteps steps;
-  std::vector<Value*> operands;
-};
-
-class Builder {
+/// The walk of one graph. Nodes that it made itself have no position, and are never taken again.
+class Fuser {
 public:
-  explicit Builder(const std::set<const Node*>& inside) : inside_(inside) {}
-
-  /// False when there are too many steps or operands.
-  bool append(const Node& node) {
-    text::ExprStep step = *stepOf(node);
-    bool literal = false;
-    for (size_t i = 0; i < node.operands().size(); ++i) {
-      Value* operand = node.operands()[i];
-      text::ExprArg arg;
-      if (operand->producer && inside_.count(operand->producer)) {
-        if (!append(*operand->producer)) return false;
-        arg.source = text::ExprArg::Source::step;
-        arg.index = static_cast<uint16_t>(out_.steps.size() - 1);
-      } else if (const auto bits = literalBits(*operand); bits && !literal && canBeLiteral(step.kind, i)) {
-        literal = true; // a step holds one
-        arg.source = text::ExprArg::Source::literal;
-        arg.literal = text::elementText(operand->type.elem, *bits);
-      } else {
-        const auto known = std::ranges::find(out_.operands, operand);
-        arg.index = static_cast<uint16_t>(known - out_.operands.begin());
-        if (known == out_.operands.end()) out_.operands.push_back(operand);
-      }
-      step.args.push_back(std::move(arg));
-    }
-    out_.steps.push_back(std::move(step));
-    return out_.steps.size() <= CDL_MAX_STEPS && out_.operands.size() <= kMaxOperands;
+  Fuser(Graph& graph, const Target& target) : graph_(graph), target_(target), order_(graph.snapshot()) {
+    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
   }
-  Expression take() { return std::move(out_); }
+
+  Result<int> run() {
+    // From the end: what two producers could take goes to the later one, behind which the other has long been computed.
+    for (size_t i = order_.size(); i-- > 0;)
+      if (position_.count(order_[i]) && carriesEpilogue(*order_[i])) CDL_TRY(fuseEpilogue(*order_[i]));
+    for (size_t i = order_.size(); target_.hasKind(CDL_KIND_ELEMENTWISE) && i-- > 0;)
+      if (position_.count(order_[i]) && isWalkable(order_[i]->results()) && stepOf(*order_[i]))
+        CDL_TRY(fuseTree(*order_[i]));
+    return count_;
+  }
 
 private:
-  static std::optional<uint64_t> literalBits(const Value& value) {
-    if (!value.isConstant() || value.type.count() != 1) return std::nullopt;
-    const auto tensor = value.payload().materialize({1});
-    if (!tensor) return std::nullopt;
-    return loadElement(value.type.elem, tensor->bytes.data(), 0);
-  }
-  /// A literal takes its type from a neighbour: a condition and the only operand of a step have
-  /// none.
-  static bool canBeLiteral(uint16_t kind, size_t index) {
-    return kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE || (kind == CDL_KIND_SELECT && index > 0);
+  static bool carriesEpilogue(const Node& node) {
+    if (!isWalkable(node.results())) return false;
+    const std::vector<NodeInstr> instrs = instructionsOf(node);
+    return instrs.size() == 1 && hasEpilogue(instrs[0].kind);
   }
 
-  const std::set<const Node*>& inside_;
-  Expression out_;
-};
+  bool takes(const Node& node) const {
+    const Support support = ask(node, target_).support;
+    return support == Support::native || (support == Support::emulated && target_.isHost());
+  }
 
-Result<Node*> addBefore(Graph& graph, Node* root, const Expression& expression, graph::Provenance provenance) {
-  graph::Attrs attrs{{"to", root->result()->type.elem}, {"steps", text::exprText(expression.steps)}};
-  CDL_ASSIGN(Node * expr,
-             graph.addNode(OpKind::Expr, expression.operands, std::move(attrs), std::move(provenance), root));
-  expr->result()->type.layout = root->result()->type.layout;
-  return expr;
-}
+  bool isReadOnlyIn(const Value& value, const Nodes& inside) const {
+    return !graph_.isOutput(&value) && !value.users().empty() &&
+           std::ranges::all_of(value.users(), [&](const Node* user) { return inside.count(user) != 0; });
+  }
 
-/// The expression of `root` with `inside` swallowed, if the target takes it.
-std::optional<Expression> tryBuild(Graph& graph, Node* root, const std::set<const Node*>& inside,
-                                   const Target& target) {
-  Builder builder(inside);
-  if (!builder.append(*root)) return std::nullopt;
-  Expression expression = builder.take();
-  const auto expr = addBefore(graph, root, expression, {});
-  if (!expr) return std::nullopt;
-  const Support support = ask(**expr, target).support;
-  const bool taken = (*expr)->result()->type == root->result()->type &&
-                     (support == Support::native || (support == Support::emulated && target.isHost()));
-  graph.erase(*expr);
-  return taken ? std::optional(std::move(expression)) : std::nullopt;
-}
+  /// May `node` be computed along with `acc`, of all of whose elements it has one each? The steps of an expression are
+  /// known to the target by kind alone, so each must be an instruction that it takes.
+  bool mayFollow(const Node& node, const Value& acc) const {
+    if (!isWalkable(node.results())) return false;
+    const graph::TensorType& type = node.result()->type;
+    if (type.layout != acc.type.layout || type.count() != acc.type.count()) return false;
+    return node.kind == OpKind::Reshape ? type.layout.isRowMajor() : stepOf(node) && takes(node);
+  }
 
-/// Producers of operands of what is inside, that nobody else needs and that have the shape of the
-/// root.
-Node* nextCandidate(const Graph& graph, const Node& root, const std::set<const Node*>& inside,
-                    const std::set<const Node*>& refused) {
-  std::vector<const Node*> members(inside.begin(), inside.end());
-  members.push_back(&root);
-  for (const Node* member : members) {
-    for (const Value* operand : member->operands()) {
-      Node* producer = operand->producer;
-      if (!producer || inside.count(producer) || refused.count(producer) || producer->kind == OpKind::Constant)
-        continue;
-      if (operand->users().size() != 1 || graph.isOutput(operand) || !stepOf(*producer)) continue;
-      const graph::TensorType &type = operand->type, &wanted = root.result()->type;
-      if (type.shape() == wanted.shape() && type.layout == wanted.layout) return producer;
+  /// The first that reads one of the open values from outside; null where nothing else may join them.
+  Node* nextUser(const std::set<Value*>& open, const Nodes& inside) const {
+    Node* next = nullptr;
+    for (const Value* value : open) {
+      if (graph_.isOutput(value)) return nullptr;
+      for (Node* user : value->users()) {
+        if (inside.count(user)) continue;
+        if (!position_.count(user)) return nullptr;
+        if (!next || position_.at(user) < position_.at(next)) next = user;
+      }
     }
+    return next;
   }
-  return nullptr;
-}
 
-} // namespace
-
-Result<int> fuse(Graph& graph, const Target& target) {
-  if (!target.hasKind(CDL_KIND_ELEMENTWISE)) return 0;
-  const std::vector<Node*> order = graph.snapshot();
-  int count = 0;
-  std::set<const Node*> gone; // only their addresses
-  for (size_t i = order.size(); i-- > 0;) {
-    Node* root = order[i];
-    if (gone.count(root) || root->results().size() != 1 || !isWalkable(root->result()) || !stepOf(*root)) continue;
-    std::set<const Node*> inside, refused;
+  /// The largest part of what follows `acc` that one value leaves, as far as the target takes it: node by node in
+  /// order, tried whenever nobody outside reads any other value.
+  Status fuseEpilogue(Node& producer) {
+    Value* acc = producer.result();
+    Nodes inside, taken;
+    std::set<Value*> open{acc};
     std::optional<Expression> best;
-    while (const Node* candidate = nextCandidate(graph, *root, inside, refused)) {
+    Node* root = nullptr;
+    while (Node* next = nextUser(open, inside)) {
+      if (inside.size() >= kMaxInside || !mayFollow(*next, *acc)) break;
+      inside.insert(next);
+      open.insert(next->result());
+      std::erase_if(open, [&](const Value* value) { return isReadOnlyIn(*value, inside); });
+      if (open != std::set{next->result()} || next->kind == OpKind::Reshape) continue;
+      if (auto expression = expressionOf(*next, inside, acc); expression && isTaken(*next, *expression)) {
+        best = std::move(expression);
+        taken = inside;
+        root = next;
+      }
+    }
+    return best ? apply(*root, *best, taken, producer.provenance) : Status::ok();
+  }
+
+  /// The last of the producers of operands of what is inside that nobody else needs and that have the shape of the
+  /// root.
+  const Node* nextOfTree(const Node& root, const Nodes& inside, const Nodes& refused) const {
+    const Node* last = nullptr;
+    const graph::TensorType& wanted = root.result()->type;
+    for (const Node* member : inside)
+      for (const Value* operand : member->operands()) {
+        const Node* producer = operand->producer;
+        if (!position_.count(producer) || inside.count(producer) || refused.count(producer) || !stepOf(*producer) ||
+            !isReadOnlyIn(*operand, inside) || operand->type.shape() != wanted.shape() ||
+            operand->type.layout != wanted.layout)
+          continue;
+        if (!last || position_.at(producer) > position_.at(last)) last = producer;
+      }
+    return last;
+  }
+
+  Status fuseTree(Node& root) {
+    Nodes inside{&root}, refused;
+    std::optional<Expression> best;
+    while (const Node* candidate = nextOfTree(root, inside, refused)) {
       inside.insert(candidate);
-      if (auto expression = tryBuild(graph, root, inside, target)) {
+      if (auto expression = expressionOf(root, inside, nullptr); expression && isTaken(root, *expression)) {
         best = std::move(expression);
       } else {
         inside.erase(candidate);
         refused.insert(candidate);
       }
     }
-    if (!best) continue;
-
-    graph::Provenance provenance;
-    for (size_t j = 0; j <= i; ++j)
-      if (order[j] == root || inside.count(order[j])) graph::mergeProvenance(provenance, order[j]->provenance);
-    CDL_ASSIGN(const Node* expr, addBefore(graph, root, *best, std::move(provenance)));
-    const std::string name = root->result()->name;
-    graph.replaceAllUses(root->result(), expr->result());
-    // Users stand behind what they use, so that erasing from the end meets no used result.
-    inside.insert(root);
-    for (size_t j = i + 1; j-- > 0;)
-      if (inside.count(order[j])) graph.erase(order[j]);
-    graph.rename(expr->result(), name);
-    count += static_cast<int>(inside.size()) - 1;
-    gone.insert(inside.begin(), inside.end());
+    count_ -= best ? 1 : 0; // the expression is a node too
+    return best ? apply(root, *best, inside, {}) : Status::ok();
   }
-  return count;
-}
+
+  /// A reshape before `at`.
+  Result<Value*> alias(Value* value, const Shape& shape, const graph::Provenance& provenance, Node& at) {
+    if (value->type.shape() == shape) return value;
+    CDL_ASSIGN(const Node* node, graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, provenance, &at));
+    return node->result();
+  }
+
+  /// The node of an expression, before `root`.
+  Result<Node*> add(Node& root, const Expression& expression, const graph::Provenance& provenance) {
+    std::vector<Value*> operands;
+    for (const Expression::Operand& operand : expression.operands) {
+      CDL_ASSIGN(Value * value, alias(operand.value, operand.shape, provenance, root));
+      operands.push_back(value);
+    }
+    graph::Attrs attrs{{"to", root.result()->type.elem}, {"steps", text::exprText(expression.steps)}};
+    CDL_ASSIGN(Node * expr, graph_.addNode(OpKind::Expr, operands, std::move(attrs), provenance, &root));
+    expr->result()->type.layout = root.result()->type.layout;
+    return expr;
+  }
+
+  bool isTaken(Node& root, const Expression& expression) {
+    const auto expr = add(root, expression, {});
+    if (!expr) return false;
+    const bool taken = takes(**expr);
+    const std::vector<Value*> operands = (*expr)->operands();
+    graph_.erase(*expr);
+    for (Value* operand : operands)
+      if (operand->users().empty() && operand->producer && !position_.count(operand->producer))
+        graph_.erase(operand->producer);
+    return taken;
+  }
+
+  Status apply(Node& root, const Expression& expression, const Nodes& inside, graph::Provenance provenance) {
+    for (const Node* node : order_)
+      if (inside.count(node)) graph::mergeProvenance(provenance, node->provenance);
+    CDL_ASSIGN(const Node* expr, add(root, expression, provenance));
+    CDL_ASSIGN(Value * result, alias(expr->result(), root.result()->type.shape(), provenance, root));
+    const std::string name = root.result()->name;
+    graph_.replaceAllUses(root.result(), result);
+    // Users stand behind what they use, so that erasing from the end meets no used result.
+    for (size_t i = order_.size(); i-- > 0;) {
+      if (!inside.count(order_[i])) continue;
+      position_.erase(order_[i]);
+      graph_.erase(order_[i]);
+      order_[i] = nullptr;
+    }
+    graph_.rename(result, name);
+    count_ += static_cast<int>(inside.size());
+    return Status::ok();
+  }
+
+  static constexpr size_t kMaxInside = 64;
+
+  Graph& graph_;
+  const Target& target_;
+  std::vector<Node*> order_;
+  std::map<const Node*, size_t> position_; ///< in the graph as it was, of the nodes of then that are left
+  int count_ = 0;
+};
+
+} // namespace
+
+Result<int> fuse(Graph& graph, const Target& target) { return Fuser(graph, target).run(); }
 
 } // namespace candela::target

@@ -23,7 +23,7 @@ struct Reach {
 };
 
 std::optional<Reach> reachOf(const Node& reader, const Value& x) {
-  if (reader.operand(0) != &x) return std::nullopt;
+  if (reader.operand(0) != &x || reader.kind == OpKind::Expr) return std::nullopt;
   const std::vector<NodeInstr> instrs = instructionsOf(reader);
   if (instrs.empty() || (instrs[0].kind != CDL_KIND_CONV2D && instrs[0].kind != CDL_KIND_POOL2D)) return std::nullopt;
   for (const auto& [id, values] : instrs[0].attrs) {
@@ -78,11 +78,15 @@ bool fillsStrided(const Target& target, Elem elem) {
 void giveHalos(Graph& graph, const Target& target) {
   for (const auto& node : graph.nodes()) {
     if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || node->results().size() != 1) continue;
+    if (epilogueOf(*node)) continue; // it never lies in memory
     Value* value = node->result();
     auto halo = haloFor(graph, *value);
     if (!halo || !fillsStrided(target, value->type.elem)) continue;
     value->type.halo = std::move(halo);
-    const auto takes = [&](const Node* each) { return ask(*each, target).support == Support::native; };
+    const auto takes = [&](const Node* each) {
+      const Node* epilogue = epilogueOf(*each);
+      return ask(epilogue ? *epilogue : *each, target).support == Support::native;
+    };
     if (!takes(node.get()) || !std::ranges::all_of(value->users(), takes)) value->type.halo = nullptr;
   }
 }

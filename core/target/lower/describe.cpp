@@ -1,7 +1,9 @@
 #include "core/target/lower/describe.h"
 
+#include <algorithm>
 #include <bit>
 
+#include "candela/cdl_facts.h"
 #include "core/graph/window.h"
 #include "core/target/rows.h"
 #include "core/target/views.h"
@@ -11,6 +13,8 @@ namespace candela::target {
 using graph::Node, graph::OpKind, graph::Value;
 
 namespace {
+
+constexpr size_t kMaxEpilogueViews = 16;
 
 using Attrs = std::vector<std::pair<uint16_t, std::vector<int64_t>>>;
 using Instrs = std::vector<NodeInstr>;
@@ -33,7 +37,7 @@ NodeView dense(const Value* value) { return dense(value, value->type.shape()); }
 NodeView flat(const Value* value) { return dense(value, {value->type.count()}); }
 
 NodeInstr instr(uint16_t kind, uint16_t fn, std::vector<NodeView> operands, NodeView result, Attrs attrs = {}) {
-  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, {}, nullptr};
+  return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, {}, Elem::none, {}};
 }
 
 // x[O,R,1]; O in blocks or not, sums lie as if it were not.
@@ -139,6 +143,14 @@ bool crops(const graph::Window& window) {
   return false;
 }
 
+// x[C], one value for each index of y's dim 1.
+NodeView channelsOver(const Value* x, const Value* y) {
+  const graph::Layout layout = stepsOf(y->type);
+  NodeView over{x, x->type.elem, y->type.physicalDims(), {}, 0, y->type.layout};
+  for (size_t i = 0; i < over.dims.size(); ++i) over.strides.push_back(layout.steps[i].dim == 1 ? layout.stepOf(i) : 0);
+  return over;
+}
+
 Instrs conv2d(const Node& node) {
   const Shape w = node.operand(1)->type.shape();
   if (w.size() != 4) return {};
@@ -151,7 +163,12 @@ Instrs conv2d(const Node& node) {
                           {CDL_ATTR_PADS, joined(window.padsBegin, window.padsEnd)},
                           {CDL_ATTR_DILATIONS, window.dilations},
                           {CDL_ATTR_GROUP, {node.intAttr("group")}}});
-  conv.bias = node.operand(2);
+  if (const Value* bias = node.operand(2)) {
+    using Source = text::ExprArg::Source;
+    conv.views = {channelsOver(bias, node.result())};
+    conv.accumulator = bias->type.elem;
+    conv.steps = {{CDL_KIND_BINARY, CDL_BINARY_ADD, Elem::none, false, {{Source::acc, 0, ""}, {Source::view, 0, ""}}}};
+  }
   return {conv};
 }
 
@@ -193,10 +210,54 @@ Instrs rowNorm(const Node& node) {
                 dense(node.result(), row), {{CDL_ATTR_EPSILON, {std::bit_cast<int64_t>(node.floatAttr("epsilon"))}}})};
 }
 
+// The instruction of `from` with the steps of `node` behind its own. Nothing where they do not fit.
+Instrs withEpilogue(const Node& from, const Node& node, text::ExprSteps steps) {
+  Instrs all = instructionsOf(from);
+  NodeInstr& one = all[0];
+  const Value *acc = from.result(), *y = node.result();
+  if (acc->type.shape() != y->type.shape() || acc->type.layout != y->type.layout) return {};
+  const size_t ownSteps = one.steps.size(), ownViews = one.views.size();
+  for (size_t i = 1; i < node.operands().size(); ++i) {
+    const Value* view = node.operand(i);
+    if (!view->type.layout.isRowMajor() && view->type.layout != y->type.layout) return {};
+    one.views.push_back(viewOver(view, y));
+  }
+  // Sums of blocks lie as rows, but are walked otherwise.
+  if (one.kind == CDL_KIND_REDUCE && one.result.dims != y->type.shape() && one.views.size() > ownViews) return {};
+  for (text::ExprStep& step : steps) {
+    for (text::ExprArg& arg : step.args) {
+      using Source = text::ExprArg::Source;
+      const bool isAcc = arg.source == Source::acc || (arg.source == Source::view && arg.index == 0);
+      if (isAcc)
+        arg = ownSteps ? text::ExprArg{Source::step, static_cast<uint16_t>(ownSteps - 1), ""}
+                       : text::ExprArg{Source::acc, 0, ""};
+      else if (arg.source == Source::step)
+        arg.index = static_cast<uint16_t>(arg.index + ownSteps);
+      else if (arg.source == Source::view)
+        arg.index = static_cast<uint16_t>(arg.index - 1 + ownViews);
+    }
+    one.steps.push_back(std::move(step));
+  }
+  if (one.steps.size() > CDL_MAX_STEPS || one.views.size() > kMaxEpilogueViews) return {};
+  one.accumulator = acc->type.elem;
+  if (one.kind == CDL_KIND_REDUCE) {
+    one.result.value = y;
+    one.result.elem = y->type.elem;
+  } else {
+    one.result = whole(y);
+  }
+  return all;
+}
+
 Instrs expression(const Node& node) {
   auto steps = text::parseExpr(node.stringAttr("steps"));
+  if (!steps) return {};
+  if (const Node* from = accumulatorOf(node)) return withEpilogue(*from, node, std::move(*steps));
   Instrs all = elementwise(node, CDL_KIND_ELEMENTWISE, 0);
-  if (!steps || all.empty()) return {};
+  if (all.empty()) return {};
+  for (text::ExprStep& step : *steps)
+    for (text::ExprArg& arg : step.args)
+      if (arg.source == text::ExprArg::Source::acc) arg.source = text::ExprArg::Source::view;
   all[0].steps = std::move(*steps);
   return all;
 }
@@ -226,7 +287,53 @@ cdl_layout_t recordOf(const NodeView& view) {
   return record;
 }
 
+// Batches in one dim; nothing where a mask does not walk them with one stride.
+Instrs attention(const Node& node) {
+  const Value *q = node.operand(0), *mask = node.operand(3);
+  const auto batched = [](const Value* value) {
+    const Shape shape = value->type.shape();
+    return dense(value,
+                 {*elementCount(std::span(shape).first(shape.size() - 2)), shape[shape.size() - 2], shape.back()});
+  };
+  std::vector<NodeView> operands{batched(q), batched(node.operand(1)), batched(node.operand(2))};
+  if (mask) {
+    Shape scores = q->type.shape();
+    scores.back() = node.operand(1)->type.dim(-2);
+    const auto strides = broadcastStrides(mask->type.shape(), scores);
+    const size_t batch = scores.size() - 2;
+    const Walk walk = coalesce({Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
+    if (walk.dims.size() > 1) return {};
+    const int64_t step = walk.dims.empty() ? 0 : walk.strides[0][0];
+    operands.push_back(view(mask, {operands[0].dims[0], scores[batch], scores[batch + 1]},
+                            {step, strides[batch], strides[batch + 1]}));
+  }
+  const int64_t scale = std::bit_cast<int64_t>(node.floatAttr("scale"));
+  return {instr(CDL_KIND_ATTENTION, 0, std::move(operands), batched(node.result()), {{CDL_ATTR_SCALE, {scale}}})};
+}
+
 } // namespace
+
+bool hasEpilogue(uint16_t kind) { return cdl_kind_facts(kind)->epilogue; }
+
+const Node* accumulatorOf(const Node& node) {
+  const Node* from = node.kind == OpKind::Expr && node.operand(0) ? node.operand(0)->producer : nullptr;
+  if (!from || from->kind == OpKind::Expr || from->results().size() != 1) return nullptr;
+  const auto steps = text::parseExpr(node.stringAttr("steps"));
+  const bool readsIt =
+      steps && std::ranges::any_of(*steps, [](const text::ExprStep& step) {
+        return std::ranges::any_of(step.args, [](const auto& arg) { return arg.source == text::ExprArg::Source::acc; });
+      });
+  if (!readsIt) return nullptr;
+  const Instrs all = instructionsOf(*from);
+  return all.size() == 1 && hasEpilogue(all[0].kind) ? from : nullptr;
+}
+
+const Node* epilogueOf(const Node& node) {
+  if (node.results().size() != 1 || node.result()->users().empty()) return nullptr;
+  const std::vector<Node*>& users = node.result()->users();
+  const Node* user = users[0];
+  return users.size() == 1 && accumulatorOf(*user) == &node ? user : nullptr;
+}
 
 bool convertsLayout(const Node& node) {
   return node.kind == OpKind::Affine && node.operand(0)->type.layout != node.result()->type.layout;
@@ -248,13 +355,6 @@ NodeView viewOver(const Value* x, const Value* y) {
   over.strides = x->type.physicalStrides();
   for (size_t i = 0; i < over.dims.size(); ++i)
     if (const uint8_t d = layout.steps[i].dim; x->type.dim(d) != y->type.dim(d)) over.strides[i] = 0;
-  return over;
-}
-
-NodeView channelsOver(const Value* x, const Value* y) {
-  const graph::Layout layout = stepsOf(y->type);
-  NodeView over{x, x->type.elem, y->type.physicalDims(), {}, 0, y->type.layout};
-  for (size_t i = 0; i < over.dims.size(); ++i) over.strides.push_back(layout.steps[i].dim == 1 ? layout.stepOf(i) : 0);
   return over;
 }
 
@@ -300,6 +400,7 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::ConvInteger: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
+  case OpKind::Attention: return attention(node);
   case OpKind::LayerNorm:
   case OpKind::RmsNorm: return rowNorm(node);
   case OpKind::Softmax: return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
@@ -330,7 +431,6 @@ InstrDesc describe(const NodeInstr& instr) {
   add(instr.result);
   if (instr.second.value) add(instr.second);
   for (const text::ExprStep& step : instr.steps) desc.stepKinds |= uint64_t(1) << step.kind;
-  if (instr.bias) desc.stepKinds |= uint64_t(1) << CDL_KIND_BINARY;
   return desc;
 }
 

@@ -22,24 +22,31 @@ struct NodeView {
 /// `x`, broadcast to the shape of `y`, over y's physical dims and on y's layout: how an epilogue of y reads it, or y
 /// itself. x lies as y does or row-major.
 NodeView viewOver(const graph::Value* x, const graph::Value* y);
-/// The same of x[C], one value for each index of y's dim 1.
-NodeView channelsOver(const graph::Value* x, const graph::Value* y);
-
 /// One instruction that a node becomes: what a target is asked about, and what emit then makes.
 struct NodeInstr {
   uint16_t kind = 0, fn = 0;
   std::vector<NodeView> operands;
   NodeView result;
   std::vector<std::pair<uint16_t, std::vector<int64_t>>> attrs; ///< CDL_ATTR_*
-  text::ExprSteps steps;                                        ///< of ELEMENTWISE
-  NodeView second;                                              ///< of SORT: the places
-  const graph::Value* bias = nullptr; ///< of CONV2D: one value a channel is added as an epilogue
+  text::ExprSteps steps;         ///< of ELEMENTWISE over the operands, else the epilogue over `views`
+  std::vector<NodeView> views;   ///< that only the epilogue reads, over the result
+  Elem accumulator = Elem::none; ///< what the epilogue starts from
+  NodeView second;               ///< of SORT: the places
 };
+
+/// The kinds whose instructions may carry an epilogue.
+bool hasEpilogue(uint16_t kind);
+/// An `expr` that reads `acc`: its first operand is computed by the same instruction, by the node that this returns.
+/// Null where that has no instruction with an epilogue, and for every other node.
+const graph::Node* accumulatorOf(const graph::Node& node);
+/// The `expr` that is the epilogue of this node; null where the node's result is read in any other way.
+const graph::Node* epilogueOf(const graph::Node& node);
 
 /// Every instruction that the node becomes as it is, a FILL or COPYs that go with it (place, put)
 /// included. Empty when it has none: a composite without an optional instruction, an alias.
 /// Elementwise ops, lowered forms, and composites with an optional kind (conv -> CONV2D,
-/// max_pool/average_pool -> POOL2D, softmax -> SOFTMAX) have some.
+/// max_pool/average_pool -> POOL2D, softmax -> SOFTMAX) have some. An `expr` that reads `acc` is the instruction of its
+/// first operand with an epilogue; where there is none it is ELEMENTWISE and `acc` one more operand.
 std::vector<NodeInstr> instructionsOf(const graph::Node& node);
 
 /// The question to a target whether it takes the instruction.

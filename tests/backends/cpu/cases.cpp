@@ -327,15 +327,14 @@ private:
 
   /// Perhaps an epilogue on a result whose values are small integers, so that it comes out the same everywhere.
   bool hasEpilogue() { return (row_.flags & CDL_ROW_EPILOGUE) && value_.chance(50); }
-  void epilogue(const Dims& y) {
+  void epilogue(const Dims& y, Elem own) {
     static constexpr Elem kTypes[] = {Elem::f32_, Elem::f32_, Elem::i32_, Elem::i8_, Elem::bool_};
-    const Elem own = elem(row_.elem_count - 1u);
     const size_t operands = instr_.inputs.size();
     for (int64_t i = value_.in(0, 2); i > 0; --i)
       in(value_.chance(60) ? own : value_.of(kTypes), y, Fill::whole,
          value_.chance(80) ? CDL_CLASS_BROADCAST : CDL_CLASS_AFFINE);
     isExact_ = true;
-    expr(own, operands, own);
+    expr(own, operands, elem(row_.elem_count - 1u));
     isExact_ = false;
     case_.bound.anyZero = true;
   }
@@ -489,9 +488,10 @@ private:
   void reduce() {
     const Dims d = dims(3, 3);
     const bool isReal = isFloat(elem(0)), isSum = row_.fn == CDL_REDUCE_SUM, isProduct = row_.fn == CDL_REDUCE_PROD;
-    Fill fill = Fill::corner;
+    const bool withEpilogue = !(isReal && isProduct) && hasEpilogue();
+    Fill fill = withEpilogue ? Fill::whole : Fill::corner;
     case_.bound.anyZero = isReal;
-    if (isReal && (isSum || isProduct)) {
+    if (isReal && (isSum || isProduct) && !withEpilogue) {
       const auto steps = static_cast<double>(d[1] + 2);
       const double one = elem(0) == Elem::f64_ ? 0x1p-53 : kEpsilon;
       fill = isProduct ? Fill::factor : value_.of(std::vector<Fill>{Fill::whole, Fill::unit, Fill::broken});
@@ -501,6 +501,7 @@ private:
         };
     }
     in(elem(0), d, fill);
+    if (withEpilogue) epilogue({d[0], d[2]}, elem(0));
     out(elem(1), {d[0], d[2]});
   }
   void argReduce() {
@@ -547,7 +548,9 @@ private:
     const int64_t b = shape_.in(0, 3), m = mk[0], k = mk[1];
     int64_t n = extent();
     if (b * m * k * n > 60000) n = std::max<int64_t>(60000 / (b * m * k), 1);
-    const bool withEpilogue = hasEpilogue();
+    // Where the row's result is another type than that of the sums, the epilogue makes it.
+    const Elem sum = isFloat(elem(0)) ? elem(0) : elem(0) == Elem::i16_ ? Elem::i64_ : Elem::i32_;
+    const bool converts = elem(row_.elem_count - 1u) != sum, withEpilogue = converts || hasEpilogue();
     const Fill fill = fillOfSums(k, withEpilogue);
     in(elem(0), {b, m, k}, fill);
     mustBeConstant_ = value_.chance(40);
@@ -556,8 +559,8 @@ private:
     for (View& operand : instr_.inputs)
       if (shape_.chance(25) && operand.count()) operand.strides[0] = 0; // the batch may repeat in every class
     zeroPoints(n);
-    if (withEpilogue) epilogue({b, m, n});
-    accumulates();
+    if (withEpilogue) epilogue({b, m, n}, sum);
+    if (!converts) accumulates();
     out(elem(row_.elem_count - 1u), {b, m, n}, fill);
   }
 
@@ -606,7 +609,7 @@ private:
     if (pad) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_PADS, pads));
     if (dilations != Dims(2, 1)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
     if (group != 1 || value_.chance(20)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, group));
-    if (withEpilogue) epilogue(y);
+    if (withEpilogue) epilogue(y, elem(row_.elem_count - 1u));
     accumulates();
     out(elem(row_.elem_count - 1u), y, fill);
   }
@@ -639,7 +642,7 @@ private:
     if (dilations != Dims(2, 1)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
     if (isAverage && value_.chance(50))
       instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_COUNT_INCLUDE_PAD, value_.in(0, 1)));
-    if (withEpilogue) epilogue(y);
+    if (withEpilogue) epilogue(y, elem(row_.elem_count - 1u));
     out(elem(1), y);
   }
 

@@ -147,8 +147,15 @@ private:
     case 4: value_ = activation(value_); return;
     default: {
       const int64_t outs = channels();
+      Value* before = value_;
       value_ = op(Kind::Matmul, {value_, weights({x[2], outs}, 1.5 / std::sqrt(static_cast<double>(x[2])))});
+      if (pick(2)) value_ = op(Kind::Reshape, {value_}, {{"shape", Shape{1, x[0] * x[1], 1, outs}}});
       if (pick(2)) value_ = op(Kind::Add, {value_, weights({outs}, 0.5)});
+      if (pick(3) == 0) value_ = op(Kind::Gelu, {value_});
+      if (pick(2)) value_ = activation(value_);
+      value_ = op(Kind::Reshape, {value_}, {{"shape", Shape{x[0], x[1], outs}}});
+      if (outs == x[2] && pick(2)) value_ = op(Kind::Add, {value_, before});
+      if (pick(4) == 0) value_ = op(Kind::Mul, {value_, weights({x[1], 1}, 1)});
     }
     }
   }
@@ -191,18 +198,28 @@ protected:
   /// On one tier: every graph on one of them in turn.
   void judge(uint64_t seed, const std::function<RandomGraph()>& make, double tolerance) {
     const Tier& tier = tiers()[seed % tiers().size()];
-    SCOPED_TRACE(fmt::format("seed {} on {}", seed, tier.name));
+    judgeOn({tier.device}, fmt::format("seed {} on {}", seed, tier.name), make, tolerance);
+  }
+  void judgeOn(const std::vector<std::shared_ptr<runtime::Device>>& devices, const std::string& trace,
+               const std::function<RandomGraph()>& make, double tolerance) {
+    SCOPED_TRACE(trace);
     RandomGraph random = make();
     const auto expected = reference::run(random.graph, random.inputs);
     ASSERT_TRUE(expected.isOk()) << expected.status().message();
     const std::string text = textOf(random.graph);
-    const std::vector<std::shared_ptr<runtime::Device>> devices{tier.device};
     RandomGraph again = make();
     const auto session = pipeline::compile(std::move(again.graph), "case", devices);
     ASSERT_TRUE(session.isOk()) << session.status().message() << "\n" << text;
     runtime::RunStats stats;
     const auto got = (*session)->run(random.inputs, &stats);
     ASSERT_TRUE(got.isOk()) << got.status().message() << "\n" << text;
+    for (const runtime::BundlePartition& part : (*session)->bundle().partitions) {
+      const auto* image = reinterpret_cast<const cdl_image_t*>(part.image.data());
+      for (uint32_t i = 1; i < image->instrs.count; ++i) {
+        const cdl_instr_t& instr = *cdl_get_instr(image, i);
+        epilogues_ += instr.expr && instr.kind != CDL_KIND_ELEMENTWISE;
+      }
+    }
     native_ += stats.nativeInstrs, all_ += stats.nativeInstrs + stats.emulatedInstrs + stats.hostInstrs;
     // Where a quantization follows approximate functions, what lies near a half may round either way.
     const bool rounds = tolerance > 0 && std::ranges::any_of(random.graph.nodes(), [](const auto& node) {
@@ -217,7 +234,7 @@ protected:
     if (all_) fmt::print("{} of {} instructions native\n", native_, all_);
   }
 
-  uint64_t native_ = 0, all_ = 0;
+  uint64_t native_ = 0, all_ = 0, epilogues_ = 0;
 };
 
 TEST_F(CpuGraphs, ElementwiseChainsAreExact) {
@@ -244,6 +261,16 @@ TEST_F(CpuGraphs, Networks) {
         static_cast<uint64_t>(seed), [&] { return NetworkMaker(static_cast<uint64_t>(seed)).make(2 + seed % 5); },
         1e-4);
   EXPECT_GT(native_ * 100, all_ * 95);
+  EXPECT_GT(epilogues_, static_cast<uint64_t>(graphs()));
+}
+
+/// The host fuses what its own rows take, and runs it.
+TEST_F(CpuGraphs, NetworksOnTheHost) {
+  for (int seed = 1; seed <= graphs() / 8 && !HasFailure(); ++seed)
+    judgeOn(
+        {}, fmt::format("seed {} on the host", seed),
+        [&] { return NetworkMaker(static_cast<uint64_t>(seed)).make(2 + seed % 5); }, 1e-4);
+  EXPECT_GT(epilogues_, 0u);
 }
 
 /// The integers of the raised graph, bit by bit.

@@ -1,4 +1,4 @@
-// The optional instructions, each as its definition says.
+// Each kind of instruction, as its definition says.
 #include <algorithm>
 #include <cmath>
 
@@ -7,8 +7,106 @@
 namespace candela::reference::interp {
 
 using program::Instr;
+using program::View;
 
 namespace {
+
+/// All operands, as the formulas take them.
+struct Inputs {
+  std::vector<Array> arrays;
+  std::vector<const Array*> list;
+  explicit Inputs(Call& call) {
+    for (size_t i = 0; i < call.instr.inputs.size(); ++i) arrays.push_back(call.input(i));
+    for (const Array& array : arrays) list.push_back(&array);
+  }
+};
+
+void fill(Call& call) {
+  Array y(call.instr.outputs[0].elem, call.instr.outputs[0].dims);
+  y.fill(decode(y.elem, static_cast<uint64_t>(call.instr.attr(CDL_ATTR_VALUE)->values[0])));
+  call.write(y);
+}
+
+void elements(Call& call) {
+  const Instr& instr = call.instr;
+  const Inputs in(call);
+  Array y(instr.outputs[0].elem, instr.outputs[0].dims);
+  if (!call.failed())
+    mapElements({instr.kind, instr.fn, instr.inputs.back().elem, y.elem, call.flag(CDL_ATTR_SATURATE)}, in.list, y);
+  call.write(y);
+}
+
+/// Of x, only what an index points to is read.
+void gather(Call& call) {
+  const View &x = call.instr.inputs[0], &y = call.instr.outputs[0];
+  const Array index = call.input(1);
+  Array result(y.elem, y.dims);
+  int64_t next = 0;
+  for (int64_t o = 0; o < y.dims[0]; ++o)
+    for (int64_t k = 0; k < y.dims[1]; ++k)
+      for (int64_t i = 0; i < y.dims[2] && !call.failed(); ++i, ++next) {
+        const Whole wanted = index.whole[k], last = x.dims[1] - 1;
+        if (call.instr.fn == CDL_GATHER_ZERO && (wanted < 0 || wanted > last)) continue;
+        result.set(next, call.readAt(x, {o, static_cast<int64_t>(std::clamp<Whole>(wanted, 0, last)), i}));
+      }
+  call.write(result);
+}
+
+/// y is touched only where an index points; what is not set is read.
+void scatter(Call& call) {
+  const View& y = call.instr.outputs[0];
+  const Array index = call.input(0), updates = call.input(1);
+  int64_t next = 0;
+  for (int64_t o = 0; o < updates.dims[0]; ++o)
+    for (int64_t k = 0; k < updates.dims[1]; ++k)
+      for (int64_t i = 0; i < updates.dims[2] && !call.failed(); ++i, ++next) {
+        if (index.whole[k] < 0 || index.whole[k] >= y.dims[1]) continue;
+        const auto n = static_cast<int64_t>(index.whole[k]);
+        const Scalar old = call.instr.fn == CDL_SCATTER_SET ? Scalar{} : call.readAt(y, {o, n, i});
+        call.writeAt(y, {o, n, i}, scattered(call.instr.fn, y.elem, old, updates.at(next)));
+      }
+}
+
+void reduce(Call& call) {
+  const Array x = call.input(0);
+  Array y = call.accumulator();
+  fold(call.instr.fn, x, {x.dims[0], 1, x.dims[2]}, y);
+  call.finish(y);
+}
+
+void matmul(Call& call) {
+  Array a = call.withoutZero(0), b = call.withoutZero(1), y = call.accumulator();
+  // Blocks round up: the smaller extent is the one that is meant.
+  const int64_t batch = std::min({a.dims[0], b.dims[0], y.dims[0]}), m = std::min(a.dims[1], y.dims[1]);
+  const int64_t k = std::min(a.dims[2], b.dims[1]), n = std::min(b.dims[2], y.dims[2]);
+  a = resized(a, {batch, m, k}), b = resized(b, {batch, k, n}), y = resized(y, {batch, m, n});
+  if (!call.failed()) addProducts(a, b, y);
+  call.finish(y);
+}
+
+void rescale(Call& call) {
+  const Instr& instr = call.instr;
+  const IntegerRange range = integerRange(instr.outputs[0].elem);
+  const auto limit = [&](uint16_t attr, Whole otherwise) {
+    return instr.attr(attr) ? instr.intAttr(attr, 0) : otherwise;
+  };
+  const Whole low = limit(CDL_ATTR_CLAMP_MIN, range.lowest), high = limit(CDL_ATTR_CLAMP_MAX, range.highest);
+  const Inputs in(call);
+  for (const Whole shift : in.arrays[2].whole)
+    if (shift < 0) call.fail(badModel("shift {} is negative", static_cast<int64_t>(shift)));
+  Array y(instr.outputs[0].elem, instr.outputs[0].dims);
+  if (!call.failed())
+    reference::rescale(in.list, instr.intAttr(CDL_ATTR_A_LEFT_SHIFT, 0), instr.intAttr(CDL_ATTR_B_LEFT_SHIFT, 0), low,
+                       high, y);
+  call.write(y);
+}
+
+void table(Call& call) {
+  const Array x = call.input(0), entries = call.input(1);
+  Array y(call.instr.outputs[0].elem, x.dims);
+  if (!call.failed()) lookUp(x, entries, y);
+  call.write(y);
+}
 
 graph::Window windowOf(const Instr& instr, Shape kernel) {
   const auto valuesOr = [&](uint16_t id, Shape otherwise) {
@@ -90,25 +188,14 @@ void norm(Call& call) {
   call.write(y);
 }
 
-/// softmax(q . k' * scale + mask) . v; without the attribute, scale is 1 / sqrt(depth).
+/// Without the attribute, scale is 1 / sqrt(depth).
 void attention(Call& call) {
   const Array q = call.input(0), k = call.input(1), v = call.input(2), mask = call.input(3, {});
-  const int64_t queries = q.dims[1], depth = q.dims[2], keys = k.dims[1], width = v.dims[2];
-  const double scale = call.floatAttr(CDL_ATTR_SCALE, 1 / std::sqrt(static_cast<double>(depth)));
+  if (call.failed()) return;
+  const double scale = call.floatAttr(CDL_ATTR_SCALE, 1 / std::sqrt(static_cast<double>(q.dims[2])));
   Array y(q.elem, call.instr.outputs[0].dims);
-  std::vector<double> line(static_cast<size_t>(keys));
-  for (int64_t row = 0; row < q.dims[0] * queries && !call.failed(); ++row) {
-    const int64_t first = row / queries * keys; // of this batch's rows of k and v
-    for (int64_t t = 0; t < keys; ++t) {
-      double dot = 0;
-      for (int64_t d = 0; d < depth; ++d) dot += q.real[row * depth + d] * k.real[(first + t) * depth + d];
-      line[static_cast<size_t>(t)] = dot * scale + (mask.count() ? mask.real[row * keys + t] : 0);
-    }
-    reference::softmax(line, false);
-    for (int64_t t = 0; t < keys; ++t)
-      for (int64_t e = 0; e < width; ++e)
-        y.real[row * width + e] += line[static_cast<size_t>(t)] * v.real[(first + t) * width + e];
-  }
+  reference::attention(
+      q, k, v, scale, [&](int64_t row, int64_t t) { return mask.count() ? mask.real[row * k.dims[1] + t] : 0; }, y);
   call.write(y);
 }
 
@@ -145,8 +232,15 @@ void sort(Call& call) {
 
 } // namespace
 
-void runComposite(Call& call) {
+void run(Call& call) {
   switch (call.instr.kind) {
+  case CDL_KIND_FILL: return fill(call);
+  case CDL_KIND_GATHER: return gather(call);
+  case CDL_KIND_SCATTER: return scatter(call);
+  case CDL_KIND_REDUCE: return reduce(call);
+  case CDL_KIND_MATMUL: return matmul(call);
+  case CDL_KIND_RESCALE: return rescale(call);
+  case CDL_KIND_TABLE: return table(call);
   case CDL_KIND_CONV2D: return conv2d(call);
   case CDL_KIND_POOL2D: return pool2d(call);
   case CDL_KIND_ELEMENTWISE: return call.finish({});
@@ -155,7 +249,9 @@ void runComposite(Call& call) {
   case CDL_KIND_ATTENTION: return attention(call);
   case CDL_KIND_ARG_REDUCE: return argReduce(call);
   case CDL_KIND_SORT: return sort(call);
-  default: call.fail(failure(Code::unsupported, "the interpreter does not know the ops of plugins"));
+  case CDL_KIND_CUSTOM:
+    return call.fail(failure(Code::unsupported, "the interpreter does not know the ops of plugins"));
+  default: return elements(call);
   }
 }
 

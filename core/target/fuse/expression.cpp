@@ -1,0 +1,152 @@
+#include "core/target/fuse/expression.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/support/text/literal.h"
+#include "core/target/rows.h"
+
+namespace candela::target {
+
+using graph::Node;
+using graph::OpKind;
+using graph::Value;
+
+namespace {
+
+constexpr size_t kMaxViews = 16;
+
+/// The bits of a constant of one element.
+std::optional<uint64_t> literalBits(const Value& value) {
+  if (!value.isConstant() || value.type.count() != 1) return std::nullopt;
+  const auto tensor = value.payload().materialize({1});
+  if (!tensor) return std::nullopt;
+  return loadElement(value.type.elem, tensor->bytes.data(), 0);
+}
+
+/// A literal takes its type from a neighbour: a condition and the only operand of a step have none.
+bool canBeLiteral(uint16_t kind, size_t index) {
+  return kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE || (kind == CDL_KIND_SELECT && index > 0);
+}
+
+class Builder {
+public:
+  Builder(const std::set<const Node*>& inside, Value* accumulator) : inside_(inside), accumulator_(accumulator) {
+    if (accumulator) out_.operands.push_back({accumulator, accumulator->type.shape()});
+  }
+
+  /// False when there are too many steps or operands.
+  bool append(const Node& node) {
+    text::ExprStep step = *stepOf(node);
+    bool literal = false;
+    for (size_t i = 0; i < node.operands().size(); ++i) {
+      Value* operand = behindReshapes(node.operand(i));
+      text::ExprArg arg;
+      if (accumulator_ && operand == accumulator_) {
+        arg.source = text::ExprArg::Source::acc;
+      } else if (operand->producer && inside_.count(operand->producer)) {
+        if (!stepIndex_.count(operand->producer) && !append(*operand->producer)) return false;
+        arg.source = text::ExprArg::Source::step;
+        arg.index = stepIndex_.at(operand->producer);
+      } else if (const auto bits = literalBits(*operand); bits && !literal && canBeLiteral(step.kind, i)) {
+        literal = true; // a step holds one
+        arg.source = text::ExprArg::Source::literal;
+        arg.literal = text::elementText(operand->type.elem, *bits);
+      } else if (const auto index = view(operand, node)) {
+        arg.index = *index;
+      } else {
+        return false;
+      }
+      step.args.push_back(std::move(arg));
+    }
+    stepIndex_[&node] = static_cast<uint16_t>(out_.steps.size());
+    out_.steps.push_back(std::move(step));
+    return out_.steps.size() <= CDL_MAX_STEPS && out_.operands.size() <= kMaxViews + (accumulator_ ? 1 : 0);
+  }
+  Expression take() { return std::move(out_); }
+
+private:
+  Value* behindReshapes(Value* value) const {
+    while (value->producer && value->producer->kind == OpKind::Reshape && inside_.count(value->producer))
+      value = value->producer->operand(0);
+    return value;
+  }
+
+  /// The index of an operand of `node`, which may be a new one.
+  std::optional<uint16_t> view(Value* value, const Node& node) {
+    std::optional<Shape> shape = value->type.shape();
+    if (accumulator_) shape = shapeOver(*shape, node.result()->type.shape(), accumulator_->type.shape());
+    if (!shape) return std::nullopt;
+    const Expression::Operand operand{value, std::move(*shape)};
+    const auto known = std::ranges::find(out_.operands, operand);
+    const auto index = static_cast<uint16_t>(known - out_.operands.begin());
+    if (known == out_.operands.end()) out_.operands.push_back(operand);
+    return index;
+  }
+
+  const std::set<const Node*>& inside_;
+  Value* accumulator_;
+  std::map<const Node*, uint16_t> stepIndex_;
+  Expression out_;
+};
+
+} // namespace
+
+bool isWalkable(const std::vector<Value*>& values) {
+  return !values.empty() &&
+         std::ranges::all_of(values, [](const Value* v) { return v && v->type.isExact() && !v->type.quant; });
+}
+
+std::optional<text::ExprStep> stepOf(const Node& node) {
+  if (node.results().size() != 1 || !isWalkable(node.operands())) return std::nullopt;
+  text::ExprStep step;
+  step.kind = node.info().instrKind;
+  step.fn = node.info().instrFn;
+  switch (step.kind) {
+  case CDL_KIND_UNARY:
+  case CDL_KIND_BINARY:
+  case CDL_KIND_COMPARE:
+  case CDL_KIND_SELECT: return step;
+  case CDL_KIND_CONVERT:
+    step.to = node.elemAttr("to");
+    step.saturate = node.intAttr("saturate") != 0;
+    if (node.kind == OpKind::Round) step.fn = fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
+    // "not 0" is a comparison, not a rounding.
+    return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
+  default: return std::nullopt;
+  }
+}
+
+std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shape& to) {
+  if (from == to) return shape;
+  Shape given(from.size() - shape.size(), 1), over;
+  given.insert(given.end(), shape.begin(), shape.end());
+  // The fewest dims of both that hold the same elements are walked, or repeated, as one.
+  for (size_t p = 0, q = 0; p < from.size() || q < to.size();) {
+    const size_t p0 = p;
+    int64_t a = p < from.size() ? from[p++] : 1, b = q < to.size() ? to[q++] : 1;
+    while (a != b) {
+      if (a < b ? p == from.size() : q == to.size()) return std::nullopt;
+      if (a < b)
+        a *= from[p++];
+      else
+        b *= to[q++];
+    }
+    bool isWhole = true, repeats = true;
+    for (size_t d = p0; d < p; ++d) {
+      isWhole &= given[d] == from[d];
+      repeats &= given[d] == 1;
+    }
+    if (!isWhole && !repeats) return std::nullopt;
+    while (over.size() < q) over.push_back(isWhole ? to[over.size()] : 1);
+  }
+  return over;
+}
+
+std::optional<Expression> expressionOf(const Node& root, const std::set<const Node*>& inside, Value* accumulator) {
+  Builder builder(inside, accumulator);
+  if (!builder.append(root)) return std::nullopt;
+  return builder.take();
+}
+
+} // namespace candela::target
