@@ -149,25 +149,20 @@ Value* sameAs(const Node& node) {
   }
 }
 
+Result<bool> rewrite(Graph& graph, Node* node) {
+  if (node->results().size() != 1 || !isPlain(node->result()) || node->kind == OpKind::Constant) return false;
+  if (!std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); })) return false;
+  if (Value* same = sameAs(*node); same && canReplace(graph, node->result(), same)) {
+    replaceWith(graph, node, same);
+    return true;
+  }
+  CDL_ASSIGN(const Node* fresh, simpler(graph, node));
+  if (fresh) replaceWithNew(graph, node, fresh->result());
+  return fresh != nullptr;
+}
+
 } // namespace
 
-Result<int> algebra(Graph& graph) {
-  int count = 0;
-  for (Node* node : graph.snapshot()) {
-    if (node->results().size() != 1 || !isPlain(node->result()) || node->kind == OpKind::Constant) continue;
-    if (!std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); })) continue;
-    if (Value* same = sameAs(*node); same && canReplace(graph, node->result(), same)) {
-      replaceWith(graph, node, same);
-      ++count;
-      continue;
-    }
-    CDL_ASSIGN(const Node* fresh, simpler(graph, node));
-    if (!fresh) continue;
-    replaceWithNew(graph, node, fresh->result());
-    ++count;
-  }
-  graph.eraseDead();
-  return count;
-}
+Result<int> algebra(Graph& graph) { return onEachNode(graph, rewrite); }
 
 } // namespace candela::passes

@@ -247,19 +247,16 @@ Result<bool> rewrite(Graph& graph, Node* node, bool& gone) {
   return shrinkOperands(graph, node);
 }
 
-} // namespace
-
-Result<int> canonicalize(Graph& graph) {
+Result<int> settle(Graph& graph, Node* node) {
   int count = 0;
-  for (Node* node : graph.snapshot()) {
-    if (node->kind == OpKind::Constant) continue;
-    for (bool gone = false, again = true; again && !gone;) {
-      CDL_ASSIGN(again, rewrite(graph, node, gone));
-      count += again;
-    }
+  for (bool gone = node->kind == OpKind::Constant, again = true; again && !gone; count += again) {
+    CDL_ASSIGN(again, rewrite(graph, node, gone));
   }
-  graph.eraseDead();
   return count;
 }
+
+} // namespace
+
+Result<int> canonicalize(Graph& graph) { return onEachNode(graph, settle); }
 
 } // namespace candela::passes

@@ -126,21 +126,18 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
   return Status::ok();
 }
 
+Result<bool> fold(Graph& graph, Node* node) {
+  if (node->operands().size() < 2 || node->results().size() != 1) return false;
+  CDL_ASSIGN(const auto scaling, scalingOf(*node));
+  if (!scaling) return false;
+  CDL_ASSIGN(const bool folded, foldIntoProducer(graph, node, *scaling));
+  if (folded || node->kind != OpKind::BatchNorm) return folded;
+  CDL_TRY(toMulAdd(graph, node, *scaling));
+  return true;
+}
+
 } // namespace
 
-Result<int> foldBatchNorm(Graph& graph) {
-  int count = 0;
-  for (Node* node : graph.snapshot()) {
-    if (node->operands().size() < 2 || node->results().size() != 1) continue;
-    CDL_ASSIGN(const auto scaling, scalingOf(*node));
-    if (!scaling) continue;
-    CDL_ASSIGN(const bool folded, foldIntoProducer(graph, node, *scaling));
-    const bool norm = !folded && node->kind == OpKind::BatchNorm;
-    if (norm) CDL_TRY(toMulAdd(graph, node, *scaling));
-    count += folded || norm;
-  }
-  graph.eraseDead();
-  return count;
-}
+Result<int> foldBatchNorm(Graph& graph) { return onEachNode(graph, fold); }
 
 } // namespace candela::passes

@@ -28,7 +28,8 @@ bool isOwnBorder(const Node& node, const Value* value) {
   }
 }
 
-bool fold(Node* node) {
+Result<bool> fold(Graph&, Node* node) {
+  if (!isPlain(node->results().empty() ? nullptr : node->result())) return false;
   const Value* padded = node->operands().empty() ? nullptr : node->operand(0);
   const Node* pad = padded ? padded->producer : nullptr;
   if (!pad || pad->kind != OpKind::Pad || pad->stringAttr("mode") != "constant" || !isOwnBorder(*node, pad->operand(1)))
@@ -50,14 +51,6 @@ bool fold(Node* node) {
 
 } // namespace
 
-Result<int> foldPadding(Graph& graph) {
-  int count = 0;
-  for (Node* node : graph.snapshot()) {
-    if (!isPlain(node->results().empty() ? nullptr : node->result())) continue;
-    count += fold(node);
-  }
-  graph.eraseDead();
-  return count;
-}
+Result<int> foldPadding(Graph& graph) { return onEachNode(graph, fold); }
 
 } // namespace candela::passes

@@ -258,14 +258,6 @@ Result<bool> raise(Graph& graph, Node* node) {
 
 } // namespace
 
-Result<int> raiseComposites(Graph& graph) {
-  int count = 0;
-  for (Node* node : graph.snapshot()) {
-    CDL_ASSIGN(const bool raised, raise(graph, node));
-    count += raised;
-  }
-  graph.eraseDead();
-  return count;
-}
+Result<int> raiseComposites(Graph& graph) { return onEachNode(graph, raise); }
 
 } // namespace candela::passes

@@ -623,19 +623,15 @@ Result<bool> raise(Graph& graph, Node* node) {
 } // namespace
 
 Result<int> raiseQuantized(Graph& graph) {
-  int count = 0;
-  std::vector<Node*> quantizes = graph.snapshot();
+  int made = 0;
+  std::vector<Node*> quantizes = graph.snapshot(); // what reads them is erased
   std::erase_if(quantizes, [](const Node* node) { return node->kind != OpKind::Quantize; });
   for (Node* node : quantizes) {
-    CDL_ASSIGN(const bool made, makeSigned(graph, node));
-    count += made;
+    CDL_ASSIGN(const bool isSigned, makeSigned(graph, node));
+    made += isSigned;
   }
-  for (Node* node : graph.snapshot()) {
-    CDL_ASSIGN(const bool raised, raise(graph, node));
-    count += raised;
-  }
-  graph.eraseDead();
-  return count;
+  CDL_ASSIGN(const int raised, onEachNode(graph, raise));
+  return made + raised;
 }
 
 std::string integerNote(const Node& node) {

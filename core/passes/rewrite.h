@@ -31,6 +31,18 @@ const Node* plainProducer(const Value* value, OpKind kind);
 /// A splat when all elements have the same bits, else the data.
 Payload compactPayload(const Tensor& tensor);
 
+/// Calls rewrite(graph, node) for every node of now, which says how often it changed something (bool: once) and erases
+/// no other one of them; then drops what is dead. Returns the sum.
+template <typename Rewrite> Result<int> onEachNode(graph::Graph& graph, Rewrite rewrite) {
+  int count = 0;
+  for (graph::Node* node : graph.snapshot()) {
+    CDL_ASSIGN(const int changes, rewrite(graph, node));
+    count += changes;
+  }
+  graph.eraseDead();
+  return count;
+}
+
 /// Whether `with` may stand wherever `value` stands: the same type, and an output of the graph
 /// stays a value of its own (never an input, a constant or another output), so that each output
 /// keeps memory of its own.

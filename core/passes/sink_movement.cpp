@@ -128,14 +128,6 @@ Result<bool> sink(Graph& graph, Node* node) {
 
 } // namespace
 
-Result<int> sinkMovement(Graph& graph) {
-  int count = 0;
-  for (Node* node : graph.snapshot()) {
-    CDL_ASSIGN(const bool sunk, sink(graph, node));
-    count += sunk;
-  }
-  graph.eraseDead();
-  return count;
-}
+Result<int> sinkMovement(Graph& graph) { return onEachNode(graph, sink); }
 
 } // namespace candela::passes
