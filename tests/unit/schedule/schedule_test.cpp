@@ -236,7 +236,7 @@ TEST(Dependences, MeetOnBytes) {
 TEST(Dependences, DirectOnesLeadToAll) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Program program = testing::ProgramMaker(seed).make(20);
-    const auto direct = plan::directDependences(program);
+    const auto direct = program::directDependences(program);
     // before[i][j]: i stays behind j, by any way.
     std::vector<std::vector<bool>> before(direct.size(), std::vector<bool>(direct.size()));
     for (uint32_t i = 0; i < direct.size(); ++i) {
