@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "core/support/status.h"
 
@@ -81,6 +82,11 @@ uint64_t fromReal(Elem elem, double value) {
     magnitude = 0;
   }
   return sign | std::min(magnitude, overflow);
+}
+
+uint64_t lowestBits(Elem elem) {
+  if (isFloat(elem)) return fromReal(elem, -std::numeric_limits<double>::infinity());
+  return static_cast<uint64_t>(integerRange(elem).lowest) & elemMask(elem);
 }
 
 } // namespace candela

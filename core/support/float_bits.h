@@ -11,4 +11,7 @@ double toReal(Elem elem, uint64_t bits);
 /// or NaN for f8e4m3, which has none. What toReal gave comes back to the same bits.
 uint64_t fromReal(Elem elem, double value);
 
+/// The bits of the lowest value of any type: -inf for floats.
+uint64_t lowestBits(Elem elem);
+
 } // namespace candela

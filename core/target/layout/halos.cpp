@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "core/support/float_bits.h"
 #include "core/target/layout/layout.h"
 #include "core/target/lower/lower.h"
-#include "core/target/lower/shared.h"
 
 namespace candela::target {
 

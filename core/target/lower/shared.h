@@ -23,9 +23,6 @@ Value meanDims(Lowering& l, Value x, const std::vector<bool>& reduced);
 /// The bits of an integer in a type, zero-extended.
 inline uint64_t wholeBits(Elem elem, int64_t value) { return static_cast<uint64_t>(value) & elemMask(elem); }
 
-/// The bits of the lowest value of a type: -inf for floats.
-uint64_t lowestBits(Elem elem);
-
 /// batch_matmul of [batch.., m, k] and [batch.., k, n], whose batch dims broadcast, or of vectors that stand for a row
 /// and a column; of integers with zero points.
 Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero = nullptr, Value bZero = nullptr);

@@ -7,11 +7,6 @@
 
 namespace candela::target {
 
-uint64_t lowestBits(Elem elem) {
-  if (isFloat(elem)) return fromReal(elem, -std::numeric_limits<double>::infinity());
-  return wholeBits(elem, static_cast<int64_t>(integerRange(elem).lowest));
-}
-
 Value unfold(Lowering& l, Value x, const graph::Window& window, const Shape& out, uint64_t bits) {
   const Shape dims = x->type.shape();
   const size_t spatial = out.size();
