@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,5 +26,9 @@ Shape aroundAxis(const Shape& dims, int64_t axis);
 /// Strides of a dense operand of `shape` when it is broadcast, NumPy-style, to `dims`; 0 where it
 /// repeats.
 std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims);
+
+/// The shape of what broadcasts as `shape` to `from`, to broadcast alike to `to`, which has the same elements in the
+/// same order; nullopt where no shape does.
+std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shape& to);
 
 } // namespace candela::target

@@ -3,6 +3,8 @@
 
 #include "../isa.hpp"
 
+#include <cmath>
+
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -300,11 +302,22 @@ Value Builder::cast(Value a, Ty ty, bool isSigned) {
   return made(value, ty, a.lanes);
 }
 
+// LLVM's saturating conversions take vectors apart.
 Value Builder::toInteger(Value a, Ty ty, bool isSigned) {
-  llvm::Type* to = impl_.type(ty, a.lanes);
-  return made(impl_.ir.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-                                       {to, raw(a)->getType()}, {raw(a)}),
-              ty, a.lanes);
+  const int bits = sizeOf(ty) * 8;
+  const double above = std::ldexp(1.0, isSigned ? bits - 1 : bits);
+  const Value lowest = real(a.ty, isSigned ? -above : 0);
+  Value number = select(compare(Cmp::UNORDERED, a, a), zero(a.ty), a);
+  number = select(compare(Cmp::LT, number, lowest), lowest, number);
+  const Value isLarge = compare(Cmp::GE, number, real(a.ty, above));
+  number = select(isLarge, zero(a.ty), number);
+  const Ty wide = bits < 32 ? Ty::I32 : ty;
+  llvm::Type* to = impl_.type(wide, a.lanes);
+  const bool isUnsigned = !isSigned && bits >= 32;
+  const Value whole =
+      made(isUnsigned ? impl_.ir.CreateFPToUI(raw(number), to) : impl_.ir.CreateFPToSI(raw(number), to), wide, a.lanes);
+  const Value largest = integer(ty, isSigned ? static_cast<int64_t>((uint64_t(1) << (bits - 1)) - 1) : -1);
+  return select(isLarge, largest, cast(whole, ty, isSigned));
 }
 
 Value Builder::truncated(Value a, Ty ty) {
