@@ -1,13 +1,14 @@
 #include "backend.hpp"
 
-#include "emit/instructions.hpp"
+#include "compiler.hpp"
+#include "runtime/blob.hpp"
+#include "version.hpp"
 
 #include <charconv>
-#include <cstdlib>
 
 namespace cpu {
 
-Cpu::Cpu() : ProgramBackend("cpu", "0.1.0") {
+Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
   describe("x86-64 processors: LLVM compiles each Program for its shapes");
   option("isa", "the instruction set to generate code for; best: the best that this machine has",
          "best|x86-64-v3|avx512|avx512vnni", "best");
@@ -21,15 +22,18 @@ Cpu::Cpu() : ProgramBackend("cpu", "0.1.0") {
 cdl::Status Cpu::open(uint32_t) {
   const std::vector<const Isa*> here = isasOfThisMachine();
   if (here.empty())
-    return cdl::error(CDL_UNSUPPORTED, "this processor lacks AVX2, FMA, F16C or BMI2, which the lowest tier (x86-64-v3) needs");
+    return cdl::error(CDL_UNSUPPORTED, "this processor lacks " + missingFeatures(Tier::V3) +
+                                           ", which the lowest tier (x86-64-v3) needs");
   const std::string wanted = options().get("isa");
   for (const Isa* isa : here)
     if (wanted == "best" || wanted == isa->name) isa_ = isa;
   if (!isa_) {
     std::string names;
     for (const Isa* isa : here) names += (names.empty() ? "" : ", ") + std::string(isa->name);
-    return cdl::error(findIsa(wanted) ? CDL_UNSUPPORTED : CDL_INVALID_ARGUMENT,
-                      "isa=" + wanted + ": this machine has " + names);
+    const Isa* known = findIsa(wanted);
+    const std::string lacks = known ? "; it lacks " + missingFeatures(known->tier) : "";
+    return cdl::error(known ? CDL_UNSUPPORTED : CDL_INVALID_ARGUMENT,
+                      "isa=" + wanted + ": this machine has " + names + lacks);
   }
   const std::string text = options().get("threads");
   int count = 0;
@@ -43,15 +47,21 @@ cdl::Status Cpu::open(uint32_t) {
 
 cdl::Status Cpu::compile(const cdl_image_t* image, const void* const* constants,
                          std::unique_ptr<cdl::Executable>& executable) {
-  Lowering lowering(image, constants, *isa_);
-  for (uint32_t i = 1; i < image->instrs.count; ++i) {
-    std::string why;
-    if (!emitInstruction(lowering, i, why))
-      return cdl::refused(i, CDL_REASON_VENDOR, cdl::kindName(cdl_get_instr(image, i)->kind) + ": no kernel for " + why);
-  }
-  if (std::getenv("CANDELA_CPU_DUMP")) std::fputs(lowering.assembly().c_str(), stderr);
+  CompileFn* compiler = nullptr;
   Binary binary;
-  if (!lowering.finish(binary)) return cdl::error(CDL_INTERNAL, "LLVM: " + lowering.error());
+  cdl::Status status = openCompiler(compiler);
+  if (status.isOk()) status = compiler(image, constants, *isa_, binary);
+  return status.isOk() ? make(image, std::move(binary), executable) : status;
+}
+
+cdl::Status Cpu::load(const cdl_image_t* image, const void* blob, uint64_t size,
+                      std::unique_ptr<cdl::Executable>& executable) {
+  Binary binary;
+  cdl::Status status = fromBlob(image, blob, size, binary);
+  return status.isOk() ? make(image, std::move(binary), executable) : status;
+}
+
+cdl::Status Cpu::make(const cdl_image_t* image, Binary binary, std::unique_ptr<cdl::Executable>& executable) {
   auto made = std::make_unique<CpuExecutable>(image, std::move(binary), *threads_);
   cdl::Status status = made->place();
   if (status.isOk()) executable = std::move(made);

@@ -15,8 +15,12 @@ public:
   cdl::Status open(uint32_t index) override;
   cdl::Status compile(const cdl_image_t* image, const void* const* constants,
                       std::unique_ptr<cdl::Executable>& executable) override;
+  cdl::Status load(const cdl_image_t* image, const void* blob, uint64_t size,
+                   std::unique_ptr<cdl::Executable>& executable) override;
 
 private:
+  cdl::Status make(const cdl_image_t* image, Binary binary, std::unique_ptr<cdl::Executable>& executable);
+
   const Isa* isa_ = nullptr;
   std::unique_ptr<Threads> threads_;
 };

@@ -23,45 +23,75 @@ const Isa& isaOf(Tier tier) { return allIsas()[static_cast<size_t>(tier) - 1]; }
 
 namespace {
 
-struct Registers {
-  unsigned a = 0, b = 0, c = 0, d = 0;
+// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX and ECX, leaf 0x80000001 ECX; and XCR0, the registers that the
+// operating system saves, 0 without OSXSAVE.
+enum Word { kOne, kSevenB, kSevenC, kExtended, kSaved, kWords };
+
+struct Machine {
+  uint32_t words[kWords] = {};
+
+  Machine() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(1, 0, &a, &b, &c, &d)) words[kOne] = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) words[kSevenB] = b, words[kSevenC] = c;
+    if (__get_cpuid_count(0x80000001, 0, &a, &b, &c, &d)) words[kExtended] = c;
+    if (!(words[kOne] >> 27 & 1)) return;
+    __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    words[kSaved] = a;
+  }
 };
 
-Registers cpuid(unsigned leaf, unsigned sub) {
-  Registers r;
-  if (!__get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d)) return {};
-  return r;
-}
+struct Feature {
+  Tier tier; // the lowest that needs it
+  Word word;
+  uint32_t bits; // all of them
+  const char* name;
+};
 
-bool has(unsigned word, std::initializer_list<int> bits) {
-  for (int bit : bits)
-    if (!(word >> bit & 1)) return false;
-  return true;
-}
+constexpr uint32_t bit(int index) { return uint32_t(1) << index; }
 
-/// The register state that the operating system saves (XCR0); 0 without OSXSAVE.
-uint64_t savedState() {
-  if (!has(cpuid(1, 0).c, {27})) return 0;
-  unsigned low, high;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return static_cast<uint64_t>(high) << 32 | low;
-}
+// Intel SDM vol. 2, CPUID; vol. 1, 13.3.
+constexpr Feature kFeatures[] = {
+    {Tier::V3, kOne, bit(0), "SSE3"},
+    {Tier::V3, kOne, bit(9), "SSSE3"},
+    {Tier::V3, kOne, bit(19), "SSE4.1"},
+    {Tier::V3, kOne, bit(20), "SSE4.2"},
+    {Tier::V3, kOne, bit(22), "MOVBE"},
+    {Tier::V3, kOne, bit(23), "POPCNT"},
+    {Tier::V3, kExtended, bit(5), "LZCNT"},
+    {Tier::V3, kOne, bit(28), "AVX"},
+    {Tier::V3, kOne, bit(29), "F16C"},
+    {Tier::V3, kOne, bit(12), "FMA"},
+    {Tier::V3, kSevenB, bit(3), "BMI1"},
+    {Tier::V3, kSevenB, bit(8), "BMI2"},
+    {Tier::V3, kSevenB, bit(5), "AVX2"},
+    {Tier::V3, kSaved, 0x6, "a system that saves AVX registers"},
+    {Tier::AVX512, kSevenB, bit(16), "AVX512F"},
+    {Tier::AVX512, kSevenB, bit(17), "AVX512DQ"},
+    {Tier::AVX512, kSevenB, bit(28), "AVX512CD"},
+    {Tier::AVX512, kSevenB, bit(30), "AVX512BW"},
+    {Tier::AVX512, kSevenB, bit(31), "AVX512VL"},
+    {Tier::AVX512, kSaved, 0xe6, "a system that saves AVX-512 registers"},
+    {Tier::VNNI, kSevenC, bit(11), "AVX512_VNNI"},
+};
 
 } // namespace
 
+std::string missingFeatures(Tier tier) {
+  static const Machine machine;
+  std::string missing;
+  for (const Feature& feature : kFeatures) {
+    if (feature.word == kSaved && !missing.empty()) continue; // no wonder
+    if (feature.tier <= tier && (machine.words[feature.word] & feature.bits) != feature.bits)
+      missing += (missing.empty() ? "" : ", ") + std::string(feature.name);
+  }
+  return missing;
+}
+
 std::vector<const Isa*> isasOfThisMachine() {
-  // Intel SDM vol. 2, CPUID: leaf 1 ECX {SSE3 0, SSSE3 9, FMA 12, SSE4.1 19, SSE4.2 20, MOVBE 22, POPCNT 23, AVX 28, F16C 29},
-  // leaf 7 EBX {BMI1 3, AVX2 5, BMI2 8, AVX512F 16, DQ 17, CD 28, BW 30, VL 31} ECX {VNNI 11}, leaf 0x80000001 ECX {LZCNT 5}.
-  const Registers one = cpuid(1, 0), seven = cpuid(7, 0), extended = cpuid(0x80000001, 0);
-  const uint64_t state = savedState();
   std::vector<const Isa*> found;
-  const bool v3 = (state & 0x6) == 0x6 && has(one.c, {0, 9, 12, 19, 20, 22, 23, 28, 29}) && has(seven.b, {3, 5, 8}) &&
-                  has(extended.c, {5});
-  if (!v3) return found;
-  found.push_back(&isaOf(Tier::V3));
-  if ((state & 0xe6) != 0xe6 || !has(seven.b, {16, 17, 28, 30, 31})) return found;
-  found.push_back(&isaOf(Tier::AVX512));
-  if (has(seven.c, {11})) found.push_back(&isaOf(Tier::VNNI));
+  for (const Isa& isa : allIsas())
+    if (missingFeatures(isa.tier).empty()) found.push_back(&isa);
   return found;
 }
 

@@ -27,6 +27,9 @@ const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);
 
+/// What a tier needs and this machine or its operating system lacks, by name: "AVX2, BMI2"; empty when it runs.
+std::string missingFeatures(Tier tier);
+
 /// What this machine and its operating system run, best last. Empty: not even the lowest tier.
 std::vector<const Isa*> isasOfThisMachine();
 

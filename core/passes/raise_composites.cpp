@@ -1,6 +1,8 @@
-// Composites that models spell out in small steps: GELU, sigmoid, softmax, LayerNorm, RMSNorm.
+// Composites that models spell out in small steps: GELU, sigmoid, softmax, attention, LayerNorm, RMSNorm.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "core/passes/rewrite.h"
 
@@ -82,6 +84,61 @@ Value* softmaxOf(const Node& node, int64_t& axis) {
   const Node* sub = plainProducer(exp->operand(0), OpKind::Sub);
   const bool centred = sub && reducedOf(sub->operand(1), OpKind::ReduceMax, axis) == sub->operand(0);
   return centred ? sub->operand(0) : exp->operand(0);
+}
+
+// ---- Attention: softmax(q . transposed k * scale + mask) . v
+
+/// x of x * number or x / number; the number joins `factor`.
+Value* withoutFactor(Value* value, double& factor) {
+  const Node *mul = plainProducer(value, OpKind::Mul), *div = plainProducer(value, OpKind::Div);
+  const Node* node = mul ? mul : div;
+  const auto number = node ? splatReal(node->operand(1)) : std::nullopt;
+  if (!number || *number == 0 || !(node->operand(0)->type == value->type)) return value;
+  factor *= mul ? *number : 1 / *number;
+  return node->operand(0);
+}
+
+bool onlyUse(const Graph& graph, const Value* value) { return value->users().size() == 1 && !graph.isOutput(value); }
+
+Result<bool> raiseAttention(Graph& graph, Node* node) {
+  const Node* outer = plainProducer(node->result(), OpKind::Matmul);
+  const Node* softmax = outer ? plainProducer(outer->operand(0), OpKind::Softmax) : nullptr;
+  const int rank = node->result()->type.rank();
+  if (!softmax || rank < 3 || graph::wrapAxis(softmax->intAttr("axis"), rank) != rank - 1) return false;
+  Value *scores = softmax->operand(0), *v = outer->operand(1), *mask = nullptr;
+  const Shape shape = scores->type.shape();
+  if (const Node* add = plainProducer(scores, OpKind::Add)) {
+    double ignored = 1;
+    const bool left = plainProducer(withoutFactor(add->operand(0), ignored), OpKind::Matmul);
+    scores = add->operand(left ? 0 : 1);
+    mask = add->operand(left ? 1 : 0);
+  }
+  double scale = 1;
+  Value* products = withoutFactor(scores, scale);
+  const Node* inner = plainProducer(products, OpKind::Matmul);
+  Value* const steps[] = {products, scores, softmax->operand(0), outer->operand(0)};
+  for (const Value* step : steps)
+    if (!inner || !onlyUse(graph, step) || step->type.shape() != shape) return false;
+  Value *q = inner->operand(0), *k = inner->operand(1);
+  const auto isBatch = [&](const Value* value) {
+    const Shape own = value->type.shape();
+    return own.size() == shape.size() && std::equal(own.begin(), own.end() - 2, shape.begin());
+  };
+  if (!isBatch(q) || !isBatch(k) || !isBatch(v)) return false;
+  q = withoutFactor(q, scale);
+  std::vector<int64_t> swap(static_cast<size_t>(rank));
+  std::iota(swap.begin(), swap.end(), 0);
+  std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
+  graph::Provenance names;
+  for (const Value* step : steps) graph::mergeProvenance(names, step->producer->provenance);
+  graph::mergeProvenance(names, node->provenance);
+  CDL_ASSIGN(const Node* keys,
+             graph.addNode(OpKind::Transpose, {withoutFactor(k, scale)}, {{"perm", swap}}, inner->provenance, node));
+  std::vector<Value*> operands{q, keys->result(), v};
+  if (mask) operands.push_back(mask);
+  CDL_ASSIGN(const Node* whole, graph.addNode(OpKind::Attention, std::move(operands), {{"scale", scale}}, names, node));
+  replaceWithNew(graph, node, whole->result());
+  return true;
 }
 
 // ---- Norms: n / sqrt(mean(n^2) + epsilon), where n is x or x - mean(x)
@@ -176,6 +233,7 @@ graph::Provenance provenanceOf(const Value* value, const Value* stop) {
 
 Result<bool> raise(Graph& graph, Node* node) {
   if (node->operands().empty() || node->results().size() != 1 || !isPlain(node->result())) return false;
+  if (node->kind == OpKind::Matmul) return raiseAttention(graph, node);
   OpKind kind = OpKind::Gelu;
   graph::Attrs attrs;
   int64_t axis = -1;

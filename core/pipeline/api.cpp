@@ -294,7 +294,7 @@ candela_status_t candela_save(const candela_model_t* model, const char* path, ch
   return guarded(error, error_size, [&]() -> Status {
     if (!model || !path) return badArgument("no model or no path");
     if (!model->session) return failure(Code::unsupported, "the reference makes no bundle");
-    return runtime::saveBundle(model->session->bundle(), path);
+    return model->session->save(path);
   });
 }
 
@@ -337,8 +337,13 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
 
 const char* candela_report_json(const candela_model_t* model) { return model->report.c_str(); }
 
+void candela_profile(candela_model_t* model, int on) {
+  if (model->session) model->session->profile(on != 0);
+}
+
 char* candela_trace_json(const candela_model_t* model) {
-  return duplicate(pipeline::traceJson(model->session ? model->session->trace() : std::vector<runtime::TraceEvent>()));
+  return duplicate(pipeline::traceJson(model->bundle(),
+                                       model->session ? model->session->trace() : std::vector<runtime::TraceEvent>()));
 }
 
 char* candela_backends_json(const char* const* paths) {

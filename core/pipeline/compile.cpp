@@ -202,7 +202,6 @@ private:
           refusal->origins = originsOf(image, refused.instr);
         return attempt;
       }
-      CDL_ASSIGN(made.executable, (*runner)->save());
       bundle.partitions.push_back(std::move(made));
       attempt.runners.push_back(std::move(runner).value());
     }
@@ -393,7 +392,6 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
   bundle.partitions.push_back(std::move(partition));
   std::vector<std::unique_ptr<runtime::Runner>> runners(1);
   CDL_ASSIGN(runners[0], runtime::makeRunner(bundle, bundle.partitions[0], device));
-  CDL_ASSIGN(bundle.partitions[0].executable, runners[0]->save());
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const program::Instr& instr = program.instrs[i];
     const target::Support support = runners[0]->support()[i + 1];

@@ -11,6 +11,9 @@ uint64_t macs(const graph::Node& node) {
   case graph::OpKind::ConvInteger: // every output element sums over one filter
     return second.dim(0) == 0 ? 0 : outputs * static_cast<uint64_t>(second.count() / second.dim(0));
   case graph::OpKind::Gemm: return outputs * static_cast<uint64_t>(second.dim(node.intAttr("transB") ? 1 : 0));
+  case graph::OpKind::Attention: // both products
+    return static_cast<uint64_t>(node.operand(0)->type.count() + node.result()->type.count()) *
+           static_cast<uint64_t>(second.dim(-2));
   default: return outputs * static_cast<uint64_t>(node.operand(0)->type.dim(-1)); // matmul, batch_matmul
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "core/graph/window.h"
 #include "core/reference/index.h"
 
@@ -52,6 +54,10 @@ void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places)
 void softmax(std::span<double> line, bool logarithm);
 /// The same along an axis.
 void softmax(const Array& x, size_t axis, bool logarithm, Array& y);
+
+/// softmax(q . k' * scale + mask) . v of batches: q[B,S,D], k[B,T,D], v[B,T,E]. mask(row of q, t): what is added.
+void attention(const Array& q, const Array& k, const Array& v, double scale,
+               const std::function<double(int64_t row, int64_t t)>& mask, Array& y);
 
 /// Rows of `count`: (x - mean) / sqrt(variance + epsilon), or without the mean; times scale, plus bias, where given.
 void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,

@@ -32,7 +32,12 @@ public:
     if (image_->spaces.count - 1 > spaces)
       return failure(Code::incompatible, "the program uses {} memory spaces, {} has {}", image_->spaces.count - 1,
                      device_->name(), spaces);
-    CDL_TRY(readConstants(bundle, partition));
+    holdsConstants_ = device_->compiles() && device_->table().executable_load;
+    const bool isStored = partition.executable.size() != 0;
+    if (isStored && !holdsConstants_)
+      return failure(Code::incompatible, "{}: the bundle holds an executable of {} {}, which it cannot load",
+                     device_->name(), partition.backend, partition.backendVersion);
+    if (!isStored) CDL_TRY(readConstants(bundle, partition));
     CDL_TRY(makeFixed());
     support_.assign(image_->instrs.count, Support::none);
     for (uint32_t i = 1; i < image_->instrs.count; ++i) {
@@ -43,18 +48,22 @@ public:
       return failure(Code::refused, "{}: instruction {} of kind {} is in no row: {}", device_->name(), i,
                      cdl_get_instr(image_, i)->kind, answer.detail);
     }
-    return device_->compiles() ? compile(partition, refusal) : Status::ok();
+    if (!device_->compiles()) return Status::ok();
+    CDL_TRY(isStored ? load(partition) : compile(refusal));
+    if (holdsConstants_) constants_.clear();
+    return readSupport();
   }
 
   Result<Bytes> save() override {
     if (!executable_ || !device_->table().executable_save) return Bytes();
-    std::string blob;
-    const cdl_writer_t writer{&blob, [](void* context, const void* data, uint64_t size) -> int {
+    if (stored_.size()) return stored_;
+    const auto blob = std::make_shared<std::string>();
+    const cdl_writer_t writer{blob.get(), [](void* context, const void* data, uint64_t size) -> int {
                                 static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
                                 return 1;
                               }};
     CDL_TRY(callSlot(device_->name(), device_->table().executable_save, executable_, &writer));
-    return Bytes::copyOf(blob.data(), blob.size());
+    return Bytes::wrap(blob->data(), blob->size(), blob);
   }
 
 private:
@@ -63,7 +72,7 @@ private:
     fixed_.resize(image_->buffers.count);
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      if (buffer.role == CDL_ROLE_CONSTANT) {
+      if (buffer.role == CDL_ROLE_CONSTANT && !holdsConstants_) {
         CDL_ASSIGN(fixed_[b], device_->upload(constants_[buffer.constant], buffer.space - 1, buffer.alignment));
       } else if (buffer.role == CDL_ROLE_STATE) {
         hasState_ = true;
@@ -74,29 +83,37 @@ private:
     return Status::ok();
   }
 
-  Status compile(const BundlePartition& partition, Refusal* refusal) {
-    const cdl_plugin_t& table = device_->table();
-    // One that another version made, or for another device, does not load: it is compiled again.
-    if (partition.executable.size() && table.executable_load &&
-        callSlot(device_->name(), table.executable_load, device_->handle(), image_, partition.executable.data(),
-                 partition.executable.size(), &executable_))
-      return Status::ok();
-    executable_ = nullptr;
+  Status load(const BundlePartition& partition) {
+    stored_ = partition.executable;
+    const Status status = callSlot(device_->name(), device_->table().executable_load, device_->handle(), image_,
+                                   stored_.data(), stored_.size(), &executable_);
+    if (!status) executable_ = nullptr;
+    return status && !executable_ ? noExecutable("executable_load") : status;
+  }
+
+  Status compile(Refusal* refusal) {
     std::vector<const void*> payloads;
     for (const Bytes& bytes : constants_) payloads.push_back(bytes.data());
     cdl_refusal_t refused{};
     refused.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = callSlot(device_->name(), table.compile, device_->handle(), image_, payloads.data(),
+    if (Status status = callSlot(device_->name(), device_->table().compile, device_->handle(), image_, payloads.data(),
                                  &executable_, &refused);
         !status) {
       executable_ = nullptr;
       if (refusal) *refusal = {refused.instr, static_cast<uint16_t>(refused.reason), status.message()};
       return status;
     }
-    if (!executable_) return failure(Code::internal, "{}: compile succeeded without an executable", device_->name());
-    if (!table.executable_support) return Status::ok();
+    return executable_ ? Status::ok() : noExecutable("compile");
+  }
+
+  Status noExecutable(const char* slot) const {
+    return failure(Code::internal, "{}: {} succeeded without an executable", device_->name(), slot);
+  }
+
+  Status readSupport() {
+    if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(support_.size(), CDL_SUPPORT_NONE);
-    CDL_TRY(callSlot(device_->name(), table.executable_support, executable_, support.data(),
+    CDL_TRY(callSlot(device_->name(), device_->table().executable_support, executable_, support.data(),
                      static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE) support_[i] = Support::emulated;
@@ -119,7 +136,7 @@ private:
       MemoryPtr& memory = context->memory[b];
       if (isTemp) {
         memory = arenas[buffer.space];
-      } else if (!memory) {
+      } else if (!memory && buffer.role != CDL_ROLE_CONSTANT) {
         CDL_ASSIGN(memory, device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment));
       }
       context->bindings[b] = {memory ? memory->handle() : nullptr, isTemp ? buffer.offset : 0, buffer.bytes};
@@ -154,13 +171,33 @@ private:
   }
 
   Status execute(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
-    const uint64_t done = context.queue->next();
-    const cdl_timeline_t signal{context.queue->handle(), done};
-    CDL_TRY(callSlot(device_->name(), device_->table().execute, context.queue->handle(), executable_, &bindings,
-                     nullptr, uint32_t{0}, signal));
+    const cdl_plugin_t& table = device_->table();
+    cdl_queue_t* queue = context.queue->handle();
+    const bool profile = stats.profile && table.profile_begin && table.profile_end;
+    if (profile) CDL_TRY(callSlot(device_->name(), table.profile_begin, queue));
+    const uint64_t start = nowNs(), done = context.queue->next();
+    const cdl_timeline_t signal{queue, done};
+    CDL_TRY(callSlot(device_->name(), table.execute, queue, executable_, &bindings, nullptr, uint32_t{0}, signal));
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
-    return context.queue->wait(done);
+    CDL_TRY(context.queue->wait(done));
+    return profile ? endProfile(queue, start, stats) : Status::ok();
+  }
+
+  /// Takes the records of an execution that began at `start`; those by another clock than the host's are moved there.
+  Status endProfile(cdl_queue_t* queue, uint64_t start, RunStats& stats) {
+    const uint64_t end = nowNs();
+    std::vector<cdl_profile_record_t> records(std::min<uint64_t>(executions(image_), 1 << 20));
+    uint32_t count = 0;
+    CDL_TRY(callSlot(device_->name(), device_->table().profile_end, queue, records.data(),
+                     static_cast<uint32_t>(records.size()), &count));
+    records.resize(std::min<size_t>(count, records.size()));
+    const uint64_t first = records.empty() ? start : records[0].start_ns;
+    const uint64_t shift = first >= start && first <= end ? 0 : start - first;
+    for (const cdl_profile_record_t& r : records)
+      if (r.instr > 0 && r.instr < image_->instrs.count && r.end_ns >= r.start_ns)
+        stats.records.push_back({r.instr, r.engine, r.start_ns + shift, r.end_ns + shift});
+    return Status::ok();
   }
 
   /// Door 1: runs of native instructions of one block go to the backend, what lies between runs in soft.
@@ -171,15 +208,19 @@ private:
       last = first;
       if (support_[first] == Support::emulated) {
         ++stats.emulatedInstrs;
-        CDL_TRY(emulate(context, first, loops, stats));
+        CDL_TRY(timed(stats, first, [&] { return emulate(context, first, loops, stats); }));
         continue;
       }
       const uint32_t block = cdl_get_instr(image_, first)->loop;
-      while (last + 1 < end && support_[last + 1] == Support::native && cdl_get_instr(image_, last + 1)->loop == block)
+      while (!stats.profile && last + 1 < end && support_[last + 1] == Support::native &&
+             cdl_get_instr(image_, last + 1)->loop == block)
         ++last;
       stats.nativeInstrs += last - first + 1;
-      CDL_TRY(callSlot(device_->name(), device_->table().run, context.queue->handle(), image_, first, last - first + 1,
-                       loops, &bindings));
+      CDL_TRY(timed(stats, first, [&]() -> Status {
+        CDL_TRY(callSlot(device_->name(), device_->table().run, context.queue->handle(), image_, first,
+                         last - first + 1, loops, &bindings));
+        return stats.profile ? context.queue->drain() : Status::ok();
+      }));
     }
     return Status::ok();
   }
@@ -218,6 +259,8 @@ private:
 
   std::shared_ptr<Device> device_;
   cdl_executable_t* executable_ = nullptr;
+  Bytes stored_;                 ///< where a stored executable was loaded from; it goes on to use it
+  bool holdsConstants_ = false;  ///< executables have their constants: CONSTANT buffers have no memory
   std::vector<MemoryPtr> fixed_; ///< per image buffer: constants and states, shared by all executions
 };
 

@@ -62,6 +62,15 @@ protected:
     return bytes;
   }
 
+  /// Runs one instruction; records how long it took when that is asked.
+  template <typename F> static Status timed(RunStats& stats, uint32_t instr, F&& run) {
+    if (!stats.profile) return run();
+    const uint64_t start = nowNs();
+    CDL_TRY(run());
+    stats.records.push_back({instr, 0, start, nowNs()});
+    return Status::ok();
+  }
+
   Bytes bytes_;
   const cdl_image_t* image_;
   std::vector<target::Support> support_;

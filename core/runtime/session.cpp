@@ -50,15 +50,12 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
   }
 
   RunStats counted;
+  counted.profile = profile_;
   std::vector<TraceEvent> events;
-  const auto start = std::chrono::steady_clock::now();
-  const auto now = [&] {
-    return static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
-  };
+  const uint64_t start = nowNs();
   for (size_t s = 0; s < bundle_.steps.size(); ++s) {
     const BundleStep& step = bundle_.steps[s];
-    TraceEvent event{fmt::format("step {}", s), "host", now(), 0};
+    TraceEvent event{fmt::format("step {}", s), "host", nowNs() - start};
     if (step.kind == StepKind::copy) {
       values[step.outputs[0]] = values[step.inputs[0]];
     } else {
@@ -74,8 +71,11 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
       if (Status status = runners_[step.partition]->run(in, out, counted); !status)
         return status.context(fmt::format("partition {} on {}", step.partition, event.on));
       for (size_t i = 0; i < step.outputs.size(); ++i) values[step.outputs[i]] = std::move(out[i]);
+      for (const cdl_profile_record_t& r : counted.records)
+        events.push_back({"", event.on, r.start_ns - start, r.end_ns - start, step.partition, r.instr});
+      counted.records.clear();
     }
-    event.endNs = now();
+    event.endNs = nowNs() - start;
     events.push_back(std::move(event));
   }
   {
@@ -86,6 +86,24 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
   std::vector<Tensor> outputs;
   for (uint32_t v : bundle_.outputs) outputs.push_back(values[v]);
   return outputs;
+}
+
+Status Session::save(const std::string& path) const {
+  Bundle stored = bundle_;
+  stored.constants.clear();
+  const auto keep = [&](uint32_t& constant) {
+    if (constant == kNoConstant) return;
+    const BundleConstant& kept = bundle_.constants[constant];
+    constant = stored.addConstant(kept.hash, kept.bytes);
+  };
+  for (BundleValue& value : stored.values) keep(value.constant);
+  for (size_t p = 0; p < runners_.size(); ++p) {
+    BundlePartition& partition = stored.partitions[p];
+    CDL_ASSIGN(partition.executable, runners_[p]->save());
+    if (partition.executable.size()) partition.constants.clear();
+    for (uint32_t& constant : partition.constants) keep(constant);
+  }
+  return saveBundle(stored, path);
 }
 
 std::vector<TraceEvent> Session::trace() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <span>
 
@@ -13,12 +14,21 @@ namespace candela::runtime {
 struct RunStats {
   uint64_t nativeInstrs = 0, emulatedInstrs = 0, hostInstrs = 0; ///< executed, loop iterations counted
   uint64_t stagedBytes = 0; ///< copied to and from the host for emulated instructions on memory that cannot be mapped
+  bool profile = false;     ///< asks for records
+  std::vector<cdl_profile_record_t> records; ///< one per executed instruction, by nowNs()
 };
 
-/// One step on the timeline of a run, in nanoseconds from its start.
+/// Nanoseconds of the steady clock.
+inline uint64_t nowNs() {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+}
+
+/// One step on the timeline of a run, or one execution of an instruction in it, in nanoseconds from the run's start.
 struct TraceEvent {
-  std::string name, on;
+  std::string name, on; ///< name: of a step
   uint64_t startNs = 0, endNs = 0;
+  uint32_t partition = 0, instr = 0; ///< instr 0: a step
 };
 
 /// A partition that is ready to run. Implementations: soft_runner.cpp, device_runner.cpp.
@@ -55,17 +65,24 @@ public:
   static std::unique_ptr<Session> adopt(Bundle bundle, std::vector<std::unique_ptr<Runner>> runners);
 
   const Bundle& bundle() const { return bundle_; }
+  /// Stores the bundle with the executables of backends that can store them, which hold their constants, and the
+  /// constants of the others. Failure: io, or a backend's.
+  Status save(const std::string& path) const;
 
   /// inputs in the bundle's order; checked against its types. Returns the outputs.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
   /// Of the newest run.
   std::vector<TraceEvent> trace() const;
+  /// Whether traces of the runs to come hold instructions too. A device that keeps no profile shows steps alone; one
+  /// that takes instructions one by one gets each alone.
+  void profile(bool on) { profile_ = on; }
 
 private:
   Bundle bundle_;
   std::vector<std::unique_ptr<Runner>> runners_;
   mutable std::mutex traceMutex_;
   std::vector<TraceEvent> trace_;
+  std::atomic<bool> profile_ = false;
 };
 
 } // namespace candela::runtime

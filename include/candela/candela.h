@@ -127,7 +127,13 @@ CANDELA_API candela_status_t candela_run(const candela_model_t* model, const can
  * added. Lives as long as the model. */
 CANDELA_API const char* candela_report_json(const candela_model_t* model);
 
-/* The trace of the newest run on any thread as Chrome trace JSON. The caller frees it with candela_free_text. */
+/* Whether the traces of the runs to come hold every instruction (on: not 0), not only the steps. That costs time on
+ * backends that take instructions one by one; those that compile may keep no profile, and then show steps alone. */
+CANDELA_API void candela_profile(candela_model_t* model, int on);
+
+/* The trace of the newest run on any thread as Chrome trace JSON. An instruction's `args` are {kind, node, op: of the
+ * model, type: of its first operand, bytes: that it reads and writes, partition, instr: counted from 1}. The caller
+ * frees it with candela_free_text. */
 CANDELA_API char* candela_trace_json(const candela_model_t* model);
 
 /* Every backend that can be found, as JSON (schema candela.backends/1): backends [{name, version, origin, description,

@@ -58,6 +58,49 @@ TEST(Doors, NestedLoopsRunOuterFirst) {
   }
 }
 
+// What profile_end says of the executions since profile_begin, with room for `capacity` records.
+std::vector<cdl_profile_record_t> endProfile(Device& device, uint32_t capacity, uint32_t& count) {
+  std::vector<cdl_profile_record_t> records(capacity + 1);
+  device.code = device.table.profile_end(device.queue, records.data(), capacity, &count, device.error());
+  EXPECT_EQ(records.back().end_ns, 0u) << "written beyond the capacity";
+  records.pop_back();
+  return records;
+}
+
+TEST(Profile, HasARecordOfEachInstructionThatRan) {
+  Device device(load(PLUGIN_door2));
+  Sample sample;
+  const Block block(sample.m.bytes());
+  uint32_t count = 0;
+  ASSERT_EQ(device.table.profile_begin(device.queue, device.error()), CDL_OK);
+  device.run(block, sample.inputs);
+  const auto records = endProfile(device, 8, count);
+  ASSERT_EQ(device.code, CDL_OK) << device.text;
+  ASSERT_EQ(count, 3u); // the loop runs twice
+  for (uint32_t i = 0; i < count; ++i) {
+    EXPECT_EQ(records[i].instr, i == 0 ? 1u : 2u);
+    EXPECT_LE(records[i].start_ns, records[i].end_ns);
+    EXPECT_GE(records[i].start_ns, i == 0 ? 1 : records[i - 1].end_ns);
+  }
+}
+
+TEST(Profile, GivesWhatThereIsRoomForAndEnds) {
+  Device device(load(PLUGIN_door2));
+  Sample sample;
+  const Block block(sample.m.bytes());
+  uint32_t count = 0;
+  ASSERT_EQ(device.table.profile_begin(device.queue, device.error()), CDL_OK);
+  device.run(block, sample.inputs);
+  const auto records = endProfile(device, 2, count);
+  EXPECT_EQ(count, 3u);
+  EXPECT_EQ(records[1].instr, 2u);
+  device.run(block, sample.inputs); // keeps none
+  endProfile(device, 2, count);
+  EXPECT_EQ(device.code, CDL_INVALID_ARGUMENT);
+  EXPECT_STREQ(device.text, "no profile was begun on this queue");
+  EXPECT_EQ(Device(load(PLUGIN_template)).table.profile_begin, nullptr); // the host times what it sends one by one
+}
+
 // Every required row of the claimed profiles is there once, NATIVE or EMULATED, and nothing else is
 // claimed.
 void expectRows(const char* path, uint8_t support) {

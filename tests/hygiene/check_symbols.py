@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A plugin exports exactly the symbols that rules.toml names."""
+"""A plugin, or a library that one opens, exports exactly the symbols that rules.toml names."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ def exported(path):
 
 def check(path, rules):
     name = os.path.basename(path)
-    required = set(rules["exports"])
+    required = set(rules.get("instead", {}).get(name.split(".")[0], rules["exports"]))
     for key, symbols in rules.get("also", {}).items():
         if key in name:
             required |= set(symbols)

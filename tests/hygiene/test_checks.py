@@ -234,7 +234,8 @@ class Symbols(CheckTest):
 
     def testClean(self):
         status, out = self.run_("symbols", self.build("liba.so", "int cdl_backend_query(void) { return 0; }"),
-                                self.build("libnpu_sim.so", "int cdl_backend_query, sc_main;"))
+                                self.build("libnpu_sim.so", "int cdl_backend_query, sc_main;"),
+                                self.build("candela_cpu_compiler.so", "int candela_cpu_compiler;"))
         self.assertEqual(status, 0, out)
 
     def testBroken(self):
@@ -244,6 +245,12 @@ class Symbols(CheckTest):
                 status, out = self.run_("symbols", self.build("liba.so", code))
                 self.assertEqual(status, 1)
                 self.assertIn("liba.so:1: [symbols] " + message, out)
+
+    def testHelperIsNoPlugin(self):
+        status, out = self.run_("symbols", self.build("candela_cpu_compiler.so", "int cdl_backend_query;"))
+        self.assertEqual(status, 1)
+        self.assertIn("exports 'cdl_backend_query'", out)
+        self.assertIn("does not export 'candela_cpu_compiler'", out)
 
     def testNotALibrary(self):
         path = os.path.join(self.root, "README.md")

@@ -9,6 +9,7 @@ namespace candela::tool {
 // Each adds one sub-command with its options. Parsing the command line runs it: the callback returns normally on
 // success and throws Failure otherwise.
 void addRun(CLI::App& app, Console& console);
+void addBench(CLI::App& app, Console& console);
 void addCompile(CLI::App& app, Console& console);
 void addBackends(CLI::App& app, Console& console);
 void addInspect(CLI::App& app, Console& console);

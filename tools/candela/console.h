@@ -107,7 +107,7 @@ private:
 
 std::string bytesText(uint64_t bytes);     ///< "1.2 MB"
 std::string countText(uint64_t count);     ///< "35 k"
-std::string timeText(double milliseconds); ///< "0.31 ms", "4.2 s"
+std::string timeText(double milliseconds); ///< "7.2 us", "0.31 ms", "4.2 s"
 double millisecondsSince(std::chrono::steady_clock::time_point start);
 /// Quoted for a shell where it has to be.
 std::string shellQuoted(const std::string& argument);

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(1);
   addRun(app, console);
+  addBench(app, console);
   addCompile(app, console);
   addBackends(app, console);
   addInspect(app, console);

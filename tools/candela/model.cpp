@@ -1,6 +1,7 @@
 #include "tools/candela/model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -34,6 +35,49 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk.progress = &Progress::callback;
   sdk.progressContext = &progress;
   return sdk;
+}
+
+void ModelOptions::passThreads(int threads, Console& console) {
+  const std::vector<std::string> wanted = splitList(backends);
+  std::vector<std::string> paths;
+  for (const std::string& name : wanted)
+    if (name.find('/') != std::string::npos || endsWith(name, ".so")) paths.push_back(name);
+  const Json known = Json::parse(sdk::Model::backendsJson(paths), nullptr, false);
+  bool passed = false;
+  for (const Json& backend : known.is_object() ? known.value("backends", Json::array()) : Json::array()) {
+    const std::string name = backend.value("name", ""), origin = backend.value("origin", "");
+    const bool used = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
+      return w == name || (w.find('.') != std::string::npos && fileName(w) == fileName(origin));
+    });
+    for (const Json& option : backend.value("options", Json::array()))
+      if (used && option.is_object() && option.value("name", "") == "threads") {
+        options.push_back(fmt::format("{}.threads={}", name, threads));
+        passed = true;
+      }
+  }
+  if (!passed) console.note("--threads {}: backend {} has no such option", threads, backends);
+}
+
+bool saysHowToCompile(const CLI::App* command) {
+  for (const char* name : {"--backend", "--shape", "--dim", "--option", "--require-native", "--to-primitives"})
+    if (command->count(name)) return true;
+  return false;
+}
+
+namespace {
+
+/// CLI11 wraps what does not fit; a seed must be what was typed. Returns the complaint, or nothing.
+std::string wrongSeed(const std::string& text) {
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return "";
+  return fmt::format("'{}' is not a number of 0 to {}", text, UINT64_MAX);
+}
+
+} // namespace
+
+void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help) {
+  command->add_option("--random", seed, help)->type_name("SEED")->check(CLI::Validator(wrongSeed, "SEED"));
 }
 
 bool endsWith(const std::string& text, std::string_view suffix) { return std::string_view(text).ends_with(suffix); }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "candela/candela.hpp"
 #include "core/support/tensor.h"
 #include "tools/candela/command.h"
@@ -15,8 +17,15 @@ struct ModelOptions {
 
   /// MODEL, --backend, --dim, --shape, --option, --require-native, --to-primitives.
   void addTo(CLI::App* command);
+  /// Hands the number to every backend that has an option `threads`; a note when none has.
+  void passThreads(int threads, Console& console);
   sdk::Options sdkOptions(Progress& progress) const;
 };
+
+/// Whether an option of ModelOptions but the model itself was given.
+bool saysHowToCompile(const CLI::App* command);
+/// --random SEED
+void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help);
 
 bool endsWith(const std::string& text, std::string_view suffix);
 /// The path without its folders.

@@ -3,8 +3,6 @@
 
 #include <fnmatch.h>
 
-#include <charconv>
-
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -30,29 +28,6 @@ struct Arguments {
   int top = 0, repeat = 1, threads = 0;
   bool explain = false;
 };
-
-/// --threads goes to every backend that has such an option.
-void passThreads(Arguments& arguments, Console& console) {
-  const std::vector<std::string> wanted = splitList(arguments.run.model.backends);
-  std::vector<std::string> paths;
-  for (const std::string& name : wanted)
-    if (name.find('/') != std::string::npos || endsWith(name, ".so")) paths.push_back(name);
-  const Json known = Json::parse(sdk::Model::backendsJson(paths), nullptr, false);
-  bool passed = false;
-  for (const Json& backend : known.is_object() ? known.value("backends", Json::array()) : Json::array()) {
-    const std::string name = backend.value("name", ""), origin = backend.value("origin", "");
-    const bool used = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& w) {
-      return w == name || (w.find('.') != std::string::npos && fileName(w) == fileName(origin));
-    });
-    for (const Json& option : backend.value("options", Json::array()))
-      if (used && option.is_object() && option.value("name", "") == "threads") {
-        arguments.run.model.options.push_back(fmt::format("{}.threads={}", name, arguments.threads));
-        passed = true;
-      }
-  }
-  if (!passed)
-    console.note("--threads {}: backend {} has no such option", arguments.threads, arguments.run.model.backends);
-}
 
 /// Names of classes, one a line.
 std::vector<std::string> readNames(const std::string& path) {
@@ -138,25 +113,23 @@ bool compare(const Arguments& arguments, const Session& session, const std::vect
 }
 
 void run(Arguments& arguments, Console& console) {
-  for (const std::string& text : arguments.inputs) {
-    const Binding input = parseBinding("--input", text);
-    if (!arguments.run.inputFiles.emplace(input.name, input.value).second)
-      fail(kBadInput, "--input {}: given twice", input.name);
-  }
+  arguments.run.addInputs(arguments.inputs);
   if (arguments.precision != "f32")
     fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
   if (!arguments.only.empty() && arguments.run.dumpFolder.empty()) fail(kBadInput, "--only needs --dump");
   if (!arguments.namesFile.empty() && arguments.top == 0) fail(kBadInput, "--names needs --top");
   if (arguments.threads && arguments.run.keepsCompiled) arguments.run.keepsCompiled = false;
-  if (arguments.threads && !endsWith(arguments.run.model.path, ".cdb")) passThreads(arguments, console);
+  if (arguments.threads && !endsWith(arguments.run.model.path, ".cdb"))
+    arguments.run.model.passThreads(arguments.threads, console);
 
-  const Session session = openSession(arguments.run);
+  Session session = openSession(arguments.run);
   Json report = console.report("run");
   std::vector<double> latencies;
   std::vector<Tensor> outputs;
   try {
     Progress progress("running");
     for (int i = 0; i < arguments.repeat; ++i) {
+      session.model.profile(!arguments.trace.empty() && i + 1 == arguments.repeat);
       outputs = session.run(latencies);
       progress.update(fmt::format("{} of {}", i + 1, arguments.repeat), double(i + 1) / arguments.repeat);
     }
@@ -225,27 +198,13 @@ void run(Arguments& arguments, Console& console) {
 
 } // namespace
 
-namespace {
-
-/// CLI11 wraps what does not fit; a seed must be what was typed. Returns the complaint, or nothing.
-std::string wrongSeed(const std::string& text) {
-  uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error == std::errc() && end == text.data() + text.size()) return "";
-  return fmt::format("'{}' is not a number of 0 to {}", text, UINT64_MAX);
-}
-
-} // namespace
-
 void addRun(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand("run", "Compile and run a model; print, compare or store what it answers.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
   a.run.model.addTo(command);
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
-  command->add_option("--random", a.run.seed, "random data for the other inputs")
-      ->type_name("SEED")
-      ->check(CLI::Validator(wrongSeed, "SEED"));
+  addSeedOption(command, a.run.seed, "random data for the other inputs");
   command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")->type_name("DIR");
   command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")->type_name("DIR");
   command->add_option("--only", a.only, "with --dump: only this node, or values that match a glob")->type_name("NODE");
@@ -265,13 +224,13 @@ void addRun(CLI::App& app, Console& console) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command->add_option("--precision", a.precision, "arithmetic: f32")->type_name("P");
-  command->add_option("--trace", a.trace, "write a Chrome trace of the last run")->type_name("FILE");
+  command->add_option("--trace", a.trace, "write a Chrome trace of the last run, instruction by instruction")
+      ->type_name("FILE");
   command->add_flag("--explain", a.explain, "per node: native, emulated or host, and why");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, command, &console] {
-    for (const char* name : {"--backend", "--shape", "--dim", "--option", "--require-native", "--to-primitives"})
-      if (command->count(name)) arguments->run.keepsCompiled = false;
+    arguments->run.keepsCompiled = !saysHowToCompile(command);
     run(*arguments, console);
   });
 }

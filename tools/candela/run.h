@@ -15,6 +15,9 @@ struct RunOptions {
   std::optional<uint64_t> seed;
   std::string dumpFolder;
   bool keepsCompiled = true; ///< nothing was said about how to compile, so a bundle may be run
+
+  /// Takes the texts of --input. Fails when an input is given twice.
+  void addInputs(const std::vector<std::string>& texts);
 };
 
 /// A compiled model and the data of one run.

@@ -101,6 +101,13 @@ bool isProgramText(const std::string& path) {
 
 } // namespace
 
+void RunOptions::addInputs(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    const Binding input = parseBinding("--input", text);
+    if (!inputFiles.emplace(input.name, input.value).second) fail(kBadInput, "--input {}: given twice", input.name);
+  }
+}
+
 Tensor asStored(Tensor tensor, Elem wanted) {
   if (isUnsigned(tensor.elem) && (wanted == Elem::bf16_ || isStorageOnly(wanted)) &&
       elemBits(tensor.elem) == elemBits(wanted))

@@ -543,7 +543,7 @@ typedef struct {
   uint64_t (*executable_scratch)(cdl_executable_t* executable);
   /* (optional, default: as the rows say) CDL_SUPPORT_* per instruction, [0] unused. */
   cdl_code_t (*executable_support)(cdl_executable_t* executable, uint8_t* support, uint32_t count, cdl_error_t* error);
-  /* (optional, default: compiled again on load) */
+  /* (optional, both or none) With them executables hold their constants: CONSTANT buffers get no memory (doors.hpp). */
   cdl_code_t (*executable_save)(cdl_executable_t* executable, const cdl_writer_t* writer, cdl_error_t* error);
   cdl_code_t (*executable_load)(cdl_device_t* device, const cdl_image_t* image, const void* blob, uint64_t size,
                                 cdl_executable_t** executable, cdl_error_t* error);
@@ -555,9 +555,9 @@ typedef struct {
                            cdl_error_t* error); /* (default: a roofline from the declared numbers) pure */
   cdl_code_t (*emit)(cdl_device_t* device, cdl_executable_t* executable, const cdl_writer_t* writer,
                      cdl_error_t* error);                              /* (default: no AOT) object code */
-  cdl_code_t (*profile_begin)(cdl_queue_t* queue, cdl_error_t* error); /* (default: no profile) */
+  cdl_code_t (*profile_begin)(cdl_queue_t* queue, cdl_error_t* error); /* (default: no profile) until profile_end: */
   cdl_code_t (*profile_end)(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count,
-                            cdl_error_t* error);
+                            cdl_error_t* error); /* a record per executed instruction; *count may exceed capacity */
   cdl_code_t (*cancel)(cdl_queue_t* queue, cdl_error_t* error); /* (default: not cancellable) any thread */
 } cdl_plugin_t;
 

@@ -1,5 +1,7 @@
 #include "lowering.hpp"
 
+#include "../runtime/digest.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -41,6 +43,20 @@ bool isSignedElem(uint8_t elem) {
   return elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64 || elem == CDL_F32 || elem == CDL_F64;
 }
 
+namespace {
+
+/// The payload of a constant that is one value all over.
+std::vector<char> splatted(const cdl_constant_t& constant) {
+  const uint32_t bits = cdl_elem_bits(constant.elem);
+  std::vector<char> bytes(constant.bytes);
+  const uint64_t value = bits == 4 ? (constant.bits & 0xf) * 0x11 : constant.bits;
+  const size_t step = bits < 8 ? 1 : bits / 8;
+  for (size_t at = 0; at < bytes.size(); at += step) std::memcpy(bytes.data() + at, &value, step);
+  return bytes;
+}
+
+} // namespace
+
 Operand Lowering::operand(const cdl_view_t& view) const {
   Operand o;
   o.elem = view.elem;
@@ -72,11 +88,17 @@ Arg Lowering::scratch(uint64_t bytes) {
 }
 
 Arg Lowering::own(const void* data, uint64_t bytes) {
+  AlignedBytes& own = binary_.made.own;
+  const uint64_t name = digest(data, bytes);
+  for (auto [known, end] = owned_.equal_range(name); known != end; ++known)
+    if (known->second.bytes == bytes && std::memcmp(own.data() + known->second.at.offset, data, bytes) == 0)
+      return known->second.at;
   Arg arg;
   arg.buffer = Arg::kOwn;
-  arg.offset = static_cast<int64_t>((binary_.own.size() + 63) & ~size_t(63));
-  binary_.own.resize(static_cast<size_t>(arg.offset) + bytes);
-  std::memcpy(binary_.own.data() + arg.offset, data, bytes);
+  arg.offset = static_cast<int64_t>(own.size());
+  own.resize((own.size() + bytes + 63) & ~size_t(63));
+  std::memcpy(own.data() + arg.offset, data, bytes);
+  owned_.insert({name, {arg, bytes}});
   return arg;
 }
 
@@ -95,9 +117,38 @@ void Lowering::call(const std::string& key, uint64_t units, const std::vector<Ar
   binary_.calls.push_back(call);
 }
 
+void Lowering::takeConstants() {
+  std::map<uint32_t, int64_t> places; // in own, by buffer
+  uint64_t room = binary_.made.own.size();
+  for (const Arg& arg : binary_.args) {
+    if (arg.buffer == Arg::kOwn || arg.buffer == Arg::kScratch) continue;
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image, arg.buffer);
+    if (buffer.role == CDL_ROLE_CONSTANT && places.insert({arg.buffer, 0}).second) room += buffer.bytes + 64;
+  }
+  binary_.made.own.reserve(room);
+  for (auto& [b, place] : places) {
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image, b);
+    const void* payload = constants[buffer.constant];
+    place = own(payload ? payload : splatted(*cdl_get_constant(image, buffer.constant)).data(), buffer.bytes).offset;
+  }
+  for (Arg& arg : binary_.args) {
+    const auto place = places.find(arg.buffer);
+    if (place == places.end()) continue;
+    arg.buffer = Arg::kOwn;
+    arg.offset += place->second;
+  }
+}
+
 bool Lowering::finish(Binary& binary) {
-  binary_.object = codegen_.object();
-  if (binary_.object.empty()) return false;
+  const std::vector<char> object = codegen_.object();
+  if (object.empty()) return false;
+  takeConstants();
+  binary_.compiler = "LLVM " + Codegen::version();
+  Binary::Made& made = binary_.made;
+  made.object.resize((object.size() + 63) & ~size_t(63));
+  std::memcpy(made.object.data(), object.data(), object.size());
+  binary_.own = made.own.data(), binary_.ownBytes = made.own.size();
+  binary_.object = made.object.data(), binary_.objectBytes = made.object.size();
   binary = std::move(binary_);
   return true;
 }

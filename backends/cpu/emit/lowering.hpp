@@ -1,9 +1,9 @@
-// The way from instructions to calls of kernels. An emitter asks for memory, describes each kernel once, and says how it
-// is called; equal kernels are compiled once.
+// The way from instructions to calls of kernels. An emitter asks for memory, describes each kernel once, and says how
+// it is called; equal kernels are compiled once.
 #pragma once
 
 #include "../codegen/codegen.hpp"
-#include "../runtime/executable.hpp"
+#include "../runtime/binary.hpp"
 
 #include <map>
 #include <set>
@@ -48,22 +48,30 @@ public:
   bool isDone(uint32_t instr) const { return done_.count(instr) != 0; }
   /// Memory for this instruction, 64-byte aligned, with `slack` readable bytes behind it.
   Arg scratch(uint64_t bytes);
-  /// A constant of the executable, 64-byte aligned.
+  /// A constant of the executable, 64-byte aligned; equal ones are one.
   Arg own(const void* data, uint64_t bytes);
   /// The kernel that `key` names completely: body is called when it is new. Then calls it.
   void call(const std::string& key, uint64_t units, const std::vector<Arg>& args,
             const std::function<void(Builder&)>& body);
 
-  /// The calls and the code of all instructions; false and error() when LLVM fails. Once.
+  /// The calls, the code and the constants of all instructions; false and error() when LLVM fails. Once.
   bool finish(Binary& binary);
   std::string assembly() { return codegen_.assembly(); }
   const std::string& error() const { return codegen_.error(); }
 
 private:
+  /// Makes what arguments read of the image's constants the executable's own.
+  void takeConstants();
+
   Codegen codegen_;
   Binary binary_;
   std::map<std::string, uint32_t> kernels_;
   std::set<uint32_t> done_;
+  struct Owned {
+    Arg at;
+    uint64_t bytes;
+  };
+  std::multimap<uint64_t, Owned> owned_; // by digest
   uint32_t instr_ = 0;
   uint64_t scratchUsed_ = 0;
 };

@@ -12,22 +12,20 @@ class AlignedBytes {
 public:
   size_t size() const { return size_; }
   char* data() const { return data_.get(); }
-  /// Grows to `size`; new bytes are zero.
+  /// New bytes are zero.
   void resize(size_t size) {
-    if (size <= capacity_) {
-      size_ = size;
-      return;
-    }
-    const size_t capacity = ((size > 2 * capacity_ ? size : 2 * capacity_) + 63) & ~size_t(63);
+    if (size > capacity_) reserve(size > 2 * capacity_ ? size : 2 * capacity_);
+    size_ = size;
+  }
+  /// Room for so many bytes without moving.
+  void reserve(size_t size) {
+    if (size <= capacity_) return;
+    const size_t capacity = (size + 63) & ~size_t(63);
     std::unique_ptr<char, Free> grown(static_cast<char*>(std::aligned_alloc(64, capacity)));
     if (!grown) throw std::bad_alloc();
     if (size_) std::memcpy(grown.get(), data_.get(), size_);
     std::memset(grown.get() + size_, 0, capacity - size_);
-    data_ = std::move(grown), size_ = size, capacity_ = capacity;
-  }
-  void assign(const char* from, size_t size) {
-    resize(size);
-    if (size) std::memcpy(data_.get(), from, size);
+    data_ = std::move(grown), capacity_ = capacity;
   }
 
 private:

@@ -1,110 +1,116 @@
 #include "blob.hpp"
 
+#include "../version.hpp"
+#include "digest.hpp"
+
 #include <algorithm>
 #include <cstring>
-#include <zlib.h>
 
 namespace cpu {
 
 namespace {
 
 constexpr char kMagic[4] = {'C', 'C', 'P', 'U'};
-constexpr uint32_t kFormat = 1;                  // of the records below and of what kernels expect of their callers
 constexpr uint64_t kMaxScratch = uint64_t(1) << 40;
+constexpr const char* kSections[4] = {"calls", "arguments", "constants", "code"};
 
-struct Header {
-  char magic[4];
-  uint32_t format;
-  uint64_t size;      // of the whole blob
-  uint32_t checksum;  // CRC-32 of what follows this field
-  uint32_t tier;
-  uint8_t image[32];  // hash of the Program
-  uint64_t scratchBytes, ownBytes, objectBytes;
-  uint32_t kernels, calls, args, reserved;
-};
-static_assert(sizeof(Header) == 96);
+uint64_t padded(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
-size_t padded(size_t bytes) { return (bytes + 63) & ~size_t(63); }
-
-uint32_t checksumOf(const char* blob, size_t size) {
-  const size_t from = offsetof(Header, checksum) + sizeof(uint32_t);
-  return static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const unsigned char*>(blob) + from, static_cast<z_size_t>(size - from)));
+cdl::Status damaged(const std::string& text) {
+  return cdl::error(CDL_BAD_MODEL, "stored executable is damaged: " + text);
 }
 
-cdl::Status damaged(const std::string& text) { return cdl::error(CDL_BAD_MODEL, "stored executable is damaged: " + text); }
+cdl::Status unfit(const std::string& text) { return cdl::error(CDL_INCOMPATIBLE, "stored executable " + text); }
 
-template <class T> void put(std::vector<char>& out, const T* items, size_t count) {
-  const size_t at = out.size();
-  out.resize(padded(at + count * sizeof(T)), 0);
-  if (count) std::memcpy(out.data() + at, items, count * sizeof(T));
+std::string textOf(const char (&field)[48]) { return {field, std::find(field, field + sizeof field, '\0')}; }
+
+/// Records with zeros up to a multiple of 64 bytes.
+template <class T> std::vector<char> section(const std::vector<T>& records) {
+  std::vector<char> bytes(padded(records.size() * sizeof(T)), 0);
+  if (!records.empty()) std::memcpy(bytes.data(), records.data(), records.size() * sizeof(T));
+  return bytes;
 }
 
 } // namespace
 
-std::vector<char> toBlob(const cdl_image_t* image, const Binary& binary) {
-  Header h{};
+uint64_t digestOf(BlobHeader header) {
+  header.digest = 0;
+  return digest(&header, sizeof header);
+}
+
+cdl::Status toBlob(const cdl_image_t* image, const Binary& binary, const cdl::Writer& to) {
+  BlobHeader h{};
   std::copy_n(kMagic, 4, h.magic);
   h.format = kFormat;
-  h.tier = static_cast<uint32_t>(binary.tier);
+  const std::string madeBy = std::string("cpu ") + kVersion + " with " + binary.compiler;
+  madeBy.copy(h.madeBy, sizeof h.madeBy - 1);
   std::copy_n(image->hash, 32, h.image);
-  h.scratchBytes = binary.scratchBytes, h.ownBytes = binary.own.size(), h.objectBytes = binary.object.size();
-  h.kernels = binary.kernels;
+  h.scratchBytes = binary.scratchBytes;
+  h.tier = static_cast<uint32_t>(binary.tier), h.kernels = binary.kernels;
   h.calls = static_cast<uint32_t>(binary.calls.size()), h.args = static_cast<uint32_t>(binary.args.size());
-  std::vector<char> out;
-  put(out, &h, 1);
-  put(out, binary.calls.data(), binary.calls.size());
-  put(out, binary.args.data(), binary.args.size());
-  put(out, binary.own.data(), binary.own.size());
-  put(out, binary.object.data(), binary.object.size());
-  h.size = out.size();
-  std::memcpy(out.data(), &h, sizeof h);
-  h.checksum = checksumOf(out.data(), out.size());
-  std::memcpy(out.data(), &h, sizeof h);
-  return out;
+  const std::vector<char> calls = section(binary.calls), args = section(binary.args);
+  const std::pair<const char*, uint64_t> parts[4] = {{calls.data(), calls.size()},
+                                                     {args.data(), args.size()},
+                                                     {binary.own, binary.ownBytes},
+                                                     {binary.object, binary.objectBytes}};
+  h.size = sizeof h;
+  for (int i = 0; i < 4; ++i) {
+    h.sections[i] = {parts[i].second, digest(parts[i].first, parts[i].second)};
+    h.size += parts[i].second;
+  }
+  h.digest = digestOf(h);
+  cdl::Status status = to.write(&h, sizeof h);
+  for (const auto& [data, bytes] : parts)
+    if (status.isOk() && bytes) status = to.write(data, bytes);
+  return status;
 }
 
 cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, Binary& binary) {
   const char* bytes = static_cast<const char*>(blob);
-  Header h;
+  BlobHeader h;
+  if (reinterpret_cast<uintptr_t>(bytes) % 64)
+    return cdl::error(CDL_INVALID_ARGUMENT, "stored executable is not aligned");
   if (size < sizeof h) return damaged(std::to_string(size) + " bytes are shorter than its header");
   std::memcpy(&h, bytes, sizeof h);
   if (std::memcmp(h.magic, kMagic, 4) != 0) return damaged("it does not begin with CCPU");
   if (h.format != kFormat)
-    return cdl::error(CDL_INCOMPATIBLE, "stored executable has format " + std::to_string(h.format) +
-                                            ", this version of the backend reads " + std::to_string(kFormat) +
-                                            ": compile the model again");
+    return unfit("has format " + std::to_string(h.format) + " and was made by " + textOf(h.madeBy) + "; this is cpu " +
+                 kVersion + ", which reads format " + std::to_string(kFormat) + ": compile the model again");
+  if (digestOf(h) != h.digest) return damaged("its header does not have its checksum");
   if (h.size != size) return damaged(std::to_string(size) + " bytes, its header says " + std::to_string(h.size));
-  if (checksumOf(bytes, size) != h.checksum) return damaged("its checksum does not match");
-  if (h.tier < 1 || h.tier > allIsas().size()) return damaged("instruction set " + std::to_string(h.tier));
+  if (h.tier < 1 || h.tier > allIsas().size())
+    return unfit("is for instruction set " + std::to_string(h.tier) + ", which this cpu " + kVersion +
+                 " does not know");
+  if (std::memcmp(h.image, image->hash, 32) != 0) return unfit("was made for another Program");
   const Isa& isa = isaOf(static_cast<Tier>(h.tier));
-  const std::vector<const Isa*> here = isasOfThisMachine();
-  if (std::find(here.begin(), here.end(), &isa) == here.end())
-    return cdl::error(CDL_INCOMPATIBLE, std::string("stored executable is for ") + isa.name + ", this machine has " +
-                                            (here.empty() ? "not even x86-64-v3" : here.back()->name));
-  if (std::memcmp(h.image, image->hash, 32) != 0)
-    return cdl::error(CDL_INCOMPATIBLE, "stored executable was made for another Program");
+  if (const std::string missing = missingFeatures(isa.tier); !missing.empty())
+    return unfit(std::string("was made for ") + isa.name + "; this machine lacks " + missing +
+                 ": compile the model again");
 
-  // The checksum holds, so this is what toBlob wrote, but a forged one must not lead outside either.
-  size_t at = padded(sizeof h);
-  const auto section = [&](uint64_t bytesOfIt) -> const char* {
-    if (at > size || bytesOfIt > size - at) return nullptr;
-    const char* from = bytes + at;
-    at = padded(at + bytesOfIt);
-    return from;
-  };
-  const char* calls = section(uint64_t(h.calls) * sizeof(Call));
-  const char* args = section(uint64_t(h.args) * sizeof(Arg));
-  const char* own = section(h.ownBytes);
-  const char* object = section(h.objectBytes);
-  if (!calls || !args || !own || !object || h.scratchBytes > kMaxScratch) return damaged("its parts leave the file");
+  const char* parts[4];
+  uint64_t at = sizeof h;
+  for (int i = 0; i < 4; ++i) {
+    const BlobHeader::Section& s = h.sections[i];
+    if (s.bytes > size - at || s.bytes % 64) return damaged(std::string("its ") + kSections[i] + " leave it");
+    if (digest(bytes + at, s.bytes) != s.digest)
+      return damaged(std::string("its ") + kSections[i] + ", " + std::to_string(s.bytes) + " bytes at " +
+                     std::to_string(at) + ", do not have their checksum");
+    parts[i] = bytes + at;
+    at += s.bytes;
+  }
+  // The checksums hold, so this is what toBlob wrote, but a forged one must not lead outside either.
+  if (at != size || padded(uint64_t(h.calls) * sizeof(Call)) != h.sections[0].bytes ||
+      padded(uint64_t(h.args) * sizeof(Arg)) != h.sections[1].bytes || h.scratchBytes > kMaxScratch)
+    return damaged("its sections do not have the size of what they hold");
   binary.tier = isa.tier;
+  binary.compiler = textOf(h.madeBy);
+  binary.compiler.erase(0, std::min(binary.compiler.find(" with ") + 6, binary.compiler.size()));
   binary.scratchBytes = h.scratchBytes, binary.kernels = h.kernels;
   binary.calls.resize(h.calls), binary.args.resize(h.args);
-  if (h.calls) std::memcpy(binary.calls.data(), calls, h.calls * sizeof(Call));
-  if (h.args) std::memcpy(binary.args.data(), args, h.args * sizeof(Arg));
-  binary.own.assign(own, h.ownBytes);
-  binary.object.assign(object, object + h.objectBytes);
+  if (h.calls) std::memcpy(binary.calls.data(), parts[0], h.calls * sizeof(Call));
+  if (h.args) std::memcpy(binary.args.data(), parts[1], h.args * sizeof(Arg));
+  binary.own = parts[2], binary.ownBytes = h.sections[2].bytes;
+  binary.object = parts[3], binary.objectBytes = h.sections[3].bytes;
   uint32_t last = 1;
   for (const Call& call : binary.calls) {
     if (call.instr < last || call.instr >= image->instrs.count || call.kernel >= h.kernels || call.units > INT64_MAX ||
@@ -114,7 +120,9 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
   }
   for (const Arg& arg : binary.args) {
     const bool isOwn = arg.buffer == Arg::kOwn, isScratch = arg.buffer == Arg::kScratch;
-    if (!isOwn && !isScratch && (arg.buffer == 0 || arg.buffer >= image->buffers.count))
+    if (!isOwn && !isScratch &&
+        (arg.buffer == 0 || arg.buffer >= image->buffers.count ||
+         cdl_get_buffer(image, arg.buffer)->role == CDL_ROLE_CONSTANT))
       return damaged("an argument in buffer " + std::to_string(arg.buffer));
   }
   return cdl::ok();

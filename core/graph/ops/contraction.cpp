@@ -86,4 +86,20 @@ Result<Types> inferConv(const Node& node) {
   return oneResult(productElem(node), dims);
 }
 
+Result<Types> inferAttention(const Node& node) {
+  const Shape q = typeOf(node, 0).shape(), k = typeOf(node, 1).shape(), v = typeOf(node, 2).shape();
+  const size_t rank = q.size();
+  const bool fits = rank >= 2 && k.size() == rank && v.size() == rank &&
+                    std::equal(q.begin(), q.end() - 2, k.begin()) && std::equal(q.begin(), q.end() - 2, v.begin()) &&
+                    q.back() == k.back() && k[rank - 2] == v[rank - 2];
+  if (!fits) return node.fail("attention_c1", shapeText(q), shapeText(k), shapeText(v));
+  Shape scores = q;
+  scores.back() = k[rank - 2];
+  if (node.operand(3) && broadcastShapes(typeOf(node, 3).shape(), scores) != scores)
+    return node.fail("attention_c2", shapeText(typeOf(node, 3).shape()), shapeText(scores));
+  std::vector<Dim> dims = typeOf(node, 0).dims;
+  dims.back() = typeOf(node, 2).dims.back();
+  return oneResult(typeOf(node, 0).elem, dims);
+}
+
 } // namespace candela::graph

@@ -188,25 +188,14 @@ void norm(Call& call) {
   call.write(y);
 }
 
-/// softmax(q . k' * scale + mask) . v; without the attribute, scale is 1 / sqrt(depth).
+/// Without the attribute, scale is 1 / sqrt(depth).
 void attention(Call& call) {
   const Array q = call.input(0), k = call.input(1), v = call.input(2), mask = call.input(3, {});
-  const int64_t queries = q.dims[1], depth = q.dims[2], keys = k.dims[1], width = v.dims[2];
-  const double scale = call.floatAttr(CDL_ATTR_SCALE, 1 / std::sqrt(static_cast<double>(depth)));
+  if (call.failed()) return;
+  const double scale = call.floatAttr(CDL_ATTR_SCALE, 1 / std::sqrt(static_cast<double>(q.dims[2])));
   Array y(q.elem, call.instr.outputs[0].dims);
-  std::vector<double> line(static_cast<size_t>(keys));
-  for (int64_t row = 0; row < q.dims[0] * queries && !call.failed(); ++row) {
-    const int64_t first = row / queries * keys; // of this batch's rows of k and v
-    for (int64_t t = 0; t < keys; ++t) {
-      double dot = 0;
-      for (int64_t d = 0; d < depth; ++d) dot += q.real[row * depth + d] * k.real[(first + t) * depth + d];
-      line[static_cast<size_t>(t)] = dot * scale + (mask.count() ? mask.real[row * keys + t] : 0);
-    }
-    reference::softmax(line, false);
-    for (int64_t t = 0; t < keys; ++t)
-      for (int64_t e = 0; e < width; ++e)
-        y.real[row * width + e] += line[static_cast<size_t>(t)] * v.real[(first + t) * width + e];
-  }
+  reference::attention(
+      q, k, v, scale, [&](int64_t row, int64_t t) { return mask.count() ? mask.real[row * k.dims[1] + t] : 0; }, y);
   call.write(y);
 }
 

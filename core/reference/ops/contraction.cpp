@@ -144,4 +144,43 @@ Status referenceConv(const graph::Node& node, Operands in, Results out) {
   return Status::ok();
 }
 
+void attention(const Array& q, const Array& k, const Array& v, double scale,
+               const std::function<double(int64_t row, int64_t t)>& mask, Array& y) {
+  const int64_t queries = q.dims[1], depth = q.dims[2], keys = k.dims[1], width = v.dims[2];
+  std::vector<double> line(static_cast<size_t>(keys));
+  for (int64_t row = 0; row < q.dims[0] * queries; ++row) {
+    const int64_t first = row / queries * keys; // of this batch's rows of k and v
+    for (int64_t t = 0; t < keys; ++t) {
+      double dot = 0;
+      for (int64_t d = 0; d < depth; ++d) dot += q.real[row * depth + d] * k.real[(first + t) * depth + d];
+      line[static_cast<size_t>(t)] = dot * scale + mask(row, t);
+    }
+    softmax(line, false);
+    for (int64_t t = 0; t < keys; ++t)
+      for (int64_t e = 0; e < width; ++e)
+        y.real[row * width + e] += line[static_cast<size_t>(t)] * v.real[(first + t) * width + e];
+  }
+}
+
+Status referenceAttention(const graph::Node& node, Operands in, Results out) {
+  const auto batched = [](const Array& x) {
+    Array y = x;
+    const size_t batch = x.dims.size() - 2;
+    y.dims = {product(x.dims, 0, batch), x.dims[batch], x.dims[batch + 1]};
+    return y;
+  };
+  const Array q = batched(*in[0]), k = batched(*in[1]), v = batched(*in[2]);
+  const Shape& dims = in[0]->dims;
+  Shape scores = dims;
+  scores.back() = k.dims[1];
+  std::vector<double> mask(static_cast<size_t>(in[3] ? product(scores, 0, scores.size()) : 0));
+  size_t i = 0;
+  if (in[3])
+    forEach(scores, {broadcastStrides(in[3]->dims, scores)}, [&](const int64_t* at) { mask[i++] = in[3]->real[*at]; });
+  attention(
+      q, k, v, node.floatAttr("scale"),
+      [&](int64_t row, int64_t t) { return mask.empty() ? 0 : mask[row * k.dims[1] + t]; }, out[0]);
+  return Status::ok();
+}
+
 } // namespace candela::reference

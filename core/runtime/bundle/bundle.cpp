@@ -96,6 +96,9 @@ Status verifyBundle(const Bundle& bundle) {
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
     if (executions(image) > kMaxExecutions)
       return badModel("partition {} runs more than {} instructions", p, kMaxExecutions);
+    if (partition.executable.size() && partition.backend.empty())
+      return badModel("partition {} has an executable, but no backend", p);
+    if (partition.executable.size()) continue; // it holds its constants
     if (partition.constants.size() + 1 != image->constants.count &&
         !(partition.constants.empty() && image->constants.count == 0))
       return badModel("partition {}: {} constants for an image of {}", p, partition.constants.size(),

@@ -50,7 +50,8 @@ struct BundlePartition {
   std::map<std::string, std::string> options;
   Bytes image;                     ///< the flat image of cdl.h
   std::vector<uint32_t> constants; ///< per image constant from 1: index into the bundle's, or kNoConstant for a splat
-  Bytes executable;                ///< the backend's own blob; may be empty
+  /// The backend's own blob, with the constants in it; where there is one `constants` is empty.
+  Bytes executable;
 };
 
 /// Where a node of the model went, for reports.

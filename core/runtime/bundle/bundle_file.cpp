@@ -1,4 +1,6 @@
 #include <bundle.pb.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -167,7 +169,13 @@ Status saveBundle(const Bundle& bundle, const std::string& path) {
   bundle::Manifest manifest;
   PayloadWriter payloads;
   fill(manifest, payloads, bundle);
-  const std::string text = manifest.SerializeAsString();
+  std::string text;
+  {
+    google::protobuf::io::StringOutputStream stream(&text);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true); // equal bundles are equal files
+    manifest.SerializeToCodedStream(&coded);
+  }
   FileHeader header{};
   std::memcpy(header.magic, kMagic, 4);
   header.major = kMajor;

@@ -276,6 +276,30 @@ Instrs matmul(const Node& node) {
   return {instr(CDL_KIND_MATMUL, 0, std::move(operands), dense(node.result()))};
 }
 
+// Batches in one dim; nothing where a mask does not walk them with one stride.
+Instrs attention(const Node& node) {
+  const Value *q = node.operand(0), *mask = node.operand(3);
+  const auto batched = [](const Value* value) {
+    const Shape shape = value->type.shape();
+    return dense(value,
+                 {*elementCount(std::span(shape).first(shape.size() - 2)), shape[shape.size() - 2], shape.back()});
+  };
+  std::vector<NodeView> operands{batched(q), batched(node.operand(1)), batched(node.operand(2))};
+  if (mask) {
+    Shape scores = q->type.shape();
+    scores.back() = node.operand(1)->type.dim(-2);
+    const auto strides = broadcastStrides(mask->type.shape(), scores);
+    const size_t batch = scores.size() - 2;
+    const Walk walk = coalesce({Shape(scores.begin(), scores.end() - 2), {{strides.begin(), strides.end() - 2}}});
+    if (walk.dims.size() > 1) return {};
+    const int64_t step = walk.dims.empty() ? 0 : walk.strides[0][0];
+    operands.push_back(view(mask, {operands[0].dims[0], scores[batch], scores[batch + 1]},
+                            {step, strides[batch], strides[batch + 1]}));
+  }
+  const int64_t scale = std::bit_cast<int64_t>(node.floatAttr("scale"));
+  return {instr(CDL_KIND_ATTENTION, 0, std::move(operands), batched(node.result()), {{CDL_ATTR_SCALE, {scale}}})};
+}
+
 } // namespace
 
 bool isWalkable(const std::vector<Value*>& values) {
@@ -390,6 +414,7 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::ConvInteger: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
+  case OpKind::Attention: return attention(node);
   case OpKind::LayerNorm:
   case OpKind::RmsNorm: return rowNorm(node);
   case OpKind::Softmax: return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};

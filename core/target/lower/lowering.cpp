@@ -89,7 +89,7 @@ Value Lowering::cast(Value x, Elem to) {
     if (source && result) {
       for (int64_t i = 0; i < x->type.count(); ++i)
         storeElement(to, result->bytes.mutableData(), i,
-                           *castBits(from, to, loadElement(from, source->bytes.data(), i)));
+                     *castBits(from, to, loadElement(from, source->bytes.data(), i)));
       return constant(std::move(result).value());
     }
   }
@@ -120,14 +120,21 @@ Value Lowering::affine(Value x, int64_t offset, Shape dims, std::vector<int64_t>
 
 Value Lowering::transpose(Value x, const std::vector<int64_t>& perm) {
   const Shape from = x->type.shape();
-  const std::vector<int64_t> dense = denseStrides(from);
+  std::vector<int64_t> inner = denseStrides(from);
+  int64_t offset = 0;
+  // What was read in another order before is read in this one at once.
+  if (const graph::Node* p = x->producer; p && p->kind == OpKind::Affine && p->intsAttr("dims") == from) {
+    inner = p->intsAttr("strides");
+    offset = p->intAttr("offset");
+    x = p->operand(0);
+  }
   Shape dims;
   std::vector<int64_t> strides;
   for (int64_t d : perm) {
     dims.push_back(from[d]);
-    strides.push_back(dense[d]);
+    strides.push_back(inner[d]);
   }
-  return affine(x, 0, std::move(dims), std::move(strides));
+  return affine(x, offset, std::move(dims), std::move(strides));
 }
 
 Value Lowering::broadcast(Value x, const Shape& shape) {

@@ -10,7 +10,11 @@ public:
   Interpreted(Template& primitives, const cdl_image_t* image) : primitives_(primitives), image_(image) {}
   cdl::Status execute(const cdl::Addresses& buffers) override {
     return cdl::forEachInstr(image_, [&](uint32_t i, const int64_t* loops) {
-      return primitives_.dispatch(cdl::Op(image_, i, loops, &buffers));
+      cdl::Timings* timings = buffers.timings();
+      const uint64_t start = timings ? cdl::Timings::now() : 0;
+      cdl::Status status = primitives_.dispatch(cdl::Op(image_, i, loops, &buffers));
+      if (timings) timings->add(i, start, cdl::Timings::now());
+      return status;
     });
   }
 

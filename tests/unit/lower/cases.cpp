@@ -352,6 +352,21 @@ void addRowNorms(List& list) {
     }
 }
 
+void addAttention(List& list) {
+  for (Elem elem : {Elem::f32_, Elem::f16_, Elem::f64_}) {
+    const auto values = [&](Shape dims, uint64_t seed) { return input(random(elem, std::move(dims), seed)); };
+    const std::vector<Operand> one{values({3, 4}, 1), values({5, 4}, 2), values({5, 2}, 3)};
+    list.add(OpKind::Attention, one);
+    list.bound(16, 8);
+    for (const Shape& mask : {Shape{}, Shape{5}, Shape{2, 1, 1, 5}, Shape{3, 3, 5}, Shape{2, 3, 3, 5}}) {
+      std::vector<Operand> operands{values({2, 3, 3, 4}, 1), values({2, 3, 5, 4}, 2), values({2, 3, 5, 2}, 3)};
+      if (!mask.empty()) operands.push_back(values(mask, 4));
+      list.add(OpKind::Attention, operands, {{"scale", 0.5}});
+      list.bound(16, 8);
+    }
+  }
+}
+
 void addPools(List& list) {
   struct Pool {
     Shape x;
@@ -497,6 +512,7 @@ std::vector<Case> all() {
   addReductions(list);
   addRowNorms(list);
   addSorts(list);
+  addAttention(list);
   addPools(list);
   addQuantized(list);
   for (size_t i = 0; i < list.cases.size(); ++i) list.cases[i].name = nameOf(list.cases[i], i);

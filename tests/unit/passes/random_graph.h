@@ -183,6 +183,12 @@ private:
     }
     const int rank = x->type.rank();
     if (rank == 0) return op(Kind::Abs, {x});
+    if (rank == 3 && pick(2)) {
+      Value* scores = op(Kind::Matmul, {x, op(Kind::Transpose, {x}, {{"perm", Shape{0, 2, 1}}})});
+      if (pick(2)) scores = op(Kind::Mul, {scores, number(0.5f)});
+      if (pick(2)) scores = op(Kind::Add, {scores, randomConstant({scores->type.dim(-1)})});
+      return op(Kind::Matmul, {op(Kind::Softmax, {scores}, {{"axis", int64_t{pick(4) ? 2 : 1}}}), x});
+    }
     const graph::Attrs rows{{"axes", Shape{pick(4) ? rank - 1 : 0}}};
     Value* n = pick(2) ? x : op(Kind::Sub, {x, op(Kind::ReduceMean, {x}, rows)});
     Value* square = pick(2) ? op(Kind::Mul, {n, n}) : op(Kind::Pow, {n, number(2)});

@@ -77,6 +77,29 @@ TEST_P(Backend, AgreesWithOnnxRuntime) {
   EXPECT_LT(error(scores(Model::compile(kDigits + "digits.onnx", optionsFor(GetParam())))), 2e-4);
 }
 
+size_t countOf(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_P(Backend, TracesEachInstructionOnRequest) {
+  Model model = Model::compile(kDigits + "digits.onnx", optionsFor(GetParam()));
+  scores(model);
+  EXPECT_EQ(countOf(model.traceJson(), "\"instr\""), 0u);
+  model.profile(true);
+  scores(model);
+  const std::string trace = model.traceJson(), report = model.reportJson();
+  const size_t at = report.find("\"instructions\": ");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(countOf(trace, "\"instr\""), std::stoul(report.substr(at + 16)));
+  EXPECT_THAT(trace, HasSubstr("\"node\": \"Conv_3\""));
+  EXPECT_THAT(trace, HasSubstr("\"kind\": \"matmul\""));
+  model.profile(false);
+  scores(model);
+  EXPECT_EQ(countOf(model.traceJson(), "\"instr\""), 0u);
+}
+
 TEST_P(Backend, AgreesWhenLoweredToPrimitives) {
   Options options = optionsFor(GetParam());
   options.toPrimitives = true;

@@ -161,6 +161,37 @@ TEST(Bundle, IncompleteOnesAreRefused) {
   EXPECT_TRUE(broken([](Bundle&) {}));
 }
 
+TEST(Bundle, OnlyABackendRunsAnExecutable) {
+  Bundle bundle = addBundle();
+  bundle.partitions[0].executable = Bytes::copyOf("code", 4);
+  EXPECT_EQ(verifyBundle(bundle).message(), "partition 0 has an executable, but no backend");
+  // One that holds its constants needs none of the bundle's.
+  bundle.partitions[0].backend = "acme";
+  bundle.steps[0].kind = StepKind::run;
+  bundle.partitions[0].constants.clear();
+  EXPECT_TRUE(verifyBundle(bundle));
+  bundle.partitions[0].executable = {};
+  EXPECT_FALSE(verifyBundle(bundle));
+}
+
+TEST(Session, StoresWhatItRuns) {
+  Bundle bundle = addBundle();
+  const Tensor spare = Tensor::of<float>(Elem::f32_, {1}, {3});
+  bundle.addConstant(sha256(spare.bytes.data(), spare.sizeBytes()), spare.bytes);
+  auto session = Session::create(bundle);
+  ASSERT_TRUE(session) << session.status().message();
+  const std::string path = (fs::temp_directory_path() / fmt::format("candela_session_{}.cdb", getpid())).string();
+  ASSERT_TRUE((*session)->save(path));
+  auto stored = loadBundle(path);
+  fs::remove(path);
+  ASSERT_TRUE(stored) << stored.status().message();
+  EXPECT_EQ(stored->constants.size(), 1u); // nobody reads the spare one
+  auto again = Session::create(*stored);
+  ASSERT_TRUE(again) << again.status().message();
+  EXPECT_EQ(runOnce(**again, 1), runOnce(**session, 1));
+  EXPECT_FALSE((*session)->save("/no/such/folder/x.cdb"));
+}
+
 TEST(Bundle, LoopsThatNeverEndAreRefused) {
   program::Program endless = addProgram();
   endless.instrs[1].waits.clear();

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 
 namespace cdl {
@@ -37,6 +38,7 @@ class Queue {
 public:
   explicit Queue(class Backend* backend) : backend_(backend) {}
   Backend* backend() const { return backend_; }
+  std::unique_ptr<Timings> timings; ///< between profile_begin and profile_end
 
   void signal(uint64_t value) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -156,8 +158,8 @@ private:
 /// too small.
 class Bindings final : public Addresses {
 public:
-  Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings)
-      : backend_(backend), bindings_(bindings) {
+  Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings, Timings* timings = nullptr)
+      : backend_(backend), bindings_(bindings), timings_(timings) {
     if (!bindings || !image || bindings->count < image->buffers.count)
       throw BadAccess("bindings: " + std::to_string(bindings ? bindings->count : 0) + " for " +
                       std::to_string(image ? image->buffers.count : 0) + " buffers");
@@ -173,10 +175,12 @@ public:
                       ", need " + std::to_string(bytes));
     return backend_.address(*memory, b.offset);
   }
+  Timings* timings() const override { return timings_; }
 
 private:
   Backend& backend_;
   const cdl_bindings_t* bindings_;
+  Timings* timings_;
 };
 
 } // namespace cdl

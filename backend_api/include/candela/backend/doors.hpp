@@ -4,8 +4,6 @@
 
 #include "candela/backend/device.hpp"
 
-#include <memory>
-
 namespace cdl {
 
 /// Door 1. Override what the device does itself, publicly; the rest is EMULATED by the host. Each
@@ -48,12 +46,25 @@ template <class F> Status forEachInstr(const cdl_image_t* image, F&& body) {
   return ok();
 }
 
+/// Where the bytes of a stored executable go.
+class Writer {
+public:
+  explicit Writer(const cdl_writer_t& writer) : writer_(writer) {}
+  Status write(const void* data, uint64_t bytes) const {
+    if (writer_.write(writer_.context, data, bytes)) return ok();
+    return error(CDL_IO, std::to_string(bytes) + " bytes of a stored executable could not be written");
+  }
+
+private:
+  const cdl_writer_t& writer_;
+};
+
 /// What compile made of one Program. Executions are re-entrant: no state but in the bindings.
 class Executable {
 public:
   virtual ~Executable() = default;
   /// buffers.address(i, bytes) is where buffer i of the image lies; the scratch comes after the
-  /// last one.
+  /// last one. When buffers.timings() is not null, it takes a record of each instruction.
   virtual Status execute(const Addresses& buffers) = 0;
   /// Bytes of scratch that each execution gets.
   virtual uint64_t scratchBytes() const { return 0; }
@@ -61,6 +72,11 @@ public:
   virtual Support support(uint32_t instr) const {
     (void)instr;
     return Support::NATIVE;
+  }
+  /// Writes what ProgramBackend::load reads.
+  virtual Status save(const Writer& to) const {
+    (void)to;
+    return unsupported("this executable cannot be stored");
   }
 };
 
@@ -73,6 +89,16 @@ public:
   /// splat), during the call only.
   virtual Status compile(const cdl_image_t* image, const void* const* constants,
                          std::unique_ptr<Executable>& executable) = 0;
+  /// Override it, and Executable::save, where executables can be stored. Executables then hold the
+  /// constants that they read: buffers of the role CONSTANT have no binding, and a stored one comes
+  /// without the payloads. `blob` is aligned to 64 bytes and lives, unchanged, as long as the
+  /// executable, so large parts can be used where they lie. It may be damaged, or made by another
+  /// version or for another device: BAD_MODEL or INCOMPATIBLE then, naming what does not fit.
+  virtual Status load(const cdl_image_t* image, const void* blob, uint64_t size,
+                      std::unique_ptr<Executable>& executable) {
+    (void)image, (void)blob, (void)size, (void)executable;
+    return unsupported("this backend loads no stored executables");
+  }
 };
 
 } // namespace cdl

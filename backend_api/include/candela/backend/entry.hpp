@@ -150,15 +150,27 @@ struct Slots {
       if (CDL_HAS(refusal, instr)) refusal->instr = status.instr();
       if (CDL_HAS(refusal, reason)) refusal->reason = status.reason();
     }
-    if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "compile made no executable");
+    return handOver(status, std::move(made), executable);
+  }
+  static Status handOver(const Status& status, std::unique_ptr<LoadedExecutable> made, cdl_executable_t** executable) {
+    if (status.isOk() && !made->executable) return error(CDL_INTERNAL, "success, but no executable");
     if (status.isOk()) *executable = reinterpret_cast<cdl_executable_t*>(made.release());
     return status;
+  }
+  static Status executableSave(cdl_executable_t* executable, const cdl_writer_t* writer) {
+    return of(executable)->executable->save(Writer(*writer));
+  }
+  static Status executableLoad(cdl_device_t* device, const cdl_image_t* image, const void* blob, uint64_t size,
+                               cdl_executable_t** executable) {
+    auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
+    Status status = static_cast<ProgramBackend*>(of(device))->load(image, blob, size, made->executable);
+    return handOver(status, std::move(made), executable);
   }
   static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept { delete of(executable); }
   static Status execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
                         const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal) {
     const LoadedExecutable& loaded = *of(executable);
-    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings);
+    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings, of(queue)->timings.get());
     Status status;
     for (uint32_t i = 0; i < waitCount && status.isOk(); ++i)
       status = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
@@ -166,6 +178,17 @@ struct Slots {
     if (status.isOk()) status = of(queue)->backend()->finish();
     if (status.isOk() && signal.queue) of(signal.queue)->signal(signal.value);
     return status;
+  }
+  static Status profileBegin(cdl_queue_t* queue) {
+    of(queue)->timings = std::make_unique<Timings>();
+    return ok();
+  }
+  static Status profileEnd(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count) {
+    const std::unique_ptr<Timings> timings = std::move(of(queue)->timings);
+    if (!timings) return error(CDL_INVALID_ARGUMENT, "no profile was begun on this queue");
+    *count = static_cast<uint32_t>(timings->records().size());
+    std::copy_n(timings->records().begin(), std::min(*count, capacity), records);
+    return ok();
   }
   static uint64_t executableScratch(cdl_executable_t* executable) noexcept {
     return of(executable)->executable->scratchBytes();
@@ -246,6 +269,12 @@ template <class B> struct Entry : Slots {
       t.execute = Slot<execute>::call;
       t.executable_scratch = executableScratch;
       t.executable_support = Slot<executableSupport>::call;
+      t.profile_begin = Slot<profileBegin>::call;
+      t.profile_end = Slot<profileEnd>::call;
+      if constexpr (!std::is_same_v<decltype(&B::load), decltype(&ProgramBackend::load)>) {
+        t.executable_save = Slot<executableSave>::call;
+        t.executable_load = Slot<executableLoad>::call;
+      }
     } else {
       t.run = Slot<run>::call;
     }

@@ -3,7 +3,9 @@
 
 #include "candela/backend/view.hpp"
 
+#include <chrono>
 #include <limits>
+#include <vector>
 
 namespace cdl {
 
@@ -38,10 +40,29 @@ enum class Kind : uint16_t {
 #undef CDL_X
 };
 
+/// How long the instructions of executions took. One thread at a time.
+class Timings {
+public:
+  /// Nanoseconds of the host's steady clock. A device may have a clock of its own.
+  static uint64_t now() {
+    const auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+  }
+  void add(uint32_t instr, uint64_t startNs, uint64_t endNs, uint32_t engine = 0) {
+    records_.push_back({instr, engine, startNs, endNs});
+  }
+  const std::vector<cdl_profile_record_t>& records() const { return records_; }
+
+private:
+  std::vector<cdl_profile_record_t> records_;
+};
+
 /// Where the buffers of one execution lie: per buffer of the image its first byte.
 class Addresses {
 public:
   virtual void* address(uint32_t buffer, uint64_t bytes) const = 0;
+  /// Not null when the host asks how long the instructions of this execution take.
+  virtual Timings* timings() const { return nullptr; }
 
 protected:
   ~Addresses() = default;

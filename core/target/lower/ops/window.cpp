@@ -155,7 +155,7 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
     CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, {static_cast<int64_t>(columns)}));
     for (size_t i = 0; i < columns; ++i)
       storeElement(elem, tensor.bytes.mutableData(), static_cast<int64_t>(i),
-                         fromReal(elem, static_cast<double>(counts[i])));
+                   fromReal(elem, static_cast<double>(counts[i])));
     divisor = l.constant(std::move(tensor));
   }
   return Values{l.reshape(l.div(sums, divisor), yDims)};

@@ -1,0 +1,78 @@
+#include "compiler.hpp"
+
+#include "version.hpp"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <mutex>
+#include <unistd.h>
+
+namespace cpu {
+
+namespace {
+
+/// The folder of a file, without its last slash.
+std::string folderOf(const std::string& file) {
+  const size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, slash);
+}
+
+/// Where the library may lie, the likeliest first.
+std::vector<std::string> folders() {
+  std::vector<std::string> found;
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&openCompiler), &info) && info.dli_fname)
+    found.push_back(folderOf(info.dli_fname));
+  if (const char* path = std::getenv("CANDELA_PLUGIN_PATH")) {
+    const std::string all = path;
+    for (size_t from = 0; from <= all.size();) {
+      const size_t colon = std::min(all.find(':', from), all.size());
+      if (colon > from) found.push_back(all.substr(from, colon - from));
+      from = colon + 1;
+    }
+  }
+  char program[4096];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  if (length > 0) {
+    const std::string own = folderOf(std::string(program, static_cast<size_t>(length)));
+    found.push_back(folderOf(own) + "/lib/candela");
+    found.push_back(own + "/candela");
+  }
+  return found;
+}
+
+cdl::Status load(CompileFn*& compile) {
+  std::string places;
+  for (const std::string& folder : folders()) {
+    const std::string file = folder + "/" + kCompilerFile;
+    places += (places.empty() ? "" : ", ") + folder;
+    if (access(file.c_str(), F_OK) != 0) continue;
+    // Never closed, as LLVM registers what runs at exit. It is linked as it was built: symbols do not mix with the
+    // program's.
+    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) return cdl::error(CDL_NOT_FOUND, file + ": cannot load the compiler: " + dlerror());
+    const auto* compiler = static_cast<const Compiler*>(dlsym(library, kCompilerSymbol));
+    if (!compiler || compiler->format != kFormat)
+      return cdl::error(CDL_INCOMPATIBLE,
+                        file + ": " +
+                            (compiler ? "compiles to format " + std::to_string(compiler->format) : "is no compiler") +
+                            ", this is cpu " + kVersion + ", which runs format " + std::to_string(kFormat));
+    compile = compiler->compile;
+    return cdl::ok();
+  }
+  return cdl::error(CDL_NOT_FOUND, std::string("compiling needs ") + kCompilerFile +
+                                       ", and there is none in: " + places + "; stored executables run without it");
+}
+
+} // namespace
+
+cdl::Status openCompiler(CompileFn*& compile) {
+  static std::mutex mutex;
+  static CompileFn* opened = nullptr;
+  const std::lock_guard<std::mutex> lock(mutex);
+  cdl::Status status = opened ? cdl::ok() : load(opened);
+  compile = opened;
+  return status;
+}
+
+} // namespace cpu

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+
+#include "tools/candela/model.h"
+
+namespace candela::tool {
+
+/// How long one instruction of a compiled model takes in one run.
+struct InstrTime {
+  uint32_t partition = 0, instr = 0;  ///< instr counts from 1
+  std::string node, op, kind, type;   ///< op: of the model; type: the element type of the first operand
+  double ms = 0;                      ///< the shortest over the runs; executions in a loop add up
+  uint64_t executions = 0, bytes = 0; ///< per run; bytes: read and written
+  uint64_t macs = 0;                  ///< multiply-accumulates of one run
+  double gflops() const { return ms > 0 ? 2e-6 * static_cast<double>(macs) / ms : 0; }
+  bool isInteger() const { return type == "i8" || type == "u8"; }
+};
+
+/// Gathers the traces of some runs.
+class ProfileSum {
+public:
+  void add(const std::string& traceJson);
+  /// In the order of the Programs. `report` (candela.placement/1) says the multiply-accumulates of each node; its
+  /// products and convolutions share them evenly.
+  std::vector<InstrTime> instrs(const Json& report) const;
+
+private:
+  std::map<std::pair<uint32_t, uint32_t>, InstrTime> instrs_;
+};
+
+} // namespace candela::tool
