@@ -12,10 +12,12 @@ config.test_source_root = config.candela_source_root
 config.test_exec_root = config.candela_binary_root
 
 # %candela, %filecheck and %not are this build's; the bare words `candela`, `FileCheck` and `not` find the same ones.
+# %plugins is the folder of the plugins that are for tests.
 config.substitutions += [
     ("%candela", config.candela_tool),
     ("%filecheck", config.candela_filecheck),
     ("%not", config.candela_not),
+    ("%plugins", config.candela_test_plugins),
     ("%inputs", os.path.join(config.candela_source_root, "ir", "Inputs")),
 ]
 tools = {os.path.dirname(p) for p in (config.candela_tool, config.candela_filecheck, config.candela_not)}

@@ -11,7 +11,7 @@ namespace cpu {
 Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
   describe("x86-64 processors: LLVM compiles each Program for its shapes");
   option("isa", "the instruction set to generate code for; best: the best that this machine has",
-         "best|x86-64-v3|avx512|avx512vnni", "best");
+         "best|x86-64-v3|avx512|avx512vnni|amx", "best");
   option("threads", "threads that work on one execution, the caller's among them; 0: one per processor", "int", "1");
   claim(cdl::Profile::FP32);
   claim(cdl::Profile::INT8);

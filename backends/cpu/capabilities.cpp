@@ -23,6 +23,25 @@ void claimBlocked(cdl::Capabilities& c) {
     c.native(Kind::MatMul, 0, {F32, F32, y}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
 }
 
+/// Convolutions and pools of 8 bits with channels last: beside the weights (in fours of input channels, or as they come
+/// for a depthwise one and for one that begins with few channels) stands at most a constant zero point of x.
+void claimLast(cdl::Capabilities& c) {
+  constexpr uint8_t I8 = CDL_I8, I32 = CDL_I32;
+  const uint16_t image = c.layout("nchw", "n,h,w,c");
+  const uint16_t weights = c.layout("oikl", "o/16,k,l,i/4,o%16,i%4");
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1), known = cdl::isConst(2);
+  for (uint8_t x : {CDL_I8, CDL_U8}) {
+    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, weights, image}, {ungrouped, packed, cdl::dim(3) % 4 == 0});
+    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {image, weights, 0, image},
+             {ungrouped, packed, known, cdl::dim(3) % 4 == 0});
+    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, 0, image}, {packed, cdl::dim(1, 1) == 1}); // depthwise
+    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {image, 0, 0, image}, {packed, known, cdl::dim(1, 1) == 1});
+    c.native(Kind::Conv2d, 0, {x, I8, I32}, {0, 0, image}, {ungrouped, packed});
+    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {0, 0, 0, image}, {ungrouped, packed, known});
+    c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image});
+  }
+}
+
 } // namespace
 
 void claimOptional(cdl::Capabilities& c) {
@@ -39,6 +58,7 @@ void claimOptional(cdl::Capabilities& c) {
   c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_TRANSPOSED) == 0, cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
   c.native(Kind::Conv2d, 0, {F32, F32, F32});
   claimBlocked(c);
+  claimLast(c);
   for (uint8_t elem : {CDL_I8, CDL_U8}) {
     c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});
     for (Kind kind : {Kind::Conv2d, Kind::MatMul}) {

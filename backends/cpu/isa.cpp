@@ -1,14 +1,17 @@
 #include "isa.hpp"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace cpu {
 
 const std::vector<Isa>& allIsas() {
   static const std::vector<Isa> isas = {
-      {Tier::V3, "x86-64-v3", "x86-64-v3", "", 32, 16, false, false},
-      {Tier::AVX512, "avx512", "x86-64-v4", "-prefer-256-bit", 64, 32, true, false},
-      {Tier::VNNI, "avx512vnni", "x86-64-v4", "-prefer-256-bit,+avx512vnni", 64, 32, true, true},
+      {Tier::V3, "x86-64-v3", "x86-64-v3", "", 32, 16, false, false, false},
+      {Tier::AVX512, "avx512", "x86-64-v4", "-prefer-256-bit", 64, 32, true, false, false},
+      {Tier::VNNI, "avx512vnni", "x86-64-v4", "-prefer-256-bit,+avx512vnni", 64, 32, true, true, false},
+      {Tier::AMX, "amx", "x86-64-v4", "-prefer-256-bit,+avx512vnni,+amx-tile,+amx-int8", 64, 32, true, true, true},
   };
   return isas;
 }
@@ -23,9 +26,10 @@ const Isa& isaOf(Tier tier) { return allIsas()[static_cast<size_t>(tier) - 1]; }
 
 namespace {
 
-// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX and ECX, leaf 0x80000001 ECX; and XCR0, the registers that the
-// operating system saves, 0 without OSXSAVE.
-enum Word { kOne, kSevenB, kSevenC, kExtended, kSaved, kWords };
+// Where CPUID says what there is: leaf 1 ECX, leaf 7 EBX, ECX and EDX, leaf 0x80000001 ECX; XCR0, the registers that
+// the operating system saves, 0 without OSXSAVE; and those that it grants to processes that ask, by their bits of XCR0.
+enum Word { kOne, kSevenB, kSevenC, kSevenD, kExtended, kSaved, kGranted, kWords };
+constexpr int kTileData = 18, kRequest = 0x1023; // a bit of XCR0; ARCH_REQ_XCOMP_PERM of arch_prctl
 
 struct Machine {
   uint32_t words[kWords] = {};
@@ -33,11 +37,13 @@ struct Machine {
   Machine() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(1, 0, &a, &b, &c, &d)) words[kOne] = c;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) words[kSevenB] = b, words[kSevenC] = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) words[kSevenB] = b, words[kSevenC] = c, words[kSevenD] = d;
     if (__get_cpuid_count(0x80000001, 0, &a, &b, &c, &d)) words[kExtended] = c;
     if (!(words[kOne] >> 27 & 1)) return;
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
     words[kSaved] = a;
+    if (words[kSaved] >> kTileData & 1 && syscall(SYS_arch_prctl, kRequest, kTileData) == 0)
+      words[kGranted] = uint32_t(1) << kTileData;
   }
 };
 
@@ -73,6 +79,10 @@ constexpr Feature kFeatures[] = {
     {Tier::AVX512, kSevenB, bit(31), "AVX512VL"},
     {Tier::AVX512, kSaved, 0xe6, "a system that saves AVX-512 registers"},
     {Tier::VNNI, kSevenC, bit(11), "AVX512_VNNI"},
+    {Tier::AMX, kSevenD, bit(24), "AMX-TILE"},
+    {Tier::AMX, kSevenD, bit(25), "AMX-INT8"},
+    {Tier::AMX, kSaved, bit(17) | bit(kTileData), "a system that saves tiles"},
+    {Tier::AMX, kGranted, bit(kTileData), "a system that grants tiles"},
 };
 
 } // namespace
@@ -81,7 +91,7 @@ std::string missingFeatures(Tier tier) {
   static const Machine machine;
   std::string missing;
   for (const Feature& feature : kFeatures) {
-    if (feature.word == kSaved && !missing.empty()) continue; // no wonder
+    if (feature.word >= kSaved && !missing.empty()) continue; // no wonder
     if (feature.tier <= tier && (machine.words[feature.word] & feature.bits) != feature.bits)
       missing += (missing.empty() ? "" : ", ") + std::string(feature.name);
   }

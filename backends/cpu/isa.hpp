@@ -8,7 +8,7 @@
 namespace cpu {
 
 /// Rises: a machine that runs a tier runs the ones before it. Stored in blobs: numbers stay.
-enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3 };
+enum class Tier : uint8_t { V3 = 1, AVX512 = 2, VNNI = 3, AMX = 4 };
 
 struct Isa {
   Tier tier;
@@ -19,6 +19,7 @@ struct Isa {
   int registers; // vector registers
   bool hasMasks; // any prefix of a vector can be loaded and stored
   bool hasDot4;  // u8 x s8 products of four, summed into i32, in one instruction
+  bool hasTiles; // matrix products of 8-bit integers in tiles of 16 rows by 64 bytes
 
   int lanes(int elementBytes) const { return vectorBytes / elementBytes; }
 };
@@ -27,7 +28,8 @@ const std::vector<Isa>& allIsas();
 const Isa* findIsa(const std::string& name);
 const Isa& isaOf(Tier tier);
 
-/// What a tier needs and this machine or its operating system lacks, by name: "AVX2, BMI2"; empty when it runs.
+/// What a tier needs and this machine or its operating system lacks, by name: "AVX2, BMI2"; empty when it runs. The first
+/// call asks the operating system for the use of tiles: threads that run such code must start later.
 std::string missingFeatures(Tier tier);
 
 /// What this machine and its operating system run, best last. Empty: not even the lowest tier.

@@ -60,21 +60,12 @@ template <class F, class Y, class... X> void map(F f, const cdl::View<Y>& y, con
 }
 
 // Arithmetic that REDUCE and SCATTER share. Integers wrap.
+template <class T> using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, uint32_t>;
 struct Add {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return a + b;
-    else
-      return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-  }
+  template <class T> T operator()(T a, T b) const { return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b)); }
 };
 struct Mul {
-  template <class T> T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return a * b;
-    else
-      return static_cast<T>(static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
-  }
+  template <class T> T operator()(T a, T b) const { return static_cast<T>(Wrapping<T>(a) * Wrapping<T>(b)); }
 };
 struct Min { // NaN propagates
   template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }

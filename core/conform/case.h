@@ -26,7 +26,7 @@ struct CaseResult {
   Outcome outcome = Outcome::failed;
   bool rawPassed = false; ///< passed without its shape operands frozen
   std::string reason;     ///< of what did not pass
-  Work work;
+  Work work = {};
   double milliseconds = 0;
 };
 

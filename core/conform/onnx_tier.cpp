@@ -116,20 +116,6 @@ Status compareOutputs(const Material& material, const DataSet& set, const std::v
   return Status::ok();
 }
 
-/// One data set in one form.
-Status runSet(const Material& material, const DataSet& set, graph::Graph graph, const RunCase& run, Work& work) {
-  std::vector<Tensor> inputs;
-  for (const graph::Value* input : graph.inputs()) {
-    const auto at = set.inputs.find(input->name);
-    if (at == set.inputs.end())
-      return failure(Code::internal, "import made an input '{}' that the model does not have", input->name);
-    inputs.push_back(at->second);
-  }
-  CDL_ASSIGN(const RunAnswer answer, run(std::move(graph), inputs));
-  work += answer.work;
-  return compareOutputs(material, set, answer.outputs);
-}
-
 /// Operands of ONNX operators whose values decide the shape of a result, or how often a body runs.
 const std::map<std::string, std::vector<size_t>>& shapeOperands() {
   static const std::map<std::string, std::vector<size_t>> table = [] {
@@ -175,7 +161,16 @@ Status runAll(const OnnxCase& onnxCase, const RunCase& run, bool& frozen, Work& 
       graph = import::importModel(material.model, options);
     }
     CDL_TRY(graph.status());
-    CDL_TRY(runSet(material, set, std::move(graph).value(), run, work));
+    std::vector<Tensor> inputs;
+    for (const graph::Value* input : graph->inputs()) {
+      const auto at = set.inputs.find(input->name);
+      if (at == set.inputs.end())
+        return failure(Code::internal, "import made an input '{}' that the model does not have", input->name);
+      inputs.push_back(at->second);
+    }
+    CDL_ASSIGN(const RunAnswer answer, run(std::move(graph).value(), inputs));
+    work += answer.work;
+    CDL_TRY(compareOutputs(material, set, answer.outputs));
   }
   return Status::ok();
 }

@@ -161,13 +161,13 @@ private:
     }
     // Whoever answers nonsense is still there, and might stay for ever.
     const std::string end = stop(worker, alive ? SIGKILL : 0);
-    recordFailure(index, alive ? "the process answered nonsense" : end);
+    record(index, {.name = names_[index], .reason = alive ? "the process answered nonsense" : end});
   }
 
   void expire(Worker& worker) {
     const size_t index = *worker.current;
     stop(worker, SIGKILL);
-    recordFailure(index, fmt::format("no answer after {} s", options_.timeLimitSeconds));
+    record(index, {.name = names_[index], .reason = fmt::format("no answer after {} s", options_.timeLimitSeconds)});
   }
 
   /// Ends a worker (signal 0: it ended by itself) and says how it died.
@@ -183,13 +183,6 @@ private:
       return fmt::format("the process died of SIG{}", name ? name : std::to_string(WTERMSIG(state)));
     }
     return fmt::format("the process ended with status {}", WEXITSTATUS(state));
-  }
-
-  void recordFailure(size_t index, std::string reason) {
-    CaseResult result;
-    result.name = names_[index];
-    result.reason = std::move(reason);
-    record(index, std::move(result));
   }
 
   void record(size_t index, CaseResult result) {

@@ -6,8 +6,7 @@
 namespace candela::import {
 namespace {
 
-using onnx_io::Dim;
-using onnx_io::ValueInfo;
+using onnx_io::Dim, onnx_io::ValueInfo;
 
 /// The shape as the user would type it, with a hole for what is open: "<d0>x3x224".
 std::string shapeHint(const std::vector<Dim>& dims) {

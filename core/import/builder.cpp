@@ -94,15 +94,23 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   return results;
 }
 
-Result<Value*> Builder::add(OpKind kind, std::vector<Value*> operands, Attrs attrs) {
-  CDL_ASSIGN(std::vector<Value*> results, addAll(kind, std::move(operands), std::move(attrs), 1));
+Result<Value*> Builder::add(OpKind kind, const std::vector<Result<Value*>>& operands, Attrs attrs) {
+  std::vector<Value*> values;
+  for (const Result<Value*>& operand : operands) {
+    CDL_TRY(operand.status());
+    values.push_back(*operand);
+  }
+  CDL_ASSIGN(std::vector<Value*> results, addAll(kind, std::move(values), std::move(attrs), 1));
   return results.front();
 }
 
 Result<Value*> Builder::scalar(double value, Elem elem) {
-  Value* real = constant(Tensor::of<double>(Elem::f64_, {}, {value}));
-  if (elem == Elem::f64_) return real;
-  return add(OpKind::Cast, {real}, {{"to", elem}});
+  return cast(constant(Tensor::of<double>(Elem::f64_, {}, {value})), elem);
+}
+
+Result<Value*> Builder::cast(Value* value, Elem to) {
+  if (value->type.elem == to) return value;
+  return add(OpKind::Cast, {value}, {{"to", to}});
 }
 
 Result<Value*> Builder::reshape(Value* value, const Shape& shape) {

@@ -8,9 +8,7 @@
 
 namespace candela::import {
 
-using graph::Attrs;
-using graph::OpKind;
-using graph::Value;
+using graph::Attrs, graph::OpKind, graph::Value;
 
 /// Adds nodes to the Graph on behalf of one ONNX node at a time, and folds those that shape
 /// arithmetic needs: a node on constants becomes a constant unless that would make the model's
@@ -28,12 +26,15 @@ public:
   /// The first `resultCount` results. Failures as Graph::addNode gives them, without the op's and
   /// the node's name.
   Result<std::vector<Value*>> addAll(OpKind kind, std::vector<Value*> operands, Attrs attrs, int resultCount);
-  Result<Value*> add(OpKind kind, std::vector<Value*> operands, Attrs attrs = {});
+  /// The only result. An operand may be one that is made in place: its failure is passed on.
+  Result<Value*> add(OpKind kind, const std::vector<Result<Value*>>& operands, Attrs attrs = {});
 
   Value* constant(Tensor tensor);
   Value* constant(Payload payload, const Shape& shape);
   /// A scalar of any element type that arithmetic is defined on, rounded as `cast` rounds.
   Result<Value*> scalar(double value, Elem elem);
+  /// The operand itself when it has that type.
+  Result<Value*> cast(Value* value, Elem to);
   /// The operand itself when it has that shape; constants stay constants whatever their size.
   Result<Value*> reshape(Value* value, const Shape& shape);
   /// In two dims: those before the axis, and the others.

@@ -45,7 +45,7 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
       CDL_ASSIGN(attrs[name], step.attr<std::string>(name, ""));
     }
   }
-  return step.set(step.build.add(record.kind, step.inputs(), std::move(attrs)));
+  return step.set(step.build.addAll(record.kind, step.inputs(), std::move(attrs), 1));
 }
 
 } // namespace

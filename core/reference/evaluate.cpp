@@ -1,6 +1,6 @@
-#include "core/reference/reference.h"
-
 #include <algorithm>
+
+#include "core/reference/kinds.h"
 
 namespace candela::reference {
 
@@ -58,19 +58,16 @@ Status checkSize(std::span<const int64_t> dims) {
 }
 namespace {
 
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
+using graph::Node, graph::OpKind, graph::Value;
 
-Status dispatch(const Node& node, Operands in, Results out) {
+void dispatch(const Node& node, Operands in, Results out) {
   switch (node.kind) {
-  case OpKind::Constant: break;
 #define CANDELA_OP(Kind, name)                                                                                         \
   case OpKind::Kind: return reference##Kind(node, in, out);
     CANDELA_OPS(CANDELA_OP)
 #undef CANDELA_OP
+  case OpKind::Constant: CDL_CHECK(false, "a constant has no formula");
   }
-  CDL_CHECK(false, "no meaning for {}", graph::opName(node.kind));
 }
 
 /// The operands must have the types that the node was inferred for.
@@ -120,7 +117,7 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
     CDL_TRY(checkSize(result->type.shape()));
     out.emplace_back(result->type.elem, result->type.shape());
   }
-  CDL_TRY(dispatch(node, in, out));
+  dispatch(node, in, out);
   std::vector<Tensor> tensors;
   for (const Array& array : out) {
     CDL_ASSIGN(Tensor tensor, toTensor(array));

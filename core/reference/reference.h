@@ -45,9 +45,10 @@ Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tenso
 using Operands = std::span<const Array* const>;
 using Results = std::span<Array>;
 
-// One per record of spec/ops/, in reference/ops/<family>.cpp. Operands follow the record; absent ones are null; results
-// are preallocated with the inferred element types and dims. A missing one is a link error.
-#define CANDELA_OP(Kind, name) Status reference##Kind(const graph::Node& node, Operands in, Results out);
+// One per record of spec/ops/, in reference/ops/<family>.cpp. Operands follow the
+// record; absent ones are null; results are preallocated with the inferred element types and dims. A missing one is a
+// link error.
+#define CANDELA_OP(Kind, name) void reference##Kind(const graph::Node& node, Operands in, Results out);
 CANDELA_OPS(CANDELA_OP)
 #undef CANDELA_OP
 

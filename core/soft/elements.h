@@ -53,6 +53,17 @@ template <class T> T store(Compute<T> x) {
     return encode(Tag<T>{}, x, false);
 }
 
+/// X(name in numerics.h, element type, its C++ type)
+#define CDL_INTEGERS(X)                                                                                                \
+  X(i8, I8, int8_t)                                                                                                    \
+  X(u8, U8, uint8_t)                                                                                                   \
+  X(i16, I16, int16_t)                                                                                                 \
+  X(u16, U16, uint16_t)                                                                                                \
+  X(i32, I32, int32_t)                                                                                                 \
+  X(u32, U32, uint32_t)                                                                                                \
+  X(i64, I64, int64_t)                                                                                                 \
+  X(u64, U64, uint64_t)
+
 /// Each calls f(Tag<storage type>) for an element type of its group and returns what it returns; for others a value of
 /// that type that is empty.
 template <class F> auto withFloat(uint8_t elem, F&& f) -> decltype(f(Tag<float>{})) {
@@ -66,14 +77,10 @@ template <class F> auto withFloat(uint8_t elem, F&& f) -> decltype(f(Tag<float>{
 }
 template <class F> auto withInteger(uint8_t elem, F&& f) -> decltype(f(Tag<int8_t>{})) {
   switch (elem) {
-  case CDL_I8: return f(Tag<int8_t>{});
-  case CDL_U8: return f(Tag<uint8_t>{});
-  case CDL_I16: return f(Tag<int16_t>{});
-  case CDL_U16: return f(Tag<uint16_t>{});
-  case CDL_I32: return f(Tag<int32_t>{});
-  case CDL_U32: return f(Tag<uint32_t>{});
-  case CDL_I64: return f(Tag<int64_t>{});
-  case CDL_U64: return f(Tag<uint64_t>{});
+#define CDL_CASE(name, ID, T)                                                                                          \
+  case CDL_##ID: return f(Tag<T>{});
+    CDL_INTEGERS(CDL_CASE)
+#undef CDL_CASE
   default: return decltype(f(Tag<int8_t>{}))();
   }
 }
@@ -95,9 +102,21 @@ inline bool isArithmetic(uint8_t elem) { return elem >= CDL_F32 && elem <= CDL_B
 inline bool isFloatElem(uint8_t elem) { return elem >= CDL_F32 && elem <= CDL_F64; }
 inline bool isIntegerElem(uint8_t elem) { return elem >= CDL_I8 && elem <= CDL_U64; }
 
+/// What an integer type below u64 holds: |value| <= 2^bits.
+struct IntegerRange {
+  int bits;
+  int64_t lowest, highest;
+  explicit IntegerRange(uint8_t elem) {
+    const bool isUnsigned = elem == CDL_U8 || elem == CDL_U16 || elem == CDL_U32;
+    bits = static_cast<int>(cdl_elem_bits(elem)) - (isUnsigned ? 0 : 1);
+    highest = INT64_MAX >> (63 - bits);
+    lowest = isUnsigned ? 0 : -highest - 1;
+  }
+};
+
 /// The law of numerics.h by overloads on the compute types, so that templates find it.
 namespace law {
-#define CDL_INTEGER(N, T)                                                                                              \
+#define CDL_INTEGER(N, ID, T)                                                                                          \
   inline T add(T a, T b) { return cdl_add_##N(a, b); }                                                                 \
   inline T sub(T a, T b) { return cdl_sub_##N(a, b); }                                                                 \
   inline T mul(T a, T b) { return cdl_mul_##N(a, b); }                                                                 \
@@ -109,14 +128,7 @@ namespace law {
   inline T abs(T a) { return cdl_abs_##N(a); }                                                                         \
   inline T min(T a, T b) { return cdl_min_##N(a, b); }                                                                 \
   inline T max(T a, T b) { return cdl_max_##N(a, b); }
-CDL_INTEGER(i8, int8_t)
-CDL_INTEGER(u8, uint8_t)
-CDL_INTEGER(i16, int16_t)
-CDL_INTEGER(u16, uint16_t)
-CDL_INTEGER(i32, int32_t)
-CDL_INTEGER(u32, uint32_t)
-CDL_INTEGER(i64, int64_t)
-CDL_INTEGER(u64, uint64_t)
+CDL_INTEGERS(CDL_INTEGER)
 #undef CDL_INTEGER
 #define CDL_FLOAT(N, T)                                                                                                \
   inline T add(T a, T b) { return a + b; }                                                                             \

@@ -169,12 +169,11 @@ bool isZero(const Operand& zero, uint8_t elem) {
 std::vector<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
   std::vector<int64_t> values;
   if (!zero.present()) return values;
-  const int64_t lowest = elem == CDL_U8 ? 0 : elem == CDL_I8 ? INT8_MIN : INT16_MIN;
-  const int64_t highest = elem == CDL_U8 ? UINT8_MAX : elem == CDL_I8 ? INT8_MAX : INT16_MAX;
+  const IntegerRange range(elem);
   for (int64_t i = 0; i < zero.elements(); ++i) {
     const int64_t at = zero.start + i * zero.strides[0];
     values.push_back(withInteger(zero.elem, [&]<class T>(Tag<T>) { return static_cast<int64_t>(*zero.at<T>(at)); }));
-    usual = usual && values.back() >= lowest && values.back() <= highest;
+    usual = usual && values.back() >= range.lowest && values.back() <= range.highest;
   }
   return values;
 }

@@ -1,43 +1,11 @@
 // RESCALE and TABLE: the integer kinds of quantized programs.
-#include <limits>
-
+#include "core/soft/block.h"
 #include "core/soft/call.h"
 
 namespace candela::soft {
 namespace {
 
-// Bits of magnitude of an operand: |value| <= 2^bits. i64 ones come out of MATMUL and stay below
-// 2^39 by the integer law.
-int magnitudeBits(uint8_t elem) {
-  if (elem == CDL_I64) return 39;
-  const bool isUnsigned = elem == CDL_U8 || elem == CDL_U16 || elem == CDL_U32;
-  return static_cast<int>(cdl_elem_bits(elem)) - (isUnsigned ? 0 : 1);
-}
-
 bool isRescaled(uint8_t elem) { return isIntegerElem(elem) && elem != CDL_U64; }
-
-void widen(uint8_t elem, const void* from, int64_t n, int64_t* to) {
-  withInteger(elem, [&]<class T>(Tag<T>) {
-    const auto* x = static_cast<const T*>(from);
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int64_t>(x[i]);
-  });
-}
-void narrow(uint8_t elem, const int64_t* from, int64_t n, void* to) {
-  withInteger(elem, [&]<class T>(Tag<T>) {
-    for (int64_t i = 0; i < n; ++i) static_cast<T*>(to)[i] = static_cast<T>(from[i]);
-  });
-}
-
-struct Range {
-  int64_t lo, hi;
-};
-Range rangeOf(uint8_t elem) {
-  return withInteger(elem, []<class T>(Tag<T>) {
-    using Limits = std::numeric_limits<T>;
-    return Range{static_cast<int64_t>(Limits::min()),
-                 sizeof(Limits::max()) == 8 ? INT64_MAX : static_cast<int64_t>(Limits::max())};
-  });
-}
 
 // Linear interpolation in 513 entries is only for i16; 1-byte inputs pick one of 256 entries of any
 // type.
@@ -61,31 +29,36 @@ cdl::Status runRescale(const Call& call) {
   const auto kb = static_cast<int32_t>(call.attr(CDL_ATTR_B_LEFT_SHIFT, 0));
   for (size_t i = 0; i < in.size(); i += 4) {
     // The sum of two has to stay in 63 bits as well.
-    const int32_t shift = i ? kb : ka, bits = magnitudeBits(in[i].elem) + 24 + (two ? 1 : 0) + shift;
+    // i64 operands come out of MATMUL and stay below 2^39 by the integer law.
+    const int magnitude = in[i].elem == CDL_I64 ? 39 : IntegerRange(in[i].elem).bits;
+    const int32_t shift = i ? kb : ka, bits = magnitude + 24 + (two ? 1 : 0) + shift;
     if (bits > 63)
       return call.fail(CDL_BAD_MODEL, std::string(i ? "b of " : "a of ") + cdl::elemName(in[i].elem) +
                                           " with left shift " + std::to_string(shift) + " needs " +
                                           std::to_string(bits) + " bits, at most 63");
   }
-  const Range range = rangeOf(y.elem);
-  const int64_t lo = call.attr(CDL_ATTR_CLAMP_MIN, range.lo), hi = call.attr(CDL_ATTR_CLAMP_MAX, range.hi);
-  if (lo < range.lo || hi > range.hi || lo > hi)
+  const IntegerRange range(y.elem);
+  const int64_t lo = call.attr(CDL_ATTR_CLAMP_MIN, range.lowest), hi = call.attr(CDL_ATTR_CLAMP_MAX, range.highest);
+  if (lo < range.lowest || hi > range.highest || lo > hi)
     return call.fail(CDL_BAD_MODEL, "clamps to " + std::to_string(lo) + ".." + std::to_string(hi) + ", which " +
                                         cdl::elemName(y.elem) + " does not hold");
   std::vector<int64_t> a(kBlock), b(kBlock);
+  const BlockOp widenA{findConvert(in[0].elem, CDL_I64)}, widenB{findConvert(in[two ? 4 : 0].elem, CDL_I64)};
+  const BlockOp narrow{findConvert(CDL_I64, y.elem)};
   mapBlocks(in, y, [&](const void* const* blocks, void* out, int64_t n) {
     const auto* ma = static_cast<const int32_t*>(blocks[1]);
     const auto* s = static_cast<const int32_t*>(blocks[2]);
     const auto* zero = static_cast<const int32_t*>(blocks[3]);
-    widen(in[0].elem, blocks[0], n, a.data());
+    widenA.run(widenA, blocks, a.data(), n);
     if (two) {
       const auto* mb = static_cast<const int32_t*>(blocks[5]);
-      widen(in[4].elem, blocks[4], n, b.data());
+      widenB.run(widenB, blocks + 4, b.data(), n);
       for (int64_t i = 0; i < n; ++i) a[i] = cdl_rescale2(a[i], b[i], ma[i], mb[i], ka, kb, s[i], zero[i], lo, hi);
     } else {
       for (int64_t i = 0; i < n; ++i) a[i] = cdl_rescale1(a[i], ma[i], ka, s[i], zero[i], lo, hi);
     }
-    narrow(y.elem, a.data(), n, out);
+    const void* const results[] = {a.data()};
+    narrow.run(narrow, results, out, n);
   });
   return cdl::ok();
 }

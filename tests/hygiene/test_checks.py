@@ -174,7 +174,7 @@ class Size(CheckTest):
         self.broken("size", {"core/graph/big.cpp": "int x;\n" * 21151}, "core:1: [size]")
 
     def testFloorTooBig(self):
-        self.broken("size", {"core/target/layout/big.cpp": "int x;\n" * 2101}, "core/passes/algebra.cpp:1: [size]")
+        self.broken("size", {"core/target/layout/big.cpp": "int x;\n" * 2701}, "core/passes/algebra.cpp:1: [size]")
 
     def testFloorsCountOnce(self):
         self.write({"core/graph/a.cpp": "int x;\n" * 20000, "core/target/layout/a.cpp": "int x;\n" * 2000})

@@ -12,6 +12,7 @@ void addRun(CLI::App& app, Console& console);
 void addBench(CLI::App& app, Console& console);
 void addCompile(CLI::App& app, Console& console);
 void addBackends(CLI::App& app, Console& console);
+void addDebug(CLI::App& app, Console& console);
 void addInspect(CLI::App& app, Console& console);
 void addOpt(CLI::App& app, Console& console);
 void addLower(CLI::App& app, Console& console);

@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   addRun(app, console);
   addBench(app, console);
   addCompile(app, console);
+  addDebug(app, console);
   addBackends(app, console);
   addInspect(app, console);
   addOpt(app, console);

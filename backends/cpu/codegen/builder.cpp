@@ -82,8 +82,7 @@ Value Builder::zero(Ty ty, int lanes) { return made(llvm::Constant::getNullValue
 
 Value Builder::iota(Ty ty, int lanes) {
   std::vector<llvm::Constant*> all;
-  for (int k = 0; k < lanes; ++k)
-    all.push_back(llvm::ConstantInt::get(impl_.type(ty, 1), static_cast<uint64_t>(k)));
+  for (int k = 0; k < lanes; ++k) all.push_back(llvm::ConstantInt::get(impl_.type(ty, 1), static_cast<uint64_t>(k)));
   return lanes == 1 ? made(all[0], ty, 1) : made(llvm::ConstantVector::get(all), ty, lanes);
 }
 
@@ -143,10 +142,9 @@ Value Builder::local(int64_t bytes) {
   llvm::IRBuilder<>::InsertPointGuard guard(impl_.ir);
   llvm::BasicBlock& entry = impl_.function->getEntryBlock();
   impl_.ir.SetInsertPoint(&entry, entry.begin());
-  llvm::AllocaInst* memory =
-      impl_.ir.CreateAlloca(llvm::ArrayType::get(impl_.ir.getInt8Ty(), static_cast<uint64_t>(bytes)));
-  memory->setAlignment(llvm::Align(64));
-  return made(memory, Ty::Ptr, 1);
+  auto* slot = impl_.ir.CreateAlloca(llvm::ArrayType::get(impl_.ir.getInt8Ty(), static_cast<uint64_t>(bytes)));
+  slot->setAlignment(llvm::Align(64));
+  return made(slot, Ty::Ptr, 1);
 }
 
 Value Builder::launder(Value pointer) {
@@ -195,9 +193,8 @@ Value Builder::abs(Value a) {
 }
 Value Builder::fma(Value a, Value b, Value c) {
   meet(*this, a, b), meet(*this, a, c), meet(*this, b, c);
-  return made(
-      impl_.ir.CreateIntrinsic(llvm::Intrinsic::fma, {impl_.type(a.ty, a.lanes)}, {raw(a), raw(b), raw(c)}), a.ty,
-      a.lanes);
+  return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::fma, {impl_.type(a.ty, a.lanes)}, {raw(a), raw(b), raw(c)}),
+              a.ty, a.lanes);
 }
 Value Builder::sqrt(Value a) {
   return made(impl_.ir.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, raw(a)), a.ty, a.lanes);
@@ -262,6 +259,13 @@ Value Builder::select(Value condition, Value a, Value b) {
   return made(impl_.ir.CreateSelect(raw(condition), raw(a), raw(b)), a.ty, a.lanes);
 }
 
+Value Builder::dot2(Value a, Value b) {
+  meet(*this, a, b);
+  const auto words = [&](Value v) { return reinterpret(v, Ty::I16, v.lanes * 2); };
+  const ID id = a.lanes == 16 ? llvm::Intrinsic::x86_avx512_pmaddw_d_512 : llvm::Intrinsic::x86_avx2_pmadd_wd;
+  return made(impl_.ir.CreateIntrinsic(id, {}, {raw(words(a)), raw(words(b))}), Ty::I32, a.lanes);
+}
+
 Value Builder::dot4(Value acc, Value a, Value b) {
   meet(*this, acc, a), meet(*this, acc, b), meet(*this, a, b);
   if (isa().hasDot4 && acc.lanes == 16) {
@@ -275,16 +279,36 @@ Value Builder::dot4(Value acc, Value a, Value b) {
   const Value aEven = bitAnd(a16, integer(Ty::I16, 255)), aOdd = shr(a16, eight, false);
   const Value bEven = shr(shl(b16, eight), eight, true), bOdd = shr(b16, eight, true);
   const auto pairs = [&](Value x, Value y) {
-    if (acc.lanes == 16)
-      return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_pmaddw_d_512, {}, {raw(x), raw(y)}), Ty::I32, 16);
-    if (acc.lanes == 8)
-      return made(impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx2_pmadd_wd, {}, {raw(x), raw(y)}), Ty::I32, 8);
+    if (acc.lanes == 16 || acc.lanes == 8)
+      return dot2(reinterpret(x, Ty::I32, acc.lanes), reinterpret(y, Ty::I32, acc.lanes));
     std::vector<int> even, odd;
     for (int k = 0; k < acc.lanes; ++k) even.push_back(2 * k), odd.push_back(2 * k + 1);
     const auto half = [&](Value v, const std::vector<int>& which) { return cast(shuffle(v, v, which), Ty::I32, true); };
     return add(mul(half(x, even), half(y, even)), mul(half(x, odd), half(y, odd)));
   };
   return add(acc, add(pairs(aEven, bEven), pairs(aOdd, bOdd)));
+}
+
+// ---- Tiles
+
+void Builder::tileConfig(Value pointer) {
+  impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {raw(pointer)});
+}
+void Builder::tileRelease() { impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {}); }
+void Builder::tileZero(int tile) {
+  impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {raw(integer(Ty::I8, tile))});
+}
+void Builder::tileLoad(int tile, Value pointer, Value rowBytes, bool isStreamed) {
+  const ID id = isStreamed ? llvm::Intrinsic::x86_tileloaddt164 : llvm::Intrinsic::x86_tileloadd64;
+  impl_.ir.CreateIntrinsic(id, {}, {raw(integer(Ty::I8, tile)), raw(pointer), raw(rowBytes)});
+}
+void Builder::tileStore(int tile, Value pointer, Value rowBytes) {
+  impl_.ir.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {},
+                           {raw(integer(Ty::I8, tile)), raw(pointer), raw(rowBytes)});
+}
+void Builder::tileDot(int acc, int a, int b, bool aIsSigned) {
+  const ID id = aIsSigned ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbusd;
+  impl_.ir.CreateIntrinsic(id, {}, {raw(integer(Ty::I8, acc)), raw(integer(Ty::I8, a)), raw(integer(Ty::I8, b))});
 }
 
 // ---- Conversions
@@ -302,28 +326,33 @@ Value Builder::cast(Value a, Ty ty, bool isSigned) {
   return made(value, ty, a.lanes);
 }
 
-// LLVM's saturating conversions take vectors apart.
 Value Builder::toInteger(Value a, Ty ty, bool isSigned) {
-  const int bits = sizeOf(ty) * 8;
-  const double above = std::ldexp(1.0, isSigned ? bits - 1 : bits);
-  const Value lowest = real(a.ty, isSigned ? -above : 0);
-  Value number = select(compare(Cmp::UNORDERED, a, a), zero(a.ty), a);
-  number = select(compare(Cmp::LT, number, lowest), lowest, number);
-  const Value isLarge = compare(Cmp::GE, number, real(a.ty, above));
-  number = select(isLarge, zero(a.ty), number);
-  const Ty wide = bits < 32 ? Ty::I32 : ty;
-  llvm::Type* to = impl_.type(wide, a.lanes);
-  const bool isUnsigned = !isSigned && bits >= 32;
-  const Value whole =
-      made(isUnsigned ? impl_.ir.CreateFPToUI(raw(number), to) : impl_.ir.CreateFPToSI(raw(number), to), wide, a.lanes);
-  const Value largest = integer(ty, isSigned ? static_cast<int64_t>((uint64_t(1) << (bits - 1)) - 1) : -1);
-  return select(isLarge, largest, cast(whole, ty, isSigned));
+  llvm::Type* to = impl_.type(ty, a.lanes);
+  if (a.lanes == 1)
+    return made(impl_.ir.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+                                         {to, raw(a)->getType()}, {raw(a)}),
+                ty, 1);
+  // LLVM takes vectors apart for the saturating intrinsics.
+  const int width = sizeOf(ty) * 8;
+  const Value end = real(a.ty, std::ldexp(1.0, isSigned ? width - 1 : width)); // above the highest
+  const Value below = isSigned ? neg(end) : real(a.ty, -1);
+  const Value isHigh = compare(Cmp::GE, a, end), isLow = compare(isSigned ? Cmp::LT : Cmp::LE, a, below);
+  const Value isInside = bitAnd(compare(isSigned ? Cmp::GE : Cmp::GT, a, below), compare(Cmp::LT, a, end));
+  const Value safe = select(isInside, a, zero(a.ty, a.lanes));
+  llvm::Value* whole = isSigned ? impl_.ir.CreateFPToSI(raw(safe), to) : impl_.ir.CreateFPToUI(raw(safe), to);
+  const auto limit = [&](const llvm::APInt& bits) { return made(llvm::ConstantInt::get(to, bits), ty, a.lanes); };
+  const auto bits = static_cast<unsigned>(width);
+  Value value = select(isHigh, limit(isSigned ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits)),
+                       made(whole, ty, a.lanes));
+  return select(isLow, limit(isSigned ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0)), value);
 }
 
 Value Builder::truncated(Value a, Ty ty) {
   return made(impl_.ir.CreateFPToSI(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes);
 }
-Value Builder::bitcast(Value a, Ty ty) { return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes); }
+Value Builder::bitcast(Value a, Ty ty) {
+  return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, a.lanes)), ty, a.lanes);
+}
 Value Builder::reinterpret(Value a, Ty ty, int lanes) {
   return made(impl_.ir.CreateBitCast(raw(a), impl_.type(ty, lanes)), ty, lanes);
 }

@@ -1,5 +1,6 @@
-// What the emitters write kernels with: a small typed layer over LLVM's IR that shows no type of LLVM, so that an emitter
-// compiles in a second and reads as the loop nest that it makes. Nothing here knows an instruction of the Program.
+// What the emitters write kernels with: a small typed layer over LLVM's IR that shows no type of LLVM, so that an
+// emitter compiles in a second and reads as the loop nest that it makes. Nothing here knows an instruction of the
+// Program.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,9 @@ enum class Round : uint8_t { FLOOR, CEIL, TRUNC, EVEN };
 
 using Values = std::vector<Value>;
 
-/// Writes one kernel: void kernel(void* const* args, int64_t begin, int64_t end). `args` are addresses, begin .. end the
-/// units of work to do. Operands of one operation must have the same element type; a scalar meets a vector by splat.
-/// Float operations are single IEEE operations: nothing is reassociated and nothing is contracted but by fma.
+/// Writes one kernel: void kernel(void* const* args, int64_t begin, int64_t end). `args` are addresses, begin .. end
+/// the units of work to do. Operands of one operation must have the same element type; a scalar meets a vector by
+/// splat. Float operations are single IEEE operations: nothing is reassociated and nothing is contracted but by fma.
 class Builder {
 public:
   struct Impl;
@@ -100,6 +101,18 @@ public:
   Value select(Value condition, Value a, Value b);
   /// acc[k] + sum over four bytes of u8 a[k] * s8 b[k]; all three are vectors of I32. Exact.
   Value dot4(Value acc, Value a, Value b);
+  /// Sum over two s16 a[k] * s16 b[k]; vectors of I32, of 8 or 16 lanes.
+  Value dot2(Value a, Value b);
+
+  // Tiles, of an isa that has them: eight of 16 rows by 64 bytes, numbered by the emitter. `rowBytes` lies between rows
+  // in memory. From tileConfig(64 bytes: palette, rows and row sizes) to tileRelease they are the emitter's own.
+  void tileConfig(Value pointer);
+  void tileRelease();
+  void tileZero(int tile);
+  void tileLoad(int tile, Value pointer, Value rowBytes, bool isStreamed = false);
+  void tileStore(int tile, Value pointer, Value rowBytes);
+  /// acc += a * b in i32: rows of a by four bytes, of either sign, times s8 columns of b, interleaved by four.
+  void tileDot(int acc, int a, int b, bool aIsSigned);
 
   // Conversions; lanes stay.
   Value cast(Value a, Ty ty, bool isSigned); // integer to integer, float to float, integer to float

@@ -273,4 +273,40 @@ Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Val
   return b.cast(whole, tyOf(elem), true);
 }
 
+Value roundedF32(Builder& b, const RescaleForm& form, Value a, Value scale, int64_t zero) {
+  const auto limit = [&](int64_t bound) {
+    return b.f32(static_cast<float>(0x1.8p23 + static_cast<double>(bound - zero)));
+  };
+  Value value = b.fma(b.cast(a, Ty::F32, true), scale, b.f32(0x1.8p23f));
+  value = b.min(b.max(value, limit(form.clampMin)), limit(form.clampMax));
+  // The low bits of 1.5 * 2^23 + n are n.
+  return b.sub(b.bitcast(value, Ty::I32), b.i32(static_cast<int32_t>(0x4b400000 - zero)));
+}
+
+bool saturatesInF32(const RescaleForm& form, double scale, int64_t zero) {
+  const int64_t low = form.clampMin - zero, high = form.clampMax - zero;
+  const auto reach = static_cast<double>(std::max(std::abs(low), std::abs(high)) + 1);
+  return low <= 0 && high >= 0 && low <= high && reach < 0x1p21 && scale < 0x1p20 && scale * 0x1p24 >= reach;
+}
+
+bool JoinLaw::isNarrow() const {
+  // Sums of two products of 9 and 15 bits, then as many bits of fraction as leave a rounding in i32.
+  return a >= 0 && b >= 0 && a < (1 << 30) && b < (1 << 30) && shift > 15 && shift <= 15 + 24;
+}
+
+Value joined(Builder& b, const JoinLaw& law, Value x, Value y) {
+  const Value pair = b.bitOr(b.bitAnd(x, b.i32(0xffff)), b.shl(y, b.i32(16)));
+  const auto products = [&](int64_t p, int64_t q) { return b.dot2(pair, b.i32(static_cast<int32_t>(p | q << 16))); };
+  const Value high = products(law.a >> 15, law.b >> 15), low = products(law.a & 0x7fff, law.b & 0x7fff);
+  // high * 2^15 + low: its floor, and whether anything lies below.
+  const Value floor = b.add(high, b.shr(low, b.i32(15), true));
+  const Value rest = b.min(b.bitAnd(low, b.i32(0x7fff)), b.i32(1), false);
+  const auto by = static_cast<int32_t>(law.shift - 15);
+  const Value isOdd = b.bitAnd(b.shr(floor, b.i32(by), true), b.i32(1));
+  const Value up = b.add(b.bitOr(isOdd, rest), b.i32((1 << (by - 1)) - 1));
+  const Value value = b.add(b.shr(b.add(floor, up), b.i32(by), true), b.i32(static_cast<int32_t>(law.zero)));
+  return b.min(b.max(value, b.i32(static_cast<int32_t>(law.form.clampMin))),
+               b.i32(static_cast<int32_t>(law.form.clampMax)));
+}
+
 } // namespace cpu

@@ -34,6 +34,22 @@ Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const st
 /// clamp(rne(a * scale) + zero) of f64 values, exact for |a| < 2^53 and a scale of 24 significant bits.
 Value roundedF64(Builder& b, const RescaleForm& form, uint8_t elem, Value a, Value scale, Value zero);
 
+/// The same of i32 values, in f32, as i32. Exact where saturatesInF32() says so.
+Value roundedF32(Builder& b, const RescaleForm& form, Value a, Value scale, int64_t zero);
+/// Any sum that f32 cannot hold is beyond the limits of the result: then a product of f32 and one fused addition round
+/// as the law does. scale: of 24 significant bits.
+bool saturatesInF32(const RescaleForm& form, double scale, int64_t zero);
+
+/// Constants of a RESCALE of two operands, of 8 bits each: clamp(rne((x * a + y * b) / 2^shift) + zero).
+struct JoinLaw {
+  int64_t a = 0, b = 0, shift = 0, zero = 0;
+  RescaleForm form;
+  /// Its numbers fit into the arithmetic of joined().
+  bool isNarrow() const;
+};
+/// x, y: i32 of 9 bits; the result is i32 too.
+Value joined(Builder& b, const JoinLaw& law, Value x, Value y);
+
 // Functions of f32 vectors; errors in units in the last place over all of f32, measured by the tests.
 Value expF32(Builder& b, Value x);     // 1
 Value logF32(Builder& b, Value x);     // 0.8

@@ -1,6 +1,6 @@
 #include "contraction.hpp"
 
-#include "instructions.hpp"
+#include "ending.hpp"
 #include "map.hpp"
 
 #include <algorithm>
@@ -68,14 +68,10 @@ Ty tyOf(uint8_t elem) {
 class TileWriter {
 public:
   TileWriter(Builder& b, const Lowering& lowering, const Contraction& c)
-      : b(b), lowering_(lowering), c(c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
+      : b(b), c(c), ending_(b, lowering, c), lanes_(b.isa().lanes(4)), vectors_(kPanel / lanes_),
         isLong_(c.epilogue && isLongExpr(lowering.image, *c.epilogue)) {}
 
-  /// Where the first result of a tile finds what belongs to it.
-  struct Bases {
-    Value bias, scale, zero, y;
-    Values views;
-  };
+  Ending& ending() { return ending_; }
 
   /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
   /// tile's first result.
@@ -84,13 +80,16 @@ public:
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
     acc = axis(0, a, weights, std::move(acc), rows, columns, panels);
+    std::vector<Ending::Shared> shared;
+    for (int k = 0; k < width; ++k) {
+      const int panel = k / vectors_, first = k % vectors_ * lanes_;
+      const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
+      shared.push_back(live ? ending_.shared(at, panel, first, live) : Ending::Shared{});
+    }
     const auto finishPoint = [&](const Bases& bases, int r, int x, const std::function<Value(int)>& sum) {
-      for (int k = 0; k < width; ++k) {
-        const int panel = k / vectors_, first = k % vectors_ * lanes_;
-        const int live = panel + 1 == panels ? std::clamp(lastLanes - first, 0, lanes_) : lanes_;
-        const auto offset = [&](const Plane& p) { return r * p.row + x * p.column + panel * p.panel + first * p.lane; };
-        if (live) finish(sum(k), bases, offset, live);
-      }
+      for (int k = 0; k < width; ++k)
+        if (const Ending::Shared& each = shared[static_cast<size_t>(k)]; each.live)
+          ending_.finish(sum(k), bases, each, r, x);
     };
     if (!isLong_) {
       for (int r = 0; r < rows; ++r)
@@ -104,71 +103,12 @@ public:
     for (size_t i = 0; i < acc.size(); ++i) b.store(acc[i], sums, static_cast<int64_t>(i) * bytes);
     for (int r = 0; r < rows; ++r)
       b.loop(b.i64(0), b.i64(columns), 1, [&](Value x) {
-        const auto moved = [&](Value base, const Plane& p) {
-          return p.column ? b.at(base, b.mul(x, b.i64(p.column))) : base;
-        };
-        Bases there = at;
-        there.y = moved(at.y, c.y);
-        if (c.bias) there.bias = moved(at.bias, *c.bias);
-        for (size_t i = 0; i < c.views.size(); ++i)
-          if (c.views[i]) there.views[i] = moved(at.views[i], *c.views[i]);
         const Value from = b.at(sums, b.mul(b.add(x, b.i64(int64_t(r) * columns)), b.i64(width * bytes)));
-        finishPoint(there, r, 0, [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
+        finishPoint(ending_.moved(at, x), r, 0, [&](int k) { return b.load(ty, lanes_, from, k * bytes); });
       });
   }
 
 private:
-  /// What becomes of one vector of sums, of which `live` lanes exist.
-  template <typename Offset> void finish(Value sum, const Bases& at, const Offset& offset, int live) {
-    if (c.bias) sum = b.add(sum, load(*c.bias, at.bias, offset(*c.bias), live));
-    if (c.accumulates) sum = b.add(sum, load(c.y, at.y, offset(c.y), live));
-    Typed result{sum, c.accElem};
-    if (c.epilogue) {
-      std::vector<Typed> in(c.views.size());
-      for (size_t i = 0; i < c.views.size(); ++i)
-        if (c.views[i]) in[i] = {load(*c.views[i], at.views[i], offset(*c.views[i]), live), c.views[i]->elem};
-      result = computeExpr(b, lowering_.image, *c.epilogue, in, &result);
-    }
-    if (c.requantize) {
-      const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
-        const int64_t there = offset(p) + part * (lanes_ / 2) * p.lane;
-        return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there) : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
-      };
-      Values parts;
-      for (int part = 0; part < 2; ++part) {
-        std::vector<int> which;
-        for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
-        const Value wide = b.cast(b.shuffle(result.value, result.value, which), Ty::F64, true);
-        parts.push_back(roundedF64(b, c.requantize->form, c.y.elem, wide, half(c.requantize->scale, at.scale, part),
-                                   half(c.requantize->zero, at.zero, part)));
-      }
-      std::vector<int> all;
-      for (int k = 0; k < lanes_; ++k) all.push_back(k);
-      result = {b.shuffle(parts[0], parts[1], all), c.y.elem};
-    }
-    const Value to = b.at(at.y, offset(c.y));
-    if (live == lanes_)
-      b.store(result.value, to);
-    else
-      b.storeFirst(result.value, to, b.i64(live));
-  }
-
-  Value load(const Plane& plane, Value base, int64_t offset, int live) {
-    const Ty ty = tyOf(plane.elem);
-    if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
-    if (plane.lane != sizeOf(ty)) return spread(b.loadStrided(ty, live, b.at(base, offset), plane.lane));
-    if (live == lanes_) return b.load(ty, lanes_, base, offset);
-    return b.loadFirst(ty, lanes_, b.at(base, offset), b.i64(live));
-  }
-
-  /// A whole vector that begins with these lanes.
-  Value spread(Value some) {
-    if (some.lanes == 1) return b.splat(some, lanes_);
-    std::vector<int> which;
-    for (int k = 0; k < lanes_; ++k) which.push_back(k < some.lanes ? k : 0);
-    return b.shuffle(some, some, which);
-  }
-
   Values axis(size_t level, Value a, Value weights, Values acc, int rows, int columns, int panels) {
     const Axis& axis = c.axes[level];
     if (level + 1 < c.axes.size())
@@ -215,8 +155,8 @@ private:
   }
 
   Builder& b;
-  const Lowering& lowering_;
   const Contraction& c;
+  Ending ending_;
   const int lanes_, vectors_;
   const bool isLong_; // the epilogue
 };
@@ -226,6 +166,7 @@ void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p
 } // namespace
 
 void emitContraction(Lowering& lowering, const Contraction& c) {
+  if (takesTiles(lowering.isa, c)) return emitTiles(lowering, c);
   const TileShape shape = chooseShape(c, lowering.isa);
   const int64_t panelGroups = (c.panels + shape.panels - 1) / shape.panels;
   const int64_t rowTiles = (c.rows + shape.rows - 1) / shape.rows;
@@ -245,29 +186,9 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       << c.lastLanes << isPanelInner << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel
       << c.accElem;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
-  addKey(key, c.a), addKey(key, c.y);
-  std::vector<Arg> args = {c.a.at, c.b, c.y.at};
-  if (c.bias) {
-    key << "bias";
-    addKey(key, *c.bias);
-    args.push_back(c.bias->at);
-  }
-  if (c.epilogue) {
-    key << exprKey(lowering, *c.epilogue);
-    for (size_t i = 0; i < c.views.size(); ++i)
-      if (c.views[i]) {
-        key << static_cast<int64_t>(i);
-        addKey(key, *c.views[i]);
-        args.push_back(c.views[i]->at);
-      }
-  }
-
-  if (c.requantize) {
-    const Requantize& r = *c.requantize;
-    key << "requantize" << r.form.clampMin << r.form.clampMax;
-    addKey(key, r.scale), addKey(key, r.zero);
-    args.push_back(r.scale.at), args.push_back(r.zero.at);
-  }
+  addKey(key, c.a);
+  std::vector<Arg> args = {c.a.at, c.b};
+  Ending::addArguments(lowering, c, args, key);
 
   lowering.call(key.text(), units, args, [&](Builder& b) {
     TileWriter writer(b, lowering, c);
@@ -298,24 +219,13 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       int arg = 0;
       const Value a = placed(arg++, c.a);
       const Value weights = moved(moved(moved(b.arg(arg++), batch, c.bBatch), group, c.bGroup), firstPanel, c.bPanel);
-      const Value y = placed(arg++, c.y);
-      const Value bias = c.bias ? placed(arg++, *c.bias) : y;
-      Values views(c.views.size());
-      for (size_t i = 0; i < c.views.size(); ++i)
-        if (c.epilogue && c.views[i]) views[i] = placed(arg++, *c.views[i]);
-      const Value scale = c.requantize ? placed(arg++, c.requantize->scale) : y;
-      const Value zero = c.requantize ? placed(arg++, c.requantize->zero) : y;
+      const Bases bases = Ending::bases(c, arg, placed);
 
       const auto columns = [&](int rows, int panels, int lastLanes) {
         const auto at = [&](Value tile, int width) {
           const Value column = b.mul(tile, b.i64(shape.columns));
-          Values there(views.size());
-          for (size_t i = 0; i < views.size(); ++i)
-            if (views[i].raw) there[i] = moved(views[i], column, c.views[i]->column);
-          writer.tile(moved(a, column, c.a.column), weights,
-                      {c.bias ? moved(bias, column, c.bias->column) : bias, scale, zero, moved(y, column, c.y.column),
-                       std::move(there)},
-                      rows, width, panels, lastLanes);
+          writer.tile(moved(a, column, c.a.column), weights, writer.ending().moved(bases, column), rows, width, panels,
+                      lastLanes);
         };
         const Value from = b.mul(part, b.i64(kTilesPerUnit));
         const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));

@@ -28,7 +28,16 @@ struct Axis {
 /// clamp(rne(value * scale) + zero) at the end of an integer sum; scale and zero are f64.
 struct Requantize {
   RescaleForm form;
+  uint8_t elem = 0; // of the result
   Plane scale, zero;
+  bool isF32 = false; // scale is f32: saturatesInF32() holds for every channel, and `uniformZero` is every zero
+  int64_t uniformZero = 0;
+};
+
+/// Then joined with another tensor of the same shape by a RESCALE of two operands, of which the sum is the first.
+struct Join {
+  JoinLaw law;
+  Plane other;
 };
 
 /// y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b, then the epilogue.
@@ -36,21 +45,28 @@ struct Contraction {
   int64_t batch = 1, groups = 1, panels = 1, rows = 1, columns = 1;
   int lastLanes = kPanel; // results in the last panel of a group that exist
   bool isInt8 = false;    // a holds u8, b s8 by four, interleaved: each step of the last axis is four products
-  bool aIsSigned = false; // a holds s8: moved by 128, which `bias` must undo
+  bool aIsSigned = false; // a holds s8: what movesSign() says, `bias` must undo
   Plane a;
   Arg b;
   int64_t bBatch = 0, bGroup = 0, bPanel = 0;
-  std::vector<Axis> axes;      // outer to inner; the last one is the unrolled one
-  std::optional<Plane> bias;   // added to the sum: i32 of isInt8
-  bool accumulates = false;    // onto what y holds
+  std::vector<Axis> axes;    // outer to inner; the last one is the unrolled one
+  std::optional<Plane> bias; // added to the sum: i32 of isInt8
+  bool accumulates = false;  // onto what y holds
   const cdl_expr_t* epilogue = nullptr;
   std::vector<std::optional<Plane>> views; // that the epilogue reads, by index of the instruction's inputs
   std::optional<Requantize> requantize;    // then
+  std::optional<Join> join;                // behind requantize
   Plane y;                                 // its elem: of the result; lane: its size
   uint8_t accElem = CDL_F32;
 };
 
 void emitContraction(Lowering& lowering, const Contraction& contraction);
+
+/// By tiles: whether the isa and the sum permit it.
+bool takesTiles(const Isa& isa, const Contraction& contraction);
+/// Whether the sum moves a signed `a` by 128.
+inline bool movesSign(const Isa& isa, const Contraction& c) { return c.aIsSigned && !takesTiles(isa, c); }
+void emitTiles(Lowering& lowering, const Contraction& contraction);
 
 /// Part of a packing: elements at src + sum(i * srcStrides) go to dst + sum(i * dstStrides), all in elements.
 struct Piece {
@@ -58,8 +74,8 @@ struct Piece {
   int64_t src = 0, dst = 0;
 };
 
-/// `from` rearranged into `elements` elements, zero where no piece goes: once at compile time when it is a constant, else
-/// by a kernel of each execution.
+/// `from` rearranged into `elements` elements, zero where no piece goes: once at compile time when it is a constant,
+/// else by a kernel of each execution.
 Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std::vector<Piece>& pieces);
 
 /// The attributes of a convolution.

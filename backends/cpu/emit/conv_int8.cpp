@@ -1,7 +1,7 @@
 // CONV2D on integers. Channels four by four meet in dot products, so x lies with its channels innermost: as it comes,
-// or copied so once. What zero points and signs add to a sum is folded into a constant per output channel; a border
-// that holds x's zero point makes that exact everywhere.
-#include "contraction.hpp"
+// or copied so once; where the result lies so too, sums end where they belong. What zero points and signs add to a sum
+// is folded into a constant per output channel; a border that holds x's zero point makes that exact everywhere.
+#include "depthwise_int8.hpp"
 #include "image.hpp"
 #include "instructions.hpp"
 #include "map.hpp"
@@ -21,7 +21,8 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
                         const int64_t end[2], uint64_t value) {
   const int64_t ins = x.c / groups;
   const bool hasBorder = begin[0] || begin[1] || end[0] || end[1];
-  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0 && !hasBorder) return x;
+  if (x.lane == 1 && !x.isBlocked && channels == ins && x.column % 4 == 0)
+    if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
   Image to = x;
   to.isBlocked = false;
   to.h += begin[0] + end[0], to.w += begin[1] + end[1];
@@ -96,138 +97,267 @@ void emitWidened(Lowering& lowering, const Image& x, const Operand& w, const Ima
   });
 }
 
-} // namespace
+/// w[O, I, KH, KW], or in a layout {o/16, kh, kw, i/4, o%16, i%4}.
+struct Weights {
+  Operand view;
+  const char* payload = nullptr; // null: no constant
+  bool isPacked = false;
+  int64_t ins = 0, kernel[2] = {1, 1}; // ins: per group, in a layout rounded up to fours
 
-bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g, std::string& why) {
-  const std::vector<Operand> in = operandsOf(lowering, instr);
-  const size_t operands = cdl_operand_count(lowering.image, &instr), results = in.size() - 1;
-  const cdl_expr_t* epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
-  const std::optional<Image> input = imageOf(in[0]), output = imageOf(in[results]);
-  const Operand& w = in[1];
-  if (in[1].elem != CDL_I8 || in[results].elem != CDL_I32) return why = "its element types", false;
-  if (!input || !output || w.rank != 4 || output->isBlocked) return why = "its layouts", false;
-  const Image& y = *output;
-  int64_t xZero = 0;
-  if (operands > 2 && !knownInteger(lowering, in[2], xZero)) return why = "a zero point that is no constant", false;
-  const uint64_t border = static_cast<uint64_t>(xZero) & 0xff;
-  const int64_t outs = y.c / g.group, ins = w.dims[1], kh = w.dims[2], kw = w.dims[3];
-  const char* payload = payloadOf(lowering, w);
-  int64_t wZero = 0;
-  const bool symmetric = operands < 4 || (in[3].elements() == 1 && knownInteger(lowering, in[3], wZero) && wZero == 0);
+  int8_t at(int64_t o, int64_t i, int64_t r, int64_t s) const {
+    const int64_t* by = view.strides;
+    const int64_t offset =
+        isPacked ? o / kPanel * by[0] + r * by[1] + s * by[2] + i / 4 * by[3] + o % kPanel * by[4] + i % 4 * by[5]
+                 : o * by[0] + i * by[1] + r * by[2] + s * by[3];
+    return static_cast<int8_t>(payload[offset]);
+  }
+  int64_t sumOf(int64_t o) const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < ins; ++i)
+      for (int64_t r = 0; r < kernel[0]; ++r)
+        for (int64_t s = 0; s < kernel[1]; ++s) sum += at(o, i, r, s);
+    return sum;
+  }
+};
 
-  // A constant bias joins the constant of each channel, and then a RESCALE behind it joins the kernel.
-  const auto bias32 =
-      epilogue ? constantBias(lowering, *epilogue, in, 1, y.c) : std::vector<int32_t>(static_cast<size_t>(y.c), 0);
-  std::optional<Follower> follower;
-  if (bias32 && payload && symmetric) follower = followerOf(lowering, lowering.instr(), in[results], 1);
+std::optional<Weights> weightsOf(const Lowering& lowering, const Operand& view) {
+  Weights w;
+  w.view = view, w.payload = payloadOf(lowering, view);
+  w.isPacked = view.rank == 6;
+  if (view.rank != 4 && !(w.isPacked && w.payload && view.isDense())) return std::nullopt;
+  w.ins = w.isPacked ? view.dims[3] * 4 : view.dims[1];
+  for (int d = 0; d < 2; ++d) w.kernel[d] = view.dims[d + (w.isPacked ? 1 : 2)];
+  return w;
+}
 
-  // Sums in panels, or straight in y; then the epilogue over them.
-  const int64_t panels = (outs + kPanel - 1) / kPanel, area = y.h * y.w * kPanel;
-  std::vector<std::optional<Image>> views(results);
-  for (size_t i = operands; i < results; ++i)
-    if (!(views[i] = imageOf(in[i])) || views[i]->isBlocked)
-      return why = "the layout of what its epilogue reads", false;
-  const auto apply = [&](const Operand& acc, const std::function<Operand(const Image&)>& of) {
-    if (!epilogue) return copy(lowering, acc, of(y));
-    std::vector<Operand> read = {acc};
-    for (const auto& v : views)
-      if (v) read.push_back(of(*v));
-    map(lowering, "conv " + exprKey(lowering, *epilogue), read, of(y),
-        [&](Builder& b, const std::vector<Typed>& loaded) {
-          std::vector<Typed> byIndex(views.size());
-          for (size_t i = 0, next = 1; i < views.size(); ++i)
-            if (views[i]) byIndex[i] = loaded[next++];
-          return computeExpr(b, lowering.image, *epilogue, byIndex, &loaded[0]);
-        });
-  };
+class ConvInt8 {
+public:
+  ConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g)
+      : lowering_(lowering), g_(g), in_(operandsOf(lowering, instr)), sums_(in_.back()),
+        operands_(cdl_operand_count(lowering.image, &instr)),
+        epilogue_(instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr), views_(in_.size() - 1) {}
 
-  // Groups that end within a block: only those of whole fours can be dot products.
-  const bool splitsBlocks = input->isBlocked && ins % kPanel != 0;
-  if (!payload || !symmetric || ins * g.group < 4 || (ins == 1 && g.group > 1) || (splitsBlocks && ins % 4 != 0)) {
-    const Image x = input->isBlocked ? channelsInnermost(lowering, *input, 1, input->c, g.begin, g.end, border)
-                                     : bordered(lowering, *input, g.begin, g.end, border);
-    Image sums = y;
-    if (epilogue) {
-      sums.lane = y.h * y.w, sums.block = kPanel * sums.lane, sums.row = y.w, sums.column = 1,
-      sums.batch = y.c * sums.lane;
-      sums.view = view(CDL_I32, {}, {}, lowering.scratch(static_cast<uint64_t>(y.n * sums.batch) * 4));
+  bool emit(std::string& why) {
+    const std::optional<Image> x = imageOf(in_[0]), y = imageOf(sums_);
+    const std::optional<Weights> w = weightsOf(lowering_, in_[1]);
+    if (in_[1].elem != CDL_I8 || sums_.elem != CDL_I32) return why = "its element types", false;
+    if (!x || !y || !w || y->isBlocked) return why = "its layouts", false;
+    x_ = *x, y_ = *y, w_ = *w;
+    for (size_t i = operands_; i < views_.size(); ++i)
+      if (!(views_[i] = imageOf(in_[i])) || views_[i]->isBlocked || in_[i].channelsLast != sums_.channelsLast)
+        return why = "the layout of what its epilogue reads", false;
+    if (operands_ > 2 && !knownInteger(lowering_, in_[2], xZero_))
+      return why = "a zero point that is no constant", false;
+    outs_ = y_.c / g_.group, panels_ = (outs_ + kPanel - 1) / kPanel;
+    int64_t wZero = 0;
+    const bool symmetric =
+        operands_ < 4 || (in_[3].elements() == 1 && knownInteger(lowering_, in_[3], wZero) && wZero == 0);
+    const bool isDepthwise = w_.ins == 1 && outs_ == 1 && g_.group > 1;
+    // Groups that end within a block: only those of whole fours can be dot products.
+    splitsBlocks_ = x_.isBlocked && w_.ins % kPanel != 0;
+    joinsTaps_ = !w_.isPacked && w_.ins % 4 != 0 && g_.group == 1 && g_.dilation[1] == 1 && w_.kernel[1] > 1;
+    const int64_t run = w_.ins * g_.group * (joinsTaps_ ? w_.kernel[1] : 1);
+    const bool hasDots = isDepthwise
+                             ? sums_.channelsLast && x_.lane == 1
+                             : run >= 4 && !(w_.ins == 1 && g_.group > 1) && !(splitsBlocks_ && w_.ins % 4 != 0);
+    if (!w_.payload || !symmetric || !hasDots) {
+      widened();
+      return true;
     }
-    emitWidened(lowering, x, w, sums, operands > 3 ? &in[3] : nullptr, xZero, g);
-    if (!epilogue) return true;
-    const std::vector<int64_t> dims = {y.n, y.c, y.h, y.w};
+    // A constant bias joins the constant of each channel, and then a RESCALE behind it joins the kernel.
+    const int channelDim = sums_.channelsLast ? 3 : 1;
+    bias_ = epilogue_ ? constantBias(lowering_, *epilogue_, in_, channelDim, y_.c)
+                      : std::vector<int32_t>(static_cast<size_t>(y_.c), 0);
+    if (bias_) follower_ = followerOf(lowering_, lowering_.instr(), sums_, channelDim, sums_.channelsLast);
+    c_.batch = y_.n, c_.rows = y_.h, c_.columns = y_.w;
+    c_.isInt8 = true, c_.aIsSigned = in_[0].elem == CDL_I8, c_.accElem = CDL_I32;
+    isDepthwise ? depthwise() : dots();
+    return true;
+  }
+
+private:
+  uint64_t border() const { return static_cast<uint64_t>(xZero_) & 0xff; }
+
+  /// The epilogue over sums that lie as `acc`; `of` views an image as acc does.
+  void apply(const Operand& acc, const std::function<Operand(const Image&)>& of) {
+    if (!epilogue_) return copy(lowering_, acc, of(y_));
+    std::vector<Operand> read = {acc};
+    for (const auto& v : views_)
+      if (v) read.push_back(of(*v));
+    map(lowering_, "conv " + exprKey(lowering_, *epilogue_), read, of(y_),
+        [&](Builder& b, const std::vector<Typed>& loaded) {
+          std::vector<Typed> byIndex(views_.size());
+          for (size_t i = 0, next = 1; i < views_.size(); ++i)
+            if (views_[i]) byIndex[i] = loaded[next++];
+          return computeExpr(b, lowering_.image, *epilogue_, byIndex, &loaded[0]);
+        });
+  }
+
+  void widened() {
+    const Image x = x_.isBlocked ? channelsInnermost(lowering_, x_, 1, x_.c, g_.begin, g_.end, border())
+                                 : bordered(lowering_, x_, g_.begin, g_.end, border());
+    Image sums = y_;
+    if (epilogue_) {
+      sums.lane = y_.h * y_.w, sums.block = kPanel * sums.lane, sums.row = y_.w, sums.column = 1,
+      sums.batch = y_.c * sums.lane;
+      sums.view = view(CDL_I32, {}, {}, lowering_.scratch(static_cast<uint64_t>(y_.n * sums.batch) * 4));
+    }
+    emitWidened(lowering_, x, w_.view, sums, operands_ > 3 ? &in_[3] : nullptr, xZero_, g_);
+    if (!epilogue_) return;
+    const std::vector<int64_t> dims = {y_.n, y_.c, y_.h, y_.w};
     const auto of = [&](const Image& image) {
       return restrided(image.view, dims, {image.batch, image.lane, image.row, image.column});
     };
     apply(of(sums), of);
-    return true;
   }
 
-  const bool isSigned = in[0].elem == CDL_I8;
-  const int64_t channels = roundUp(ins, 4);
-  const Image x = channelsInnermost(lowering, *input, splitsBlocks ? 1 : g.group, splitsBlocks ? input->c : channels,
-                                    g.begin, g.end, border);
-  std::vector<char> weights(static_cast<size_t>(g.group * panels * kh * kw * channels * kPanel), 0);
-  std::vector<int32_t> bias(static_cast<size_t>(g.group * panels * kPanel), 0);
-  const int64_t tap = channels * kPanel, panelBytes = kh * kw * tap;
-  for (int64_t o = 0; o < g.group * outs; ++o) {
-    const int64_t group = o / outs, panel = o % outs / kPanel, lane = o % outs % kPanel;
-    int64_t sum = 0;
-    for (int64_t i = 0; i < ins; ++i)
-      for (int64_t r = 0; r < kh; ++r)
-        for (int64_t s = 0; s < kw; ++s) {
-          const char value = payload[o * w.strides[0] + i * w.strides[1] + r * w.strides[2] + s * w.strides[3]];
-          sum += static_cast<signed char>(value);
-          weights[static_cast<size_t>((group * panels + panel) * panelBytes + (r * kw + s) * tap + i / 4 * 4 * kPanel +
-                                      lane * 4 + i % 4)] = value;
-        }
-    bias[static_cast<size_t>((group * panels + panel) * kPanel + lane)] =
-        static_cast<int32_t>(-(xZero + (isSigned ? 128 : 0)) * sum) + (bias32 ? (*bias32)[static_cast<size_t>(o)] : 0);
+  /// What becomes of the sums, when they end in a result with channels last.
+  void endInPlace() {
+    const Image to = follower_ ? *imageOf(follower_->y) : y_;
+    c_.y = to.plane(outs_);
+    if (follower_ && follower_->join) c_.join = Join{*follower_->join, imageOf(follower_->other)->plane(outs_)};
+    if (bias_) return;
+    c_.epilogue = epilogue_;
+    for (const auto& v : views_) c_.views.push_back(v ? std::optional(v->plane(outs_)) : std::nullopt);
   }
-  Contraction c;
-  c.batch = y.n, c.groups = g.group, c.panels = panels, c.rows = y.h, c.columns = y.w;
-  c.isInt8 = true, c.aIsSigned = isSigned, c.accElem = CDL_I32;
-  c.a = {in[0].elem, x.view.at, x.batch, channels, 0, g.stride[0] * x.row, g.stride[1] * x.column, 0};
-  c.b = lowering.own(weights.data(), weights.size());
-  c.bGroup = panels * panelBytes, c.bPanel = panelBytes;
-  c.axes = {{kh, g.dilation[0] * x.row, kw * tap}, {kw, g.dilation[1] * x.column, tap}, {channels / 4, 4, 4 * kPanel}};
-  Plane add;
-  add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.group = panels * kPanel * 4;
-  add.panel = kPanel * 4, add.lane = 4;
-  c.bias = add;
-  const int64_t groupArea = panels * area, batchArea = g.group * groupArea;
-  const bool isFlat = kh == 1 && kw == 1 && c.a.row == c.columns * c.a.column;
-  if (isFlat) c.columns *= c.rows, c.rows = 1;
-  const uint8_t resultElem = follower ? follower->y.elem : uint8_t(CDL_I32);
-  const int64_t size = cdl_elem_bits(resultElem) / 8;
-  const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea * size));
-  c.y = {resultElem,    sums, batchArea * size, groupArea * size, area * size, c.columns * kPanel * size,
-         kPanel * size, size};
-  Image to = y; // where the panels go in the end
-  if (follower) {
-    c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, g.group, panels),
-                              panelsOf(lowering, follower->zeros, g.group, panels)};
-    to.view = follower->y;
-    lowering.done(lowering.instr() + 1);
+
+  /// The constant of each channel: its bias, and what a zero point of x that is `moved` adds. Group after group begins
+  /// a panel.
+  void addBias(int64_t moved) {
+    const int64_t perGroup = c_.panels * kPanel, channels = y_.c / c_.groups;
+    std::vector<int32_t> bias(static_cast<size_t>(c_.groups * perGroup), 0);
+    for (int64_t o = 0; o < y_.c; ++o)
+      bias[static_cast<size_t>(o / channels * perGroup + o % channels)] =
+          static_cast<int32_t>((bias_ ? (*bias_)[static_cast<size_t>(o)] : 0) - (moved ? moved * w_.sumOf(o) : 0));
+    Plane add;
+    add.elem = CDL_I32, add.at = lowering_.own(bias.data(), bias.size() * 4), add.group = perGroup * 4;
+    add.panel = kPanel * 4, add.lane = 4;
+    c_.bias = add;
   }
-  emitContraction(lowering, c);
-  const auto finish = [&](int64_t first, int64_t count, int64_t lanes) {
-    if (count == 0 || lanes == 0) return;
-    const std::vector<int64_t> dims = {y.n, g.group, count, lanes, y.h, y.w};
-    const auto of = [&](const Image& image) {
-      return restrided(image.view, dims,
-                       {image.batch, outs * image.lane, image.block, image.lane, image.row, image.column},
-                       first * image.block);
+
+  void depthwise() {
+    DepthwiseInt8 d;
+    const int64_t fours = (w_.kernel[0] + 3) / 4;
+    for (int k = 0; k < 2; ++k) d.kernel[k] = w_.kernel[k];
+    c_.panels = (y_.c + kPanel - 1) / kPanel, c_.lastLanes = static_cast<int>(y_.c - (c_.panels - 1) * kPanel);
+    if (follower_) follow(lowering_, *follower_, 1, c_.panels, c_);
+    outs_ = y_.c;
+    endInPlace();
+    addBias(xZero_ + (c_.aIsSigned ? 128 : 0));
+    std::vector<char> weights(static_cast<size_t>(c_.panels * w_.kernel[1] * fours * kPanel * 4), 0);
+    for (int64_t o = 0; o < y_.c; ++o)
+      for (int64_t r = 0; r < w_.kernel[0]; ++r)
+        for (int64_t s = 0; s < w_.kernel[1]; ++s)
+          weights[static_cast<size_t>((((o / kPanel * w_.kernel[1] + s) * fours + r / 4) * kPanel + o % kPanel) * 4 +
+                                      r % 4)] = w_.at(o, 0, r, s);
+    c_.b = lowering_.own(weights.data(), weights.size());
+    const Image x = bordered(lowering_, x_, g_.begin, g_.end, border());
+    c_.a = x.plane(y_.c, g_.stride[0], g_.stride[1]);
+    d.stride = g_.stride[1], d.dilation = g_.dilation[1];
+    d.row = g_.dilation[0] * x.row, d.column = x.column;
+    d.contraction = c_;
+    emitDepthwiseInt8(lowering_, d);
+  }
+
+  /// Weights by panels of 16 channels, then taps, then fours of `channels` per tap (or of all channels along a row of
+  /// taps).
+  Arg packWeights(int64_t taps, int64_t depth) {
+    std::vector<char> packed(static_cast<size_t>(g_.group * panels_ * taps * depth * kPanel), 0);
+    for (int64_t o = 0; o < y_.c; ++o)
+      for (int64_t r = 0; r < w_.kernel[0]; ++r)
+        for (int64_t s = 0; s < w_.kernel[1]; ++s)
+          for (int64_t i = 0; i < w_.ins; ++i) {
+            const int64_t tap = joinsTaps_ ? r : r * w_.kernel[1] + s, at = joinsTaps_ ? s * w_.ins + i : i;
+            const int64_t panel = o / outs_ * panels_ + o % outs_ / kPanel, lane = o % outs_ % kPanel;
+            packed[static_cast<size_t>((panel * taps + tap) * depth * kPanel + at / 4 * 4 * kPanel + lane * 4 +
+                                       at % 4)] = w_.at(o, i, r, s);
+          }
+    return lowering_.own(packed.data(), packed.size());
+  }
+
+  void dots() {
+    const int64_t kh = w_.kernel[0], kw = w_.kernel[1], channels = roundUp(w_.ins, 4);
+    c_.groups = g_.group, c_.panels = panels_;
+    const int64_t depth = joinsTaps_ ? roundUp(kw * w_.ins, 4) : channels, taps = joinsTaps_ ? kh : kh * kw;
+    const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group,
+                                      splitsBlocks_ ? x_.c
+                                      : joinsTaps_   ? w_.ins
+                                                    : channels,
+                                      g_.begin, g_.end, border());
+    c_.a = {in_[0].elem, x.view.at, x.batch, channels, 0, g_.stride[0] * x.row, g_.stride[1] * x.column, 0};
+    c_.b = w_.isPacked ? w_.view.at : packWeights(taps, depth);
+    const int64_t tap = depth * kPanel;
+    c_.bPanel = taps * tap, c_.bGroup = panels_ * c_.bPanel;
+    c_.axes = {{kh, g_.dilation[0] * x.row, (joinsTaps_ ? 1 : kw) * tap}, {depth / 4, 4, 4 * kPanel}};
+    if (!joinsTaps_) c_.axes.insert(c_.axes.begin() + 1, {kw, g_.dilation[1] * x.column, tap});
+    if (follower_) follow(lowering_, *follower_, g_.group, panels_, c_);
+    if (sums_.channelsLast) {
+      c_.lastLanes = static_cast<int>(outs_ - (panels_ - 1) * kPanel);
+      endInPlace();
+      const bool isFlat = kh == 1 && kw == 1 && c_.a.row == c_.columns * c_.a.column &&
+                          c_.y.row == c_.columns * c_.y.column &&
+                          (!c_.join || c_.join->other.row == c_.columns * c_.join->other.column) && !c_.epilogue;
+      if (isFlat) c_.columns *= c_.rows, c_.rows = 1;
+      addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
+      return emitContraction(lowering_, c_);
+    }
+    inPanels();
+  }
+
+  /// The sums in panels, and from there into a row-major result.
+  void inPanels() {
+    const uint8_t elem = follower_ ? follower_->y.elem : uint8_t(CDL_I32);
+    const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel, groupArea = panels_ * area,
+                  batchArea = g_.group * groupArea;
+    if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column)
+      c_.columns *= c_.rows, c_.rows = 1;
+    const Arg sums = lowering_.scratch(static_cast<uint64_t>(y_.n * batchArea * size));
+    c_.y = {elem,          sums, batchArea * size, groupArea * size, area * size, c_.columns * kPanel * size,
+            kPanel * size, size};
+    addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
+    emitContraction(lowering_, c_);
+    Image to = y_;
+    if (follower_) to = *imageOf(follower_->y);
+    const auto finish = [&](int64_t first, int64_t count, int64_t lanes) {
+      if (count == 0 || lanes == 0) return;
+      const std::vector<int64_t> dims = {y_.n, g_.group, count, lanes, y_.h, y_.w};
+      const auto of = [&](const Image& image) {
+        return restrided(image.view, dims,
+                         {image.batch, outs_ * image.lane, image.block, image.lane, image.row, image.column},
+                         first * image.block);
+      };
+      const Operand from = restrided(view(elem, {}, {}, sums), dims,
+                                     {batchArea, groupArea, area, 1, y_.w * kPanel, kPanel}, first * area);
+      if (bias_)
+        copy(lowering_, from, of(to));
+      else
+        apply(from, of);
     };
-    const Operand from = restrided(view(resultElem, {}, {}, sums), dims,
-                                   {batchArea, groupArea, area, 1, y.w * kPanel, kPanel}, first * area);
-    if (bias32)
-      copy(lowering, from, of(to));
-    else
-      apply(from, of);
-  };
-  finish(0, outs / kPanel, kPanel);
-  finish(outs / kPanel, outs % kPanel ? 1 : 0, outs % kPanel);
-  return true;
+    finish(0, outs_ / kPanel, kPanel);
+    finish(outs_ / kPanel, outs_ % kPanel ? 1 : 0, outs_ % kPanel);
+  }
+
+  Lowering& lowering_;
+  const Conv2d& g_;
+  const std::vector<Operand> in_;
+  const Operand sums_; // the result of the instruction
+  const size_t operands_;
+  const cdl_expr_t* epilogue_;
+  std::vector<std::optional<Image>> views_; // that the epilogue reads
+  Image x_, y_;
+  Weights w_;
+  int64_t xZero_ = 0, outs_ = 0, panels_ = 0; // outs_, panels_: per group
+  bool splitsBlocks_ = false,
+       joinsTaps_ = false; // joinsTaps_: of few channels, a whole row of taps is one run of bytes
+  std::optional<std::vector<int32_t>> bias_;
+  std::optional<Follower> follower_;
+  Contraction c_;
+};
+
+} // namespace
+
+bool emitConvInt8(Lowering& lowering, const cdl_instr_t& instr, const Conv2d& g, std::string& why) {
+  return ConvInt8(lowering, instr, g).emit(why);
 }
 
 } // namespace cpu

@@ -8,8 +8,14 @@ Plane Image::plane(int64_t group, int64_t rowStep, int64_t columnStep) const {
   const auto bytes = [&](int64_t elements) { return view.bytes(elements); };
   // Groups of a blocked image are whole blocks.
   const int64_t groupStep = isBlocked ? group / kPanel * block : group * lane;
-  return {view.elem,     view.at,      bytes(batch),           bytes(groupStep), bytes(isBlocked ? block : kPanel * lane),
-          bytes(row * rowStep), bytes(column * columnStep), bytes(lane)};
+  return {view.elem,
+          view.at,
+          bytes(batch),
+          bytes(groupStep),
+          bytes(isBlocked ? block : kPanel * lane),
+          bytes(row * rowStep),
+          bytes(column * columnStep),
+          bytes(lane)};
 }
 
 std::vector<Axis> Image::channelAxes(int64_t channels, int64_t weightStep) const {
@@ -20,6 +26,12 @@ std::vector<Axis> Image::channelAxes(int64_t channels, int64_t weightStep) const
 std::optional<Image> imageOf(const Operand& view) {
   Image image;
   image.view = view;
+  if (view.channelsLast) {
+    image.n = view.dims[0], image.h = view.dims[1], image.w = view.dims[2], image.c = view.dims[3];
+    image.batch = view.strides[0], image.row = view.strides[1], image.column = view.strides[2];
+    image.lane = view.strides[3], image.block = kPanel * image.lane;
+    return image;
+  }
   image.n = view.dims[0], image.h = view.dims[2], image.w = view.dims[3];
   image.batch = view.strides[0], image.row = view.strides[2], image.column = view.strides[3];
   if (view.rank == 4) {
@@ -48,19 +60,29 @@ bool isContent(const Operand& view, const cdl_halo_t& halo) {
 
 } // namespace
 
-Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
+std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
   if (!begin[0] && !begin[1] && !end[0] && !end[1]) return x;
+  const cdl_halo_t* halo = x.view.halo;
+  if (!halo || !isContent(x.view, *halo) || halo->fill != value) return std::nullopt;
+  for (int d = 0; d < 2; ++d) {
+    const int dim = d + (x.view.channelsLast ? 1 : 2);
+    if (halo->lo[dim] < begin[d] || halo->hi[dim] < end[d]) return std::nullopt;
+  }
   Image whole = x;
   whole.h += begin[0] + end[0], whole.w += begin[1] + end[1];
-  const cdl_halo_t* halo = x.view.halo;
-  if (halo && isContent(x.view, *halo) && halo->fill == value && halo->lo[2] >= begin[0] && halo->lo[3] >= begin[1] &&
-      halo->hi[2] >= end[0] && halo->hi[3] >= end[1]) {
-    whole.view.at.offset -= x.view.bytes(begin[0] * x.row + begin[1] * x.column);
-    return whole;
-  }
+  whole.view.at.offset -= x.view.bytes(begin[0] * x.row + begin[1] * x.column);
+  return whole;
+}
+
+Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
+  if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
+  Image whole = x;
+  whole.h += begin[0] + end[0], whole.w += begin[1] + end[1];
+  const bool isLast = x.view.channelsLast;
   const int64_t blocks = x.isBlocked ? x.c / kPanel : x.c, lanes = x.isBlocked ? kPanel : 1;
-  whole.column = lanes, whole.row = whole.w * lanes, whole.batch = blocks * whole.h * whole.row;
-  const int64_t area = whole.h * whole.row; // one block
+  whole.column = isLast ? x.c : lanes, whole.row = whole.w * whole.column;
+  const int64_t area = isLast ? 1 : whole.h * whole.row; // from one block to the next
+  whole.batch = isLast ? whole.h * whole.row : blocks * area;
   whole.lane = x.isBlocked ? 1 : area, whole.block = x.isBlocked ? area : kPanel * area;
   const Operand all =
       view(x.view.elem, {}, {}, lowering.scratch(static_cast<uint64_t>(x.view.bytes(x.n * whole.batch))));
@@ -81,8 +103,7 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
                  {x.batch, x.isBlocked ? x.block : x.lane, x.row, x.column, x.isBlocked ? x.lane : 0}),
        part(x.h, x.w, begin[0], begin[1]));
   whole.view = all;
-  whole.view.elem = x.view.elem;
-  whole.view.rank = x.view.rank;
+  whole.view.rank = x.view.rank, whole.view.channelsLast = isLast;
   return whole;
 }
 

@@ -88,30 +88,23 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
 
 namespace {
 
-/// The steps of a layout are these (logical dim, factor).
-bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps) {
-  if (layout.opaque || layout.count != steps.size()) return false;
-  int i = 0;
-  for (const auto& [dim, factor] : steps) {
-    if (layout.dim[i] != dim || layout.factor[i] != factor) return false;
-    ++i;
-  }
-  return true;
-}
-
 /// Every view is row-major or in a layout that the emitter of the kind reads by its rank. What is mapped element by
 /// element only needs one layout for all.
 bool knowsLayouts(const Lowering& lowering, const cdl_instr_t& instr) {
   const bool isWindow = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_POOL2D;
   const uint32_t views = uint32_t(instr.inputs) + instr.outputs;
+  const uint8_t elem = views ? cdl_get_input(lowering.image, &instr, 0)->elem : uint8_t(CDL_F32);
+  const bool isBytes = elem == CDL_I8 || elem == CDL_U8;
   const uint16_t last = views ? cdl_get_input(lowering.image, &instr, views - 1)->layout : 0;
   for (uint32_t i = 0; i < views; ++i) {
     const uint16_t index = cdl_get_input(lowering.image, &instr, i)->layout;
     if (index == 0 && (isWindow || instr.kind == CDL_KIND_MATMUL || last == 0)) continue;
     const cdl_layout_t& layout = *cdl_get_layout(lowering.image, index);
-    const bool isImage = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}});
+    const bool isImage = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}}) ||
+                         (isBytes && hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}}));
     const bool isWeights = hasSteps(layout, {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}}) ||
-                           hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}});
+                           hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}}) ||
+                           hasSteps(layout, {{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
     const bool isMapped =
         instr.kind == CDL_KIND_COPY || instr.kind == CDL_KIND_FILL || instr.kind == CDL_KIND_CONVERT ||
         instr.kind == CDL_KIND_BINARY || instr.kind == CDL_KIND_COMPARE || instr.kind == CDL_KIND_SELECT ||

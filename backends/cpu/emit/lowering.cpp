@@ -43,6 +43,16 @@ bool isSignedElem(uint8_t elem) {
   return elem == CDL_I8 || elem == CDL_I16 || elem == CDL_I32 || elem == CDL_I64 || elem == CDL_F32 || elem == CDL_F64;
 }
 
+bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps) {
+  if (layout.opaque || layout.count != steps.size()) return false;
+  int i = 0;
+  for (const auto& [dim, factor] : steps) {
+    if (layout.dim[i] != dim || layout.factor[i] != factor) return false;
+    ++i;
+  }
+  return true;
+}
+
 namespace {
 
 /// The payload of a constant that is one value all over.
@@ -65,6 +75,7 @@ Operand Lowering::operand(const cdl_view_t& view) const {
   std::copy_n(view.strides, view.rank, o.strides);
   if (o.rank && o.dims[o.rank - 1] == 1) o.strides[o.rank - 1] = 1; // whatever it says, it is dense
   o.layout = view.layout;
+  o.channelsLast = hasSteps(*cdl_get_layout(image, view.layout), {{0, 0}, {2, 0}, {3, 0}, {1, 0}});
   const uint32_t halo = cdl_get_buffer(image, view.buffer)->halo;
   o.halo = halo ? cdl_get_halo(image, halo) : nullptr;
   o.at.buffer = view.buffer;

@@ -16,6 +16,7 @@ struct Operand {
   int rank = 0;
   int64_t dims[CDL_MAX_RANK] = {}, strides[CDL_MAX_RANK] = {};
   uint16_t layout = 0;
+  bool channelsLast = false;        // of a layout {n, h, w, c}: its dims are these
   const cdl_halo_t* halo = nullptr; // of its buffer
   Arg at;                           // the first element
 
@@ -27,6 +28,9 @@ struct Operand {
 /// The type in registers of an element type; false for those that no kernel computes on.
 bool typeOf(uint8_t elem, Ty& ty);
 bool isSignedElem(uint8_t elem);
+
+/// The steps of a layout are these (logical dim, factor).
+bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps);
 
 class Lowering {
 public:

@@ -117,13 +117,13 @@ void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Opera
   std::vector<char> packedB(static_cast<size_t>(panels * k * kPanel), 0);
   std::vector<uint32_t> bias(constants.begin(), constants.end());
   bias.resize(static_cast<size_t>(panels * kPanel), 0);
-  const int64_t moved = aZero + (a.elem == CDL_I8 ? 128 : 0);
+  std::vector<int64_t> totals(bias.size(), 0);
   for (int64_t row = 0; row < k; ++row)
     for (int64_t column = 0; column < n; ++column) {
       const char value = payload[row * w.strides[1] + column * w.strides[2]];
       const int64_t panel = column / kPanel, lane = column % kPanel;
       packedB[static_cast<size_t>(((panel * (k / 4) + row / 4) * kPanel + lane) * 4 + row % 4)] = value;
-      bias[static_cast<size_t>(column)] -= static_cast<uint32_t>(moved * static_cast<signed char>(value));
+      totals[static_cast<size_t>(column)] += static_cast<signed char>(value);
     }
   Contraction c;
   c.batch = batch, c.panels = panels, c.columns = m;
@@ -133,19 +133,19 @@ void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Opera
   c.b = lowering.own(packedB.data(), packedB.size());
   c.bPanel = k * kPanel;
   c.axes = {{k / 4, 4, kPanel * 4}};
+  const std::optional<Follower> follower = instr ? followerOf(lowering, lowering.instr(), y, 2, true) : std::nullopt;
+  if (follower) follow(lowering, *follower, 1, panels, c);
+  const auto plane = [](const Operand& o) {
+    return Plane{o.elem, o.at, o.bytes(o.strides[0]), 0, o.bytes(kPanel), 0, o.bytes(o.strides[1]), o.bytes(1)};
+  };
+  c.y = plane(follower ? follower->y : y);
+  if (follower && follower->join) c.join = Join{*follower->join, plane(follower->other)};
+  const int64_t moved = aZero + (movesSign(lowering.isa, c) ? 128 : 0);
+  for (size_t i = 0; i < bias.size(); ++i) bias[i] -= static_cast<uint32_t>(moved * totals[i]);
   Plane add;
   add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
   c.bias = add;
   if (epilogue) setEpilogue(epilogue, in, operands, c);
-  const std::optional<Follower> follower = instr ? followerOf(lowering, lowering.instr(), y, 2) : std::nullopt;
-  const bool fuses = follower && canWriteEarly(lowering, *instr, follower->y);
-  if (fuses) {
-    c.requantize = Requantize{follower->form, panelsOf(lowering, follower->scales, 1, panels),
-                              panelsOf(lowering, follower->zeros, 1, panels)};
-    lowering.done(lowering.instr() + 1);
-  }
-  const Operand to = fuses ? view(follower->y.elem, {batch, m, n}, {m * n, n, 1}, follower->y.at) : y;
-  c.y = {to.elem, to.at, to.bytes(to.strides[0]), 0, to.bytes(kPanel), 0, to.bytes(to.strides[1]), to.bytes(1)};
   emitContraction(lowering, c);
 }
 

@@ -54,36 +54,127 @@ std::optional<std::vector<int32_t>> perChannel(const Lowering& lowering, const O
   return values;
 }
 
+/// The only instruction that reads what `writer` makes, when it is a RESCALE right behind it but for the FILLs of its
+/// result's border; 0 when there is none.
+uint32_t onlyRescaleOf(const Lowering& lowering, uint32_t writer, uint32_t buffer) {
+  const cdl_image_t* image = lowering.image;
+  if (cdl_get_buffer(image, buffer)->role != CDL_ROLE_TEMP || cdl_get_instr(image, writer)->loop) return 0;
+  uint32_t uses = 0;
+  for (uint32_t i = 1; i < image->instrs.count; ++i) {
+    const cdl_instr_t& instr = *cdl_get_instr(image, i);
+    for (uint32_t v = 0; v < uint32_t(instr.inputs) + instr.outputs; ++v)
+      uses += cdl_get_input(image, &instr, v)->buffer == buffer;
+  }
+  uint32_t next = writer + 1;
+  const auto kindOf = [&](uint32_t i) { return i < image->instrs.count ? cdl_get_instr(image, i)->kind : 0; };
+  while (kindOf(next) == CDL_KIND_FILL) ++next;
+  if (uses != 2 || kindOf(next) != CDL_KIND_RESCALE || cdl_get_instr(image, next)->loop) return 0;
+  const auto written = [&](uint32_t i) {
+    const cdl_instr_t& instr = *cdl_get_instr(image, i);
+    return cdl_get_input(image, &instr, instr.inputs)->buffer;
+  };
+  for (uint32_t i = writer + 1; i < next; ++i)
+    if (written(i) != written(next)) return 0;
+  return next;
+}
+
+/// A view of the same elements over the dims of `dense`, which a RESCALE walks with it; nullopt where no strides do
+/// that.
+std::optional<Operand> over(const Operand& view, const Operand& dense) {
+  if (view.elements() != dense.elements()) return std::nullopt;
+  Operand result = dense;
+  result.elem = view.elem, result.at = view.at, result.halo = nullptr;
+  int64_t step = 1;
+  for (int d = dense.rank; d-- > 0; step *= dense.dims[d])
+    result.strides[d] = dense.dims[d] > 1 ? offsetOf(view, step) : step;
+  const int64_t row = dense.dims[dense.rank - 1];
+  for (int64_t flat = 0; flat < dense.elements(); flat += row)
+    for (const int64_t at : {flat, flat + row / 2, flat + row - 1})
+      if (offsetOf(result, at) != offsetOf(view, at)) return std::nullopt;
+  return result;
+}
+
+bool isSame(const Operand& a, const Operand& b) { return a.at.buffer == b.at.buffer && a.at.offset == b.at.offset; }
+
+/// One constant for all elements.
+std::optional<int32_t> uniform(const Lowering& lowering, const Operand& o) {
+  for (int d = 0; d < o.rank; ++d)
+    if (o.dims[d] != 1 && o.strides[d] != 0) return std::nullopt;
+  return constantAt(lowering, o, 0);
+}
+
+/// The RESCALE that joins a follower's result with another tensor, if it can be done with it.
+void addJoin(const Lowering& lowering, Follower& f, const Operand& sums) {
+  const cdl_image_t* image = lowering.image;
+  const uint32_t index = onlyRescaleOf(lowering, f.instrs.back(), f.y.at.buffer);
+  if (!index) return;
+  const cdl_instr_t& next = *cdl_get_instr(image, index);
+  const std::vector<Operand> in = operandsOf(lowering, next);
+  if (next.inputs != 6) return;
+  const int own = isSame(in[0], f.y) ? 0 : 4, foreign = 4 - own;
+  if (!isSame(in[own], f.y) || in[own].elem != f.y.elem) return;
+  for (const Operand& o : {in[0], in[4], in[6]})
+    if (cdl_elem_bits(o.elem) != 8) return;
+  const auto first = over(in[own], sums), other = over(in[foreign], sums), y = over(in[6], sums);
+  const auto a = uniform(lowering, in[own + 1]), b = uniform(lowering, in[foreign + 1]);
+  const auto shift = uniform(lowering, in[2]), zero = uniform(lowering, in[3]);
+  if (!first || !other || !y || !a || !b || !shift || !zero) return;
+  for (int d = 0; d < sums.rank; ++d)
+    if (first->strides[d] != f.y.strides[d]) return;
+  JoinLaw law;
+  law.form = rescaleForm(lowering, next, y->elem);
+  const int64_t left[2] = {law.form.aLeftShift, law.form.bLeftShift};
+  if (left[0] > 30 || left[1] > 30) return;
+  law.a = int64_t(*a) << left[own / 4], law.b = int64_t(*b) << left[foreign / 4];
+  law.shift = *shift, law.zero = *zero;
+  if (!law.isNarrow() || std::abs(law.zero) > 255) return;
+  f.join = law, f.other = *other, f.y = *y;
+  f.instrs.push_back(index);
+}
+
 } // namespace
 
-std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, const Operand& sums, int channelDim) {
-  const cdl_image_t* image = lowering.image;
-  if (index + 1 >= image->instrs.count || !sums.isDense()) return std::nullopt;
-  const cdl_instr_t& next = *cdl_get_instr(image, index + 1);
-  if (next.kind != CDL_KIND_RESCALE || next.inputs != 4 || next.loop || cdl_get_instr(image, index)->loop)
-    return std::nullopt;
-  if (cdl_get_buffer(image, sums.at.buffer)->role != CDL_ROLE_TEMP) return std::nullopt;
-  uint32_t uses = 0;
-  for (uint32_t v = 1; v < image->views.count; ++v) uses += cdl_get_view(image, v)->buffer == sums.at.buffer;
-  if (uses != 2) return std::nullopt; // written once, read once
-  std::vector<Operand> in = operandsOf(lowering, next);
+std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, const Operand& sums, int channelDim,
+                                   bool joins) {
+  if (!sums.isDense()) return std::nullopt;
+  const uint32_t at = onlyRescaleOf(lowering, index, sums.at.buffer);
+  if (!at) return std::nullopt;
+  const cdl_instr_t& next = *cdl_get_instr(lowering.image, at);
+  if (next.inputs != 4) return std::nullopt;
+  const std::vector<Operand> in = operandsOf(lowering, next);
   Follower f;
-  f.instr = &next;
-  f.y = in.back();
-  if (in[0].at.buffer != sums.at.buffer || in[0].at.offset != sums.at.offset || !in[0].isDense() || !f.y.isDense() ||
-      in[0].elements() != sums.elements() || cdl_elem_bits(f.y.elem) > 32)
+  f.instrs = {at};
+  if (!isSame(in[0], sums) || !in[0].isDense() || in[0].elements() != sums.elements() ||
+      cdl_elem_bits(in.back().elem) > 32)
     return std::nullopt;
+  const auto y = over(in.back(), sums);
   const auto multiplier = perChannel(lowering, in[1], sums, channelDim),
              shift = perChannel(lowering, in[2], sums, channelDim);
   const auto zero = perChannel(lowering, in[3], sums, channelDim);
-  if (!multiplier || !shift || !zero) return std::nullopt;
+  if (!y || !multiplier || !shift || !zero) return std::nullopt;
+  f.y = *y;
   f.form = rescaleForm(lowering, next, f.y.elem);
   for (size_t c = 0; c < multiplier->size(); ++c) {
     const int s = std::max((*shift)[c], 0);
     f.scales.push_back(std::ldexp(static_cast<double>((*multiplier)[c]), static_cast<int>(f.form.aLeftShift) - s));
     f.zeros.push_back((*zero)[c]);
   }
-  return f;
+  if (joins) addJoin(lowering, f, sums);
+  const cdl_instr_t& product = *cdl_get_instr(lowering.image, index);
+  if (canWriteEarly(lowering, product, f)) return f;
+  return std::nullopt;
+}
+
+void follow(Lowering& lowering, const Follower& f, int64_t groups, int64_t panels, Contraction& c) {
+  Requantize r;
+  r.form = f.form, r.uniformZero = static_cast<int64_t>(f.zeros[0]);
+  r.isF32 = cdl_elem_bits(f.y.elem) == 8;
+  for (size_t i = 0; i < f.scales.size(); ++i)
+    r.isF32 &= f.zeros[i] == f.zeros[0] && saturatesInF32(f.form, f.scales[i], r.uniformZero);
+  if (!r.isF32) r.zero = panelsOf(lowering, f.zeros, groups, panels, CDL_F64);
+  r.scale = panelsOf(lowering, f.scales, groups, panels, r.isF32 ? CDL_F32 : CDL_F64);
+  c.requantize = r;
+  for (uint32_t instr : f.instrs) lowering.done(instr);
 }
 
 std::optional<std::vector<int32_t>> constantBias(const Lowering& lowering, const cdl_expr_t& epilogue,
@@ -97,28 +188,42 @@ std::optional<std::vector<int32_t>> constantBias(const Lowering& lowering, const
   return values && static_cast<int64_t>(values->size()) == channels ? values : std::nullopt;
 }
 
-Plane panelsOf(Lowering& lowering, const std::vector<double>& values, int64_t groups, int64_t panels) {
+Plane panelsOf(Lowering& lowering, const std::vector<double>& values, int64_t groups, int64_t panels, uint8_t elem) {
   std::vector<double> laid(static_cast<size_t>(groups * panels * kPanel), 0);
   const auto perGroup = static_cast<int64_t>(values.size()) / groups;
   for (int64_t c = 0; c < groups * perGroup; ++c)
     laid[static_cast<size_t>(c / perGroup * panels * kPanel + c % perGroup)] = values[static_cast<size_t>(c)];
+  const int64_t size = elem == CDL_F32 ? 4 : 8;
   Plane plane;
-  plane.elem = CDL_F64, plane.at = lowering.own(laid.data(), laid.size() * 8);
-  plane.group = panels * kPanel * 8, plane.panel = kPanel * 8, plane.lane = 8;
+  plane.elem = elem, plane.group = panels * kPanel * size, plane.panel = kPanel * size, plane.lane = size;
+  if (elem == CDL_F32) {
+    const std::vector<float> narrow(laid.begin(), laid.end());
+    plane.at = lowering.own(narrow.data(), narrow.size() * 4);
+  } else {
+    plane.at = lowering.own(laid.data(), laid.size() * 8);
+  }
   return plane;
 }
 
-bool canWriteEarly(const Lowering& lowering, const cdl_instr_t& instr, const Operand& y) {
-  const cdl_buffer_t& to = *cdl_get_buffer(lowering.image, y.at.buffer);
-  for (uint32_t i = 0; i < instr.inputs; ++i) {
-    const cdl_view_t& view = *cdl_get_input(lowering.image, &instr, i);
-    const cdl_buffer_t& from = *cdl_get_buffer(lowering.image, view.buffer);
-    if (view.buffer == y.at.buffer) return false;
-    if (from.role != CDL_ROLE_TEMP || to.role != CDL_ROLE_TEMP || from.space != to.space) continue;
-    if (from.offset == CDL_UNPLACED || to.offset == CDL_UNPLACED) return false;
-    if (from.offset < to.offset + to.bytes && to.offset < from.offset + from.bytes) return false;
-  }
-  return true;
+bool canWriteEarly(const Lowering& lowering, const cdl_instr_t& instr, const Follower& f) {
+  const cdl_buffer_t& to = *cdl_get_buffer(lowering.image, f.y.at.buffer);
+  const auto meets = [&](uint32_t buffer) {
+    const cdl_buffer_t& from = *cdl_get_buffer(lowering.image, buffer);
+    if (buffer == f.y.at.buffer) return true;
+    if (from.role != CDL_ROLE_TEMP || to.role != CDL_ROLE_TEMP || from.space != to.space) return false;
+    if (from.offset == CDL_UNPLACED || to.offset == CDL_UNPLACED) return true;
+    return from.offset < to.offset + to.bytes && to.offset < from.offset + from.bytes;
+  };
+  for (uint32_t i = 0; i < instr.inputs; ++i)
+    if (meets(cdl_get_input(lowering.image, &instr, i)->buffer)) return false;
+  if (!f.join || !meets(f.other.at.buffer)) return true;
+  // What is joined may be overwritten element by element.
+  const cdl_buffer_t& from = *cdl_get_buffer(lowering.image, f.other.at.buffer);
+  bool isAlike =
+      from.offset != CDL_UNPLACED && to.offset != CDL_UNPLACED && &from != &to &&
+      from.offset + static_cast<uint64_t>(f.other.at.offset) == to.offset + static_cast<uint64_t>(f.y.at.offset);
+  for (int d = 0; d < f.y.rank; ++d) isAlike &= f.other.strides[d] == f.y.strides[d];
+  return isAlike;
 }
 
 } // namespace cpu

@@ -11,20 +11,19 @@ namespace cpu {
 
 namespace {
 
-void addKey(Key& key, const Plane& p) {
-  key << p.elem << p.batch << p.panel << p.row << p.column << p.lane;
-}
+void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.panel << p.row << p.column << p.lane; }
 
 } // namespace
 
 void placeImages(Window& w, const Image& x, const Image& y, const std::vector<std::optional<Image>>& views) {
-  const bool isBlocked = y.isBlocked;
+  const bool isBlocked = y.isBlocked, isLast = y.view.channelsLast;
   w.lanes = isBlocked ? kPanel : 1;
-  w.batch = y.n, w.channels = isBlocked ? y.c / kPanel : y.c, w.rows = y.h, w.columns = y.w;
+  while (isLast && w.lanes < 64 && y.c % (w.lanes * 2) == 0) w.lanes *= 2;
+  w.batch = y.n, w.channels = isBlocked ? y.c / kPanel : y.c / w.lanes, w.rows = y.h, w.columns = y.w;
   w.xRow = x.view.bytes(x.row), w.xColumn = x.view.bytes(x.column);
   const auto placed = [&](const Image& image, int64_t rowStep, int64_t columnStep) {
     Plane plane = image.plane(kPanel, rowStep, columnStep);
-    if (!isBlocked) plane.panel = image.view.bytes(image.lane);
+    if (!isBlocked) plane.panel = image.view.bytes(w.lanes * image.lane);
     return plane;
   };
   w.x = placed(x, w.stride[0], w.stride[1]);
@@ -58,8 +57,8 @@ void emitWindow(Lowering& lowering, const Window& w) {
   typeOf(w.x.elem, ty);
   const bool alongColumns = w.lanes == 1;
   const int registerLanes = lowering.isa.lanes(sizeOf(ty));
-  const int lanes = alongColumns ? static_cast<int>(std::min<int64_t>(registerLanes, w.columns))
-                                 : std::min(registerLanes, w.lanes);
+  const int lanes =
+      alongColumns ? static_cast<int>(std::min<int64_t>(registerLanes, w.columns)) : std::min(registerLanes, w.lanes);
   const int vectors = alongColumns ? 1 : (w.lanes + lanes - 1) / lanes;
   const auto taps = w.kernel[0] * w.kernel[1];
   const bool unrolls = taps <= 25;
@@ -117,8 +116,9 @@ void emitWindow(Lowering& lowering, const Window& w) {
           acc.push_back(first ? element(w.x.elem, b.at(from, p * w.x.column), laneStep(w.x)) : b.zero(ty, width));
         if (unrolls) {
           for (int64_t t = first; t < taps; ++t)
-            acc = tap(b.at(from, t / w.kernel[1] * w.dilation[0] * w.xRow + t % w.kernel[1] * w.dilation[1] * w.xColumn),
-                      weightAt(b.i64(t)), acc);
+            acc =
+                tap(b.at(from, t / w.kernel[1] * w.dilation[0] * w.xRow + t % w.kernel[1] * w.dilation[1] * w.xColumn),
+                    weightAt(b.i64(t)), acc);
         } else {
           acc = b.loop(w.kernel[0], acc, [&](Value kh, const Values& outer) {
             return b.loop(w.kernel[1], outer, [&](Value kw, const Values& inner) {
@@ -131,7 +131,9 @@ void emitWindow(Lowering& lowering, const Window& w) {
         const Value to = moved(y, w.y);
         for (int p = 0; p < count; ++p) {
           Typed result{acc[p], w.x.elem};
-          if (w.divisor) result.value = b.div(result.value, element(CDL_F32, b.at(moved(divisor, *w.divisor), p * w.divisor->column), laneStep(*w.divisor)));
+          if (w.divisor)
+            result.value = b.div(result.value, element(CDL_F32, b.at(moved(divisor, *w.divisor), p * w.divisor->column),
+                                                       laneStep(*w.divisor)));
           if (w.epilogue) {
             std::vector<Typed> in(w.views.size());
             for (size_t i = 0; i < w.views.size(); ++i)
@@ -156,8 +158,7 @@ void emitWindow(Lowering& lowering, const Window& w) {
       const int together = lowering.isa.registers >= 32 ? 7 : 4;
       const int64_t whole = w.columns / together * together;
       for (int v = 0; v < vectors; ++v) {
-        if (whole)
-          b.loop(b.i64(0), b.i64(whole), together, [&](Value column) { points(column, together, lanes, v); });
+        if (whole) b.loop(b.i64(0), b.i64(whole), together, [&](Value column) { points(column, together, lanes, v); });
         if (whole < w.columns) points(b.i64(whole), static_cast<int>(w.columns - whole), lanes, v);
       }
     });
@@ -169,7 +170,9 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   std::vector<std::optional<Image>> images;
   for (const Operand& o : in) {
     images.push_back(imageOf(o));
-    if (!images.back() || images.back()->isBlocked != images[0]->isBlocked) return why = "its layouts", false;
+    if (!images.back() || images.back()->isBlocked != images[0]->isBlocked ||
+        images.back()->view.channelsLast != images[0]->view.channelsLast)
+      return why = "its layouts", false;
   }
   const uint8_t elem = in[0].elem;
   const Image y = *images.back();

@@ -12,6 +12,7 @@ namespace {
 
 constexpr char kMagic[4] = {'C', 'C', 'P', 'U'};
 constexpr uint64_t kMaxScratch = uint64_t(1) << 40;
+constexpr uint64_t kMaxUnits = uint64_t(1) << 48; // times a number of threads it does not overflow
 constexpr const char* kSections[4] = {"calls", "arguments", "constants", "code"};
 
 uint64_t padded(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
@@ -113,7 +114,7 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
   binary.object = parts[3], binary.objectBytes = h.sections[3].bytes;
   uint32_t last = 1;
   for (const Call& call : binary.calls) {
-    if (call.instr < last || call.instr >= image->instrs.count || call.kernel >= h.kernels || call.units > INT64_MAX ||
+    if (call.instr < last || call.instr >= image->instrs.count || call.kernel >= h.kernels || call.units > kMaxUnits ||
         call.args > h.args || call.firstArg > h.args - call.args)
       return damaged("a call that its tables do not hold");
     last = call.instr;

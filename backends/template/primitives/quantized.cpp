@@ -23,38 +23,34 @@ template <class X, class Y> cdl::Status rescaleTo(const cdl::Rescale& op) {
   return cdl::ok();
 }
 
-template <class X> cdl::Status rescaleFrom(const cdl::Rescale& op) {
-  switch (op.y().elem) {
-  case CDL_I8: return rescaleTo<X, int8_t>(op);
-  case CDL_U8: return rescaleTo<X, uint8_t>(op);
-  case CDL_I32: return rescaleTo<X, int32_t>(op);
-  default: return unknownFunction(op, op.y().elem);
+/// Calls body(a value of the type) for the integer types.
+template <class F> cdl::Status withInteger(const cdl::Op& op, uint8_t elem, F&& body) {
+  switch (elem) {
+  case CDL_I8: return body(int8_t());
+  case CDL_U8: return body(uint8_t());
+  case CDL_I32: return body(int32_t());
+  default: return unknownFunction(op, elem);
   }
+}
+
+template <class T> cdl::Status lookUp(const cdl::Table& op) {
+  const auto table = op.table<const T>();
+  map([=](T x) { return table(x - std::numeric_limits<T>::min()); }, op.y<T>(), op.x<const T>());
+  return cdl::ok();
 }
 
 } // namespace
 
 cdl::Status Template::rescale(const cdl::Rescale& op) {
-  switch (op.a().elem) {
-  case CDL_I8: return rescaleFrom<int8_t>(op);
-  case CDL_U8: return rescaleFrom<uint8_t>(op);
-  case CDL_I32: return rescaleFrom<int32_t>(op);
-  default: return unknownFunction(op, op.a().elem);
-  }
+  return withInteger(op, op.a().elem, [&](auto a) {
+    return withInteger(op, op.y().elem, [&](auto y) { return rescaleTo<decltype(a), decltype(y)>(op); });
+  });
 }
 
 cdl::Status Template::table(const cdl::Table& op) {
   switch (op.x().elem) {
-  case CDL_I8: {
-    const auto table = op.table<const int8_t>();
-    map([=](int8_t x) { return table(x + 128); }, op.y<int8_t>(), op.x<const int8_t>());
-    return cdl::ok();
-  }
-  case CDL_U8: {
-    const auto table = op.table<const uint8_t>();
-    map([=](uint8_t x) { return table(x); }, op.y<uint8_t>(), op.x<const uint8_t>());
-    return cdl::ok();
-  }
+  case CDL_I8: return lookUp<int8_t>(op);
+  case CDL_U8: return lookUp<uint8_t>(op);
   default: return unknownFunction(op, op.x().elem);
   }
 }

@@ -11,13 +11,12 @@ template <class T, class Acc, class F> cdl::Status reduceWith(const cdl::Reduce&
   const auto x = op.x<const T>();
   const auto y = op.y<T>();
   std::vector<Acc> acc(static_cast<size_t>(x.dim(2)));
-  const cdl::Row<const T> row{nullptr, x.stride(2)};
   for (auto o : x.range(0)) {
     std::fill(acc.begin(), acc.end(), start);
     for (auto r : x.range(1)) {
       const T* from = x.data() + o * x.stride(0) + r * x.stride(1);
       for (size_t i = 0; i < acc.size(); ++i)
-        acc[i] = f(acc[i], static_cast<Acc>(from[static_cast<int64_t>(i) * row.stride]));
+        acc[i] = f(acc[i], static_cast<Acc>(from[static_cast<int64_t>(i) * x.stride(2)]));
     }
     for (auto i : x.range(2)) y(o, i) = static_cast<T>(acc[static_cast<size_t>(i)]);
   }

@@ -13,8 +13,7 @@ template <OpKind kind> Status importChain(Step& step) {
     if (!step.input(i)) return badModel("input {} is missing", i);
     CDL_ASSIGN(result, step.build.add(kind, {result, step.input(i)}));
   }
-  step.set(0, result);
-  return Status::ok();
+  return step.set(result);
 }
 
 /// Limits were float attributes before opset 11. An absent one limits nothing.
@@ -40,9 +39,8 @@ Status importGreater(Step& step) { return step.set(step.build.add(OpKind::Less, 
 
 /// a <= b is a < b or a = b, so that a NaN gives false.
 Status orderOrEqual(Step& step, Value* a, Value* b) {
-  CDL_ASSIGN(Value * less, step.build.add(OpKind::Less, {a, b}));
-  CDL_ASSIGN(Value * equal, step.build.add(OpKind::Equal, {a, b}));
-  return step.set(step.build.add(OpKind::Select, {less, less, equal}));
+  const auto less = step.build.add(OpKind::Less, {a, b});
+  return step.set(step.build.add(OpKind::Select, {less, less, step.build.add(OpKind::Equal, {a, b})}));
 }
 Status importLessOrEqual(Step& step) { return orderOrEqual(step, step.input(0), step.input(1)); }
 Status importGreaterOrEqual(Step& step) { return orderOrEqual(step, step.input(1), step.input(0)); }
@@ -70,7 +68,7 @@ Status importOr(Step& step) {
 }
 Status importXor(Step& step) {
   CDL_TRY(needBool(step));
-  CDL_ASSIGN(Value * equal, step.build.add(OpKind::Equal, {step.input(0), step.input(1)}));
+  const auto equal = step.build.add(OpKind::Equal, {step.input(0), step.input(1)});
   return step.set(step.build.add(OpKind::Equal, {equal, boolConstant(step, false)}));
 }
 
@@ -78,8 +76,7 @@ Status castTo(Step& step, Elem to) {
   const Elem from = step.input(0)->type.elem;
   for (Elem elem : {from, to})
     if (isStorageOnly(elem)) return failure(Code::unsupported, "cast from {} to {}", elemName(from), elemName(to));
-  if (from == to) return step.set(step.input(0));
-  return step.set(step.build.add(OpKind::Cast, {step.input(0)}, {{"to", to}}));
+  return step.set(step.build.cast(step.input(0), to));
 }
 
 Status importCast(Step& step) {
@@ -98,15 +95,11 @@ Status importCastLike(Step& step) {
 
 /// The result has the base's type. Powers of integers are computed as f64, exact below 2^53.
 Status importPow(Step& step) {
-  Value *a = step.input(0), *b = step.input(1);
-  const Elem elem = a->type.elem, inner = isFloat(elem) ? elem : Elem::f64_;
-  for (Value** operand : {&a, &b})
-    if ((*operand)->type.elem != inner) {
-      CDL_ASSIGN(*operand, step.build.add(OpKind::Cast, {*operand}, {{"to", inner}}));
-    }
-  CDL_ASSIGN(Value * y, step.build.add(OpKind::Pow, {a, b}));
-  if (inner == elem) return step.set(y);
-  return step.set(step.build.add(OpKind::Cast, {y}, {{"to", elem}}));
+  const Elem elem = step.input(0)->type.elem, inner = isFloat(elem) ? elem : Elem::f64_;
+  const auto power =
+      step.build.add(OpKind::Pow, {step.build.cast(step.input(0), inner), step.build.cast(step.input(1), inner)});
+  CDL_TRY(power.status());
+  return step.set(step.build.cast(*power, elem));
 }
 
 Status importGelu(Step& step) {
@@ -115,31 +108,23 @@ Status importGelu(Step& step) {
   if (approximate == "none") return step.set(step.build.add(OpKind::Gelu, {x}));
   if (approximate != "tanh") return badModel("approximate '{}' is not none or tanh", approximate);
   // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-  const auto scaled = [&](Value* value, double by) -> Result<Value*> {
-    CDL_ASSIGN(Value * factor, step.build.scalar(by, x->type.elem));
-    return step.build.add(OpKind::Mul, {value, factor});
+  Builder& build = step.build;
+  const auto scaled = [&](const Result<Value*>& value, double by) {
+    return build.add(OpKind::Mul, {value, build.scalar(by, x->type.elem)});
   };
-  CDL_ASSIGN(Value * square, step.build.add(OpKind::Mul, {x, x}));
-  CDL_ASSIGN(Value * cube, step.build.add(OpKind::Mul, {square, x}));
-  CDL_ASSIGN(cube, scaled(cube, 0.044715));
-  CDL_ASSIGN(Value * sum, step.build.add(OpKind::Add, {x, cube}));
-  CDL_ASSIGN(sum, scaled(sum, std::sqrt(2 / std::numbers::pi)));
-  CDL_ASSIGN(Value * gate, step.build.add(OpKind::Tanh, {sum}));
-  CDL_ASSIGN(Value * one, step.build.scalar(1, x->type.elem));
-  CDL_ASSIGN(gate, step.build.add(OpKind::Add, {gate, one}));
-  CDL_ASSIGN(Value * half, scaled(x, 0.5));
-  return step.set(step.build.add(OpKind::Mul, {half, gate}));
+  const auto cube = build.add(OpKind::Mul, {build.add(OpKind::Mul, {x, x}), x});
+  const auto sum = build.add(OpKind::Add, {x, scaled(cube, 0.044715)});
+  const auto gate = build.add(OpKind::Tanh, {scaled(sum, std::sqrt(2 / std::numbers::pi))});
+  const auto raised = build.add(OpKind::Add, {gate, build.scalar(1, x->type.elem)});
+  return step.set(build.add(OpKind::Mul, {scaled(x, 0.5), raised}));
 }
 
 /// clamp(alpha * x + beta, 0, 1)
 Result<Value*> hardSigmoid(Step& step, double alpha, double beta) {
-  const Elem elem = step.input(0)->type.elem;
-  Value* constants[4];
-  const double numbers[4] = {alpha, beta, 0, 1};
-  for (int i = 0; i < 4; ++i) { CDL_ASSIGN(constants[i], step.build.scalar(numbers[i], elem)); }
-  CDL_ASSIGN(Value * y, step.build.add(OpKind::Mul, {step.input(0), constants[0]}));
-  CDL_ASSIGN(y, step.build.add(OpKind::Add, {y, constants[1]}));
-  return step.build.add(OpKind::Clip, {y, constants[2], constants[3]});
+  const auto scalar = [&](double value) { return step.build.scalar(value, step.input(0)->type.elem); };
+  const auto product = step.build.add(OpKind::Mul, {step.input(0), scalar(alpha)});
+  const auto sum = step.build.add(OpKind::Add, {product, scalar(beta)});
+  return step.build.add(OpKind::Clip, {sum, scalar(0), scalar(1)});
 }
 Status importHardSigmoid(Step& step) {
   CDL_ASSIGN(const double alpha, step.attr<float>("alpha", 0.2f));
@@ -147,8 +132,7 @@ Status importHardSigmoid(Step& step) {
   return step.set(hardSigmoid(step, alpha, beta));
 }
 Status importHardSwish(Step& step) {
-  CDL_ASSIGN(Value * gate, hardSigmoid(step, 1.0 / 6, 0.5));
-  return step.set(step.build.add(OpKind::Mul, {step.input(0), gate}));
+  return step.set(step.build.add(OpKind::Mul, {step.input(0), hardSigmoid(step, 1.0 / 6, 0.5)}));
 }
 
 constexpr Operator kOperators[] = {

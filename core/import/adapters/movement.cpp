@@ -197,7 +197,7 @@ Status importTopK(Step& step) {
              step.build.addAll(OpKind::Sort, {step.input(0)}, {{"axis", axis}, {"k", *k}, {"descending", largest}}, 2));
   step.set(0, sorted[0]);
   if (!step.wants(1)) return Status::ok();
-  CDL_ASSIGN(Value * places, step.build.add(OpKind::Cast, {sorted[1]}, {{"to", Elem::i64_}}));
+  CDL_ASSIGN(Value * places, step.build.cast(sorted[1], Elem::i64_));
   step.set(1, places);
   return Status::ok();
 }

@@ -52,45 +52,41 @@ Status importSoftmax(Step& step) {
 
 /// x - max - log(sum(exp(x - max))): the logarithm of a softmax would lose small probabilities.
 Status importLogSoftmax(Step& step) {
-  return importAlongAxis(step, [&](Value* x, int64_t axis) -> Result<Value*> {
+  return importAlongAxis(step, [&](Value* x, int64_t axis) {
     const Attrs along = {{"axes", std::vector<int64_t>{axis}}, {"keepdims", int64_t(1)}};
-    CDL_ASSIGN(Value * largest, step.build.add(OpKind::ReduceMax, {x}, along));
-    CDL_ASSIGN(Value * shifted, step.build.add(OpKind::Sub, {x, largest}));
-    CDL_ASSIGN(Value * exponentials, step.build.add(OpKind::Exp, {shifted}));
-    CDL_ASSIGN(Value * sum, step.build.add(OpKind::ReduceSum, {exponentials}, along));
-    CDL_ASSIGN(Value * logarithm, step.build.add(OpKind::Log, {sum}));
-    return step.build.add(OpKind::Sub, {shifted, logarithm});
+    Builder& build = step.build;
+    const auto shifted = build.add(OpKind::Sub, {x, build.add(OpKind::ReduceMax, {x}, along)});
+    const auto sum = build.add(OpKind::ReduceSum, {build.add(OpKind::Exp, {shifted})}, along);
+    return build.add(OpKind::Sub, {shifted, build.add(OpKind::Log, {sum})});
   });
 }
 
 /// The mean and 1 / deviation that two more outputs ask for are computed beside it.
 Status importLayerNormalization(Step& step) {
-  Value *x = step.input(0), *row = step.input(1);
+  Value* x = step.input(0);
   CDL_ASSIGN(const int64_t axis, step.attr<int64_t>("axis", -1));
   CDL_ASSIGN(const int64_t first, resolveAxis(axis, x->type.rank()));
   CDL_ASSIGN(const double epsilon, step.attr<float>("epsilon", 1e-5f));
   CDL_TRY(step.maybe<int64_t>("stash_type").status()); // sums have at least 24 bits everywhere
   const Shape shape = x->type.shape();
-  std::vector<Value*> operands{x, row, step.input(2)};
-  for (size_t i : {1, 2}) // what broadcasts is written out
-    if (operands[i]) {
-      CDL_ASSIGN(operands[i], step.build.expand(operands[i], Shape(shape.begin() + first, shape.end())));
-    }
-  CDL_TRY(step.set(step.build.add(OpKind::LayerNorm, operands, {{"axis", first}, {"epsilon", epsilon}})));
+  const auto expanded = [&](Value* row) -> Result<Value*> { // what broadcasts is written out
+    if (!row) return nullptr;
+    return step.build.expand(row, Shape(shape.begin() + first, shape.end()));
+  };
+  CDL_TRY(step.set(step.build.add(OpKind::LayerNorm, {x, expanded(step.input(1)), expanded(step.input(2))},
+                                  {{"axis", first}, {"epsilon", epsilon}})));
   if (!step.wants(1) && !step.wants(2)) return Status::ok();
   std::vector<int64_t> axes(shape.size() - static_cast<size_t>(first));
   std::iota(axes.begin(), axes.end(), first);
   const Attrs along = {{"axes", axes}, {"keepdims", int64_t(1)}};
-  CDL_ASSIGN(Value * mean, step.build.add(OpKind::ReduceMean, {x}, along));
-  CDL_ASSIGN(Value * centred, step.build.add(OpKind::Sub, {x, mean}));
-  CDL_ASSIGN(Value * squares, step.build.add(OpKind::Mul, {centred, centred}));
-  CDL_ASSIGN(Value * variance, step.build.add(OpKind::ReduceMean, {squares}, along));
-  CDL_ASSIGN(Value * small, step.build.scalar(epsilon, x->type.elem));
-  CDL_ASSIGN(variance, step.build.add(OpKind::Add, {variance, small}));
-  CDL_ASSIGN(Value * deviation, step.build.add(OpKind::Sqrt, {variance}));
-  CDL_ASSIGN(deviation, step.build.add(OpKind::Reciprocal, {deviation}));
+  Builder& build = step.build;
+  CDL_ASSIGN(Value * mean, build.add(OpKind::ReduceMean, {x}, along));
+  const auto centred = build.add(OpKind::Sub, {x, mean});
+  const auto variance = build.add(OpKind::ReduceMean, {build.add(OpKind::Mul, {centred, centred})}, along);
+  const auto sum = build.add(OpKind::Add, {variance, build.scalar(epsilon, x->type.elem)});
+  CDL_ASSIGN(Value * factor, build.add(OpKind::Reciprocal, {build.add(OpKind::Sqrt, {sum})}));
   step.set(1, mean);
-  step.set(2, deviation);
+  step.set(2, factor);
   return Status::ok();
 }
 
@@ -100,7 +96,7 @@ Status importRmsNormalization(Step& step) {
   CDL_ASSIGN(const int64_t first, resolveAxis(axis, step.input(0)->type.rank()));
   CDL_ASSIGN(const double epsilon, step.attr<float>("epsilon", 1e-5f));
   CDL_TRY(step.maybe<int64_t>("stash_type").status());
-  CDL_ASSIGN(Value * scale, step.build.expand(step.input(1), Shape(shape.begin() + first, shape.end())));
+  const auto scale = step.build.expand(step.input(1), Shape(shape.begin() + first, shape.end()));
   return step.set(step.build.add(OpKind::RmsNorm, {step.input(0), scale}, {{"axis", first}, {"epsilon", epsilon}}));
 }
 

@@ -12,11 +12,6 @@ Result<Value*> perAxis(Step& step, Value* value, const Value* x, int64_t axis, A
   return value;
 }
 
-Result<Value*> cast(Step& step, Value* value, Elem to) {
-  if (value->type.elem == to) return value;
-  return step.build.add(OpKind::Cast, {value}, {{"to", to}});
-}
-
 Result<Value*> dequantize(Step& step, Value* x, Value* scale, Value* zero, int64_t axis) {
   Attrs attrs;
   CDL_ASSIGN(scale, perAxis(step, scale, x, axis, attrs));
@@ -27,9 +22,9 @@ Result<Value*> dequantize(Step& step, Value* x, Value* scale, Value* zero, int64
 /// Without a zero point: 0 of the type.
 Result<Value*> quantize(Step& step, Value* x, Value* scale, Value* zero, int64_t axis, Elem to = Elem::u8_) {
   Attrs attrs;
-  if (!isFloat(x->type.elem)) { CDL_ASSIGN(x, cast(step, x, Elem::f32_)); }
+  if (!isFloat(x->type.elem)) { CDL_ASSIGN(x, step.build.cast(x, Elem::f32_)); }
   CDL_ASSIGN(scale, perAxis(step, scale, x, axis, attrs));
-  CDL_ASSIGN(scale, cast(step, scale, x->type.elem));
+  CDL_ASSIGN(scale, step.build.cast(scale, x->type.elem));
   if (!zero) {
     zero = step.build.constant(Payload::splat(to, scale->type.count(), 0), scale->type.shape());
   } else {
@@ -71,16 +66,13 @@ Status importDequantizeLinear(Step& step) {
 Status importDynamicQuantizeLinear(Step& step) {
   Value* x = step.input(0);
   const Attrs all = {{"axes", allAxes(step)}, {"keepdims", int64_t(0)}};
-  CDL_ASSIGN(Value * zero, step.build.scalar(0, x->type.elem));
-  CDL_ASSIGN(Value * steps, step.build.scalar(255, x->type.elem));
-  CDL_ASSIGN(Value * highest, step.build.add(OpKind::ReduceMax, {x}, all));
-  CDL_ASSIGN(Value * lowest, step.build.add(OpKind::ReduceMin, {x}, all));
-  CDL_ASSIGN(highest, step.build.add(OpKind::Max, {highest, zero}));
-  CDL_ASSIGN(lowest, step.build.add(OpKind::Min, {lowest, zero}));
-  CDL_ASSIGN(Value * range, step.build.add(OpKind::Sub, {highest, lowest}));
-  CDL_ASSIGN(Value * scale, step.build.add(OpKind::Div, {range, steps}));
-  CDL_ASSIGN(lowest, step.build.add(OpKind::Neg, {lowest}));
-  CDL_ASSIGN(Value * point, quantize(step, lowest, scale, nullptr, 0));
+  Builder& build = step.build;
+  const auto zero = build.scalar(0, x->type.elem), steps = build.scalar(255, x->type.elem);
+  const auto highest = build.add(OpKind::Max, {build.add(OpKind::ReduceMax, {x}, all), zero});
+  const auto lowest = build.add(OpKind::Min, {build.add(OpKind::ReduceMin, {x}, all), zero});
+  CDL_ASSIGN(Value * scale, build.add(OpKind::Div, {build.add(OpKind::Sub, {highest, lowest}), steps}));
+  CDL_ASSIGN(Value * point, build.add(OpKind::Neg, {lowest}));
+  CDL_ASSIGN(point, quantize(step, point, scale, nullptr, 0));
   CDL_ASSIGN(Value * y, quantize(step, x, scale, point, 0));
   step.set(0, y);
   step.set(1, scale);
@@ -108,10 +100,8 @@ Status importMatMulInteger(Step& step) {
   }
   if (rows && aZero->type.rank() == 1) { CDL_ASSIGN(aZero, step.build.reshape(aZero, {aZero->type.count(), 1})); }
   for (auto [value, zero] : {std::pair(&a, aZero), std::pair(&b, bZero)}) {
-    CDL_ASSIGN(*value, cast(step, *value, Elem::i32_));
-    if (!zero) continue;
-    CDL_ASSIGN(zero, cast(step, zero, Elem::i32_));
-    CDL_ASSIGN(*value, step.build.add(OpKind::Sub, {*value, zero}));
+    CDL_ASSIGN(*value, step.build.cast(*value, Elem::i32_));
+    if (zero) { CDL_ASSIGN(*value, step.build.add(OpKind::Sub, {*value, step.build.cast(zero, Elem::i32_)})); }
   }
   return step.set(step.build.add(OpKind::Matmul, {a, b}));
 }
@@ -120,8 +110,8 @@ Status importMatMulInteger(Step& step) {
 Status importQLinearConv(Step& step) {
   Value *x = step.input(0), *w = step.input(3), *bias = step.input(8);
   CDL_ASSIGN(Attrs attrs, convAttrs(step, w->type));
-  CDL_ASSIGN(Value * realX, dequantize(step, x, step.input(1), step.input(2), 1));
-  CDL_ASSIGN(Value * realW, dequantize(step, w, step.input(4), step.input(5), 0));
+  const auto realX = dequantize(step, x, step.input(1), step.input(2), 1);
+  const auto realW = dequantize(step, w, step.input(4), step.input(5), 0);
   if (bias) {
     CDL_ASSIGN(Value * scale, step.build.add(OpKind::Mul, {step.input(1), step.input(4)}));
     CDL_ASSIGN(bias, dequantize(step, bias, scale, nullptr, 0));
@@ -131,8 +121,8 @@ Status importQLinearConv(Step& step) {
 }
 
 Status importQLinearMatMul(Step& step) {
-  CDL_ASSIGN(Value * a, dequantize(step, step.input(0), step.input(1), step.input(2), -2));
-  CDL_ASSIGN(Value * b, dequantize(step, step.input(3), step.input(4), step.input(5), -1));
+  const auto a = dequantize(step, step.input(0), step.input(1), step.input(2), -2);
+  const auto b = dequantize(step, step.input(3), step.input(4), step.input(5), -1);
   CDL_ASSIGN(Value * y, step.build.add(OpKind::Matmul, {a, b}));
   return step.set(quantize(step, y, step.input(6), step.input(7), -1));
 }

@@ -24,14 +24,12 @@ Status importShape(Step& step) {
     bounds[i] = std::clamp<int64_t>(bound, 0, rank);
   }
   const int64_t end = std::max(bounds[0], bounds[1]);
-  step.set(0, intsConstant(step, {shape.begin() + bounds[0], shape.begin() + end}));
-  return Status::ok();
+  return step.set(intsConstant(step, {shape.begin() + bounds[0], shape.begin() + end}));
 }
 
 Status importSize(Step& step) {
   CDL_TRY(needExact(step));
-  step.set(0, step.build.constant(Tensor::scalarI64(step.input(0)->type.count())));
-  return Status::ok();
+  return step.set(step.build.constant(Tensor::scalarI64(step.input(0)->type.count())));
 }
 
 Status importConstant(Step& step) {
@@ -49,8 +47,7 @@ Status importConstant(Step& step) {
   for (const char* name : {"value_string", "value_strings", "sparse_value"})
     if (step.has(name)) return failure(Code::unsupported, "attribute '{}' gives no tensor of numbers", name);
   if (values.size() != 1) return badModel("has {} values, expected 1", values.size());
-  step.set(0, step.build.constant(std::move(values.front())));
-  return Status::ok();
+  return step.set(step.build.constant(std::move(values.front())));
 }
 
 Status importConstantOfShape(Step& step) {
@@ -65,8 +62,7 @@ Status importConstantOfShape(Step& step) {
     elem = value->elem;
     std::memcpy(&bits, value->bytes.data(), value->sizeBytes());
   }
-  step.set(0, step.build.constant(Payload::splat(elem, *count, bits), shape));
-  return Status::ok();
+  return step.set(step.build.constant(Payload::splat(elem, *count, bits), shape));
 }
 
 /// start + i * delta; the number of elements must be known at import, as every shape.
@@ -93,11 +89,9 @@ Status importRange(Step& step) {
       return badModel("a range from {} to {} by {} has no end", start.real, limit.real, delta.real);
     const auto size = static_cast<int64_t>(std::max(count, 0.0));
     Value* index = step.build.constant(Payload::iota(Elem::i64_, size, 0, 1), {size});
-    CDL_ASSIGN(index, step.build.add(OpKind::Cast, {index}, {{"to", elem}}));
-    CDL_ASSIGN(Value * factor, step.build.reshape(step.input(2), {}));
-    CDL_ASSIGN(Value * first, step.build.reshape(step.input(0), {}));
-    CDL_ASSIGN(Value * scaled, step.build.add(OpKind::Mul, {index, factor}));
-    return step.set(step.build.add(OpKind::Add, {scaled, first}));
+    const auto scaled =
+        step.build.add(OpKind::Mul, {step.build.cast(index, elem), step.build.reshape(step.input(2), {})});
+    return step.set(step.build.add(OpKind::Add, {scaled, step.build.reshape(step.input(0), {})}));
   }
   if (delta.whole == 0) return badModel("a range with delta 0 has no end");
   const __int128 span = (limit.whole - start.whole) * (delta.whole < 0 ? -1 : 1);
@@ -105,8 +99,7 @@ Status importRange(Step& step) {
   const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
   if (count > kMost) return badModel("a range of more than {} elements", kMost);
   const auto size = static_cast<int64_t>(count), first = static_cast<int64_t>(start.whole);
-  step.set(0, step.build.constant(Payload::iota(elem, size, first, static_cast<int64_t>(delta.whole)), {size}));
-  return Status::ok();
+  return step.set(step.build.constant(Payload::iota(elem, size, first, static_cast<int64_t>(delta.whole)), {size}));
 }
 
 constexpr Operator kOperators[] = {

@@ -62,24 +62,6 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
   return window;
 }
 
-} // namespace
-
-Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
-  if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
-  const Shape shape = weight.shape();
-  const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
-  CDL_ASSIGN(const auto declared, step.maybe<std::vector<int64_t>>("kernel_shape"));
-  if (declared && *declared != kernel)
-    return badModel("kernel_shape [{}] but weight {}", fmt::join(*declared, ","), weight.text());
-  CDL_ASSIGN(const Window window, readWindow(step, kernel, true));
-  CDL_ASSIGN(const int64_t group, step.attr<int64_t>("group", 1));
-  Attrs attrs = window.attrs();
-  attrs["group"] = group;
-  return attrs;
-}
-
-namespace {
-
 Status importConv(Step& step) {
   CDL_ASSIGN(Attrs attrs, convAttrs(step, step.input(1)->type));
   return step.set(step.build.add(OpKind::Conv, {step.input(0), step.input(1), step.input(2)}, std::move(attrs)));
@@ -120,6 +102,20 @@ constexpr Operator kOperators[] = {
 };
 
 } // namespace
+
+Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
+  if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
+  const Shape shape = weight.shape();
+  const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
+  CDL_ASSIGN(const auto declared, step.maybe<std::vector<int64_t>>("kernel_shape"));
+  if (declared && *declared != kernel)
+    return badModel("kernel_shape [{}] but weight {}", fmt::join(*declared, ","), weight.text());
+  CDL_ASSIGN(const Window window, readWindow(step, kernel, true));
+  CDL_ASSIGN(const int64_t group, step.attr<int64_t>("group", 1));
+  Attrs attrs = window.attrs();
+  attrs["group"] = group;
+  return attrs;
+}
 
 std::span<const Operator> windowOperators() { return kOperators; }
 

@@ -76,6 +76,23 @@ uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, ui
   return kNone;
 }
 
+/// A RESCALE that alone reads the sums of a product may be done by the same kernel, and so may a second one behind it:
+/// what they write must not lie on what that product reads. Per buffer: the latest such product, or kNone.
+std::vector<uint32_t> productsBehind(const Program& program, const std::vector<Life>& lives) {
+  std::vector<uint32_t> products(program.buffers.size(), kNone);
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    const Instr& instr = program.instrs[i];
+    if (instr.loop != kNone || instr.outputs.size() != 1) continue;
+    uint32_t& product = products[instr.outputs[0].buffer];
+    if (instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL) product = i;
+    if (instr.kind == CDL_KIND_RESCALE)
+      for (const View& in : instr.inputs)
+        if (const uint32_t of = products[in.buffer]; of != kNone && lives[in.buffer].last == i)
+          product = product == kNone ? of : std::max(product, of);
+  }
+  return products;
+}
+
 } // namespace
 
 std::vector<Share> sharesOf(const Program& program, bool inPlace) {
@@ -99,6 +116,9 @@ std::vector<Share> sharesOf(const Program& program, bool inPlace) {
     shares[to].buffers.insert(shares[to].buffers.end(), shares[from].buffers.begin(), shares[from].buffers.end());
     shares[from].buffers.clear();
   }
+  const std::vector<uint32_t> products = productsBehind(program, lives);
+  for (uint32_t b = 0; b < program.buffers.size(); ++b)
+    if (shareOf[b] != kNone) shares[shareOf[b]].first = std::min(shares[shareOf[b]].first, products[b]);
   std::erase_if(shares, [](const Share& share) { return share.buffers.empty(); });
   return shares;
 }

@@ -7,18 +7,11 @@
 
 namespace candela::reference {
 
-using program::Buffer;
-using program::Instr;
-using program::kNone;
-using program::Loop;
-using program::Program;
-using program::Role;
-using program::View;
+using program::Buffer, program::Instr, program::kNone, program::Loop, program::Program, program::Role, program::View;
 
 namespace {
 
-using interp::Call;
-using interp::Memory;
+using interp::Call, interp::Memory;
 
 constexpr uint64_t kMostSteps = uint64_t(1) << 26;
 

@@ -6,8 +6,7 @@
 
 namespace candela::reference::interp {
 
-using program::Instr;
-using program::View;
+using program::Instr, program::View;
 
 namespace {
 

@@ -7,12 +7,7 @@
 
 namespace candela::reference::interp {
 
-using program::Buffer;
-using program::Operand;
-using program::Program;
-using program::Role;
-using program::Step;
-using program::View;
+using program::Buffer, program::Operand, program::Program, program::Role, program::Step, program::View;
 
 namespace {
 
@@ -21,6 +16,36 @@ Scalar rounded(Elem elem, const Scalar& value) { return decode(elem, encode(elem
 
 constexpr uint8_t kPoison = 0xa5;
 constexpr uint64_t kMostBytes = uint64_t(1) << 33;
+
+/// How far apart the elements of a view lie among the logical ones.
+Shape logicalStrides(const View& view) {
+  const std::vector<program::Layout::Step>& steps = view.layout.steps;
+  const Shape strides = denseStrides(logicalDims(view));
+  Shape moves;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    moves.push_back(strides[steps[i].dim]);
+    for (size_t j = i + 1; j < steps.size(); ++j)
+      if (steps[j].dim == steps[i].dim) moves[i] *= view.dims[j];
+  }
+  return moves;
+}
+
+Array unblocked(const Array& values, const View& view) {
+  if (view.layout.isRowMajor()) return values;
+  Array out(values.elem, logicalDims(view));
+  int64_t i = 0;
+  reference::forEach(view.dims, {logicalStrides(view)}, [&](const int64_t* at) { out.set(*at, values.at(i++)); });
+  return out;
+}
+
+Array blocked(const Array& values, const View& view) {
+  if (view.layout.isRowMajor()) return values;
+  const Array whole = resized(values, logicalDims(view));
+  Array out(values.elem, view.dims);
+  int64_t i = 0;
+  reference::forEach(view.dims, {logicalStrides(view)}, [&](const int64_t* at) { out.set(i++, whole.at(*at)); });
+  return out;
+}
 
 } // namespace
 
@@ -167,42 +192,6 @@ Array resized(const Array& values, const Shape& dims) {
                      [&](const int64_t* at) { out.set(at[1], values.at(at[0])); });
   return out;
 }
-
-namespace {
-
-/// For each element of a view, in order, its place among the logical ones.
-std::vector<int64_t> logicalPlaces(const View& view) {
-  const std::vector<program::Layout::Step>& steps = view.layout.steps;
-  const Shape strides = denseStrides(logicalDims(view));
-  Shape moves;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    moves.push_back(strides[steps[i].dim]);
-    for (size_t j = i + 1; j < steps.size(); ++j)
-      if (steps[j].dim == steps[i].dim) moves[i] *= view.dims[j];
-  }
-  std::vector<int64_t> places;
-  reference::forEach(view.dims, {moves}, [&](const int64_t* at) { places.push_back(*at); });
-  return places;
-}
-
-Array unblocked(const Array& values, const View& view) {
-  if (view.layout.isRowMajor()) return values;
-  Array out(values.elem, logicalDims(view));
-  const std::vector<int64_t> places = logicalPlaces(view);
-  for (size_t i = 0; i < places.size(); ++i) out.set(places[i], values.at(static_cast<int64_t>(i)));
-  return out;
-}
-
-Array blocked(const Array& values, const View& view) {
-  if (view.layout.isRowMajor()) return values;
-  const Array whole = resized(values, logicalDims(view));
-  Array out(values.elem, view.dims);
-  const std::vector<int64_t> places = logicalPlaces(view);
-  for (size_t i = 0; i < places.size(); ++i) out.set(static_cast<int64_t>(i), whole.at(places[i]));
-  return out;
-}
-
-} // namespace
 
 void Call::checkHalo(const View& view) {
   const std::optional<program::Halo>& halo = program_.buffers[view.buffer].halo;

@@ -108,14 +108,11 @@ void addConvolution(const Convolution& convolution, const Array& x, const Array&
       x, w, y);
 }
 
-Status referenceMatmul(const graph::Node&, Operands in, Results out) {
-  addProducts(*in[0], *in[1], out[0]);
-  return Status::ok();
-}
+void referenceMatmul(const graph::Node&, Operands in, Results out) { addProducts(*in[0], *in[1], out[0]); }
 
 /// alpha * A . B + beta * C; of integers, the factors are applied as reals and the sum is taken
 /// toward zero.
-Status referenceGemm(const graph::Node& node, Operands in, Results out) {
+void referenceGemm(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   addProducts(node.intAttr("transA") ? transposed(*in[0]) : *in[0],
               node.intAttr("transB") ? transposed(*in[1]) : *in[1], y);
@@ -129,19 +126,17 @@ Status referenceGemm(const graph::Node& node, Operands in, Results out) {
     const Scalar product = scaled(alpha, y.at(i)), bias = in[2] ? scaled(beta, in[2]->at(*at)) : Scalar{};
     y.set(i++, binary(CDL_BINARY_ADD, y.elem, product, bias));
   });
-  return Status::ok();
 }
 
 /// y[n,o,p] = b[o] + sum over c in o's group and taps t of x[n, c, p * stride - pad + t * dilation]
 /// * w[o, c, t].
-Status referenceConv(const graph::Node& node, Operands in, Results out) {
+void referenceConv(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   const Around channels(y.dims, 1);
   for (int64_t i = 0; in[2] && i < y.count(); ++i) y.set(i, in[2]->at(i / channels.inner % channels.count));
   const Shape& weight = in[1]->dims;
   addConvolution({graph::windowOf(node, Shape(weight.begin() + 2, weight.end())), node.intAttr("group")}, *in[0],
                  *in[1], y);
-  return Status::ok();
 }
 
 void attention(const Array& q, const Array& k, const Array& v, double scale,
@@ -162,7 +157,7 @@ void attention(const Array& q, const Array& k, const Array& v, double scale,
   }
 }
 
-Status referenceAttention(const graph::Node& node, Operands in, Results out) {
+void referenceAttention(const graph::Node& node, Operands in, Results out) {
   const auto batched = [](const Array& x) {
     Array y = x;
     const size_t batch = x.dims.size() - 2;
@@ -180,7 +175,6 @@ Status referenceAttention(const graph::Node& node, Operands in, Results out) {
   attention(
       q, k, v, node.floatAttr("scale"),
       [&](int64_t row, int64_t t) { return mask.empty() ? 0 : mask[row * k.dims[1] + t]; }, out[0]);
-  return Status::ok();
 }
 
 } // namespace candela::reference

@@ -18,16 +18,15 @@ void mapElements(const Function& function, Operands in, Array& y) {
 namespace {
 
 /// Ops that are one instruction, by its function in the record.
-Status mapInstruction(const graph::Node& node, Operands in, Results out) {
+void mapInstruction(const graph::Node& node, Operands in, Results out) {
   const bool saturate = node.info().attr("saturate") && node.intAttr("saturate");
   mapElements({node.info().instrKind, node.info().instrFn, in.back()->elem, out[0].elem, saturate}, in, out[0]);
-  return Status::ok();
 }
 
 } // namespace
 
 #define CANDELA_ONE_INSTRUCTION(Kind)                                                                                  \
-  Status reference##Kind(const graph::Node& node, Operands in, Results out) { return mapInstruction(node, in, out); }
+  void reference##Kind(const graph::Node& node, Operands in, Results out) { mapInstruction(node, in, out); }
 CANDELA_ONE_INSTRUCTION(Add)
 CANDELA_ONE_INSTRUCTION(Sub)
 CANDELA_ONE_INSTRUCTION(Mul)
@@ -52,19 +51,17 @@ CANDELA_ONE_INSTRUCTION(Erf)
 CANDELA_ONE_INSTRUCTION(Cast)
 #undef CANDELA_ONE_INSTRUCTION
 
-Status referenceGelu(const graph::Node&, Operands in, Results out) {
+void referenceGelu(const graph::Node&, Operands in, Results out) {
   for (size_t i = 0; i < out[0].real.size(); ++i)
     out[0].real[i] = in[0]->real[i] / 2 * std::erfc(-in[0]->real[i] / std::sqrt(2.0));
-  return Status::ok();
 }
 
-Status referenceRelu(const graph::Node&, Operands in, Results out) {
+void referenceRelu(const graph::Node&, Operands in, Results out) {
   for (int64_t i = 0; i < out[0].count(); ++i)
     out[0].set(i, binary(CDL_BINARY_MAX, out[0].elem, in[0]->at(i), Scalar{}));
-  return Status::ok();
 }
 
-Status referenceClip(const graph::Node&, Operands in, Results out) {
+void referenceClip(const graph::Node&, Operands in, Results out) {
   const Array &x = *in[0], *lo = in[1], *hi = in[2];
   for (int64_t i = 0; i < x.count(); ++i) {
     Scalar value = x.at(i);
@@ -72,7 +69,6 @@ Status referenceClip(const graph::Node&, Operands in, Results out) {
     if (hi) value = binary(CDL_BINARY_MIN, x.elem, value, hi->at(0));
     out[0].set(i, value);
   }
-  return Status::ok();
 }
 
 } // namespace candela::reference

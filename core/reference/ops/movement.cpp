@@ -7,12 +7,11 @@ namespace {
 
 /// y's element i is x's element at start + sum(index[d] * strides[d]). A dim of one element is not walked: its stride
 /// may be any number.
-Status copyStrided(const Array& x, Array& y, int64_t start, Strides strides) {
+void copyStrided(const Array& x, Array& y, int64_t start, Strides strides) {
   for (size_t d = 0; d < strides.size(); ++d)
     if (y.dims[d] == 1) strides[d] = 0;
   int64_t i = 0;
   forEach(y.dims, {strides}, [&](const int64_t* at) { y.set(i++, x.at(start + *at)); });
-  return Status::ok();
 }
 
 /// Where padding reads along one dim: an index into the dim, or -1 for the fill value.
@@ -25,7 +24,7 @@ int64_t sourceOf(int64_t at, int64_t extent, const std::string& mode) {
 }
 
 /// y[outer, k, inner] = x[outer, place(index[k]), inner]; a place of -1 gives 0.
-template <typename Place> Status takeAlong(const Array& x, size_t axis, const Array& index, Array& y, Place place) {
+template <typename Place> void takeAlong(const Array& x, size_t axis, const Array& index, Array& y, Place place) {
   const Around around(x.dims, axis);
   onElements(
       [&](const auto& from, auto& to) {
@@ -38,33 +37,31 @@ template <typename Place> Status takeAlong(const Array& x, size_t axis, const Ar
           }
       },
       x, y);
-  return Status::ok();
 }
 
 } // namespace
 
-Status referenceReshape(const graph::Node&, Operands in, Results out) {
+void referenceReshape(const graph::Node&, Operands in, Results out) {
   out[0].real = in[0]->real;
   out[0].whole = in[0]->whole;
-  return Status::ok();
 }
 
-Status referenceTranspose(const graph::Node& node, Operands in, Results out) {
+void referenceTranspose(const graph::Node& node, Operands in, Results out) {
   const Strides dense = denseStrides(in[0]->dims);
   Strides strides;
   for (const int64_t axis : node.intsAttr("perm")) strides.push_back(dense[axis]);
-  return copyStrided(*in[0], out[0], 0, strides);
+  copyStrided(*in[0], out[0], 0, strides);
 }
 
-Status referenceExpand(const graph::Node&, Operands in, Results out) {
-  return copyStrided(*in[0], out[0], 0, broadcastStrides(in[0]->dims, out[0].dims));
+void referenceExpand(const graph::Node&, Operands in, Results out) {
+  copyStrided(*in[0], out[0], 0, broadcastStrides(in[0]->dims, out[0].dims));
 }
 
-Status referenceAffine(const graph::Node& node, Operands in, Results out) {
-  return copyStrided(*in[0], out[0], node.intAttr("offset"), node.intsAttr("strides"));
+void referenceAffine(const graph::Node& node, Operands in, Results out) {
+  copyStrided(*in[0], out[0], node.intAttr("offset"), node.intsAttr("strides"));
 }
 
-Status referenceSlice(const graph::Node& node, Operands in, Results out) {
+void referenceSlice(const graph::Node& node, Operands in, Results out) {
   const auto starts = node.intsAttr("starts"), steps = node.intsAttr("steps");
   Strides strides = denseStrides(in[0]->dims);
   int64_t start = 0;
@@ -72,10 +69,10 @@ Status referenceSlice(const graph::Node& node, Operands in, Results out) {
     start += starts[d] * strides[d];
     if (out[0].dims[d] > 1) strides[d] *= steps[d];
   }
-  return copyStrided(*in[0], out[0], start, strides);
+  copyStrided(*in[0], out[0], start, strides);
 }
 
-Status referenceConcat(const graph::Node& node, Operands in, Results out) {
+void referenceConcat(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   const Around whole(y.dims, axisOf(node.intAttr("axis"), y.dims));
   int64_t first = 0;
@@ -84,10 +81,9 @@ Status referenceConcat(const graph::Node& node, Operands in, Results out) {
     for (int64_t i = 0; i < x->count(); ++i) y.set(i / count * whole.count * whole.inner + first + i % count, x->at(i));
     first += count;
   }
-  return Status::ok();
 }
 
-Status referencePad(const graph::Node& node, Operands in, Results out) {
+void referencePad(const graph::Node& node, Operands in, Results out) {
   const Array &x = *in[0], *fill = in[1];
   Array& y = out[0];
   const auto lo = node.intsAttr("lo");
@@ -101,10 +97,9 @@ Status referencePad(const graph::Node& node, Operands in, Results out) {
     }
     y.set(i, offset >= 0 ? x.at(offset) : fill ? fill->at(0) : Scalar{});
   }
-  return Status::ok();
 }
 
-Status referencePlace(const graph::Node& node, Operands in, Results out) {
+void referencePlace(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   const size_t rank = y.dims.size();
   y.fill(decode(y.elem, static_cast<uint64_t>(node.intAttr("value"))));
@@ -121,22 +116,21 @@ Status referencePlace(const graph::Node& node, Operands in, Results out) {
     }
     forEach(x.dims, {strides}, [&](const int64_t* at) { y.set(start + *at, x.at(i++)); });
   }
-  return Status::ok();
 }
 
 /// Negative indices count from the end; what is still outside is clamped.
-Status referenceGather(const graph::Node& node, Operands in, Results out) {
+void referenceGather(const graph::Node& node, Operands in, Results out) {
   const size_t axis = axisOf(node.intAttr("axis"), in[0]->dims);
   const int64_t extent = in[0]->dims[axis];
-  return takeAlong(*in[0], axis, *in[1], out[0],
-                   [&](Whole k) { return std::clamp<Whole>(k < 0 ? k + extent : k, 0, extent - 1); });
+  takeAlong(*in[0], axis, *in[1], out[0],
+            [&](Whole k) { return std::clamp<Whole>(k < 0 ? k + extent : k, 0, extent - 1); });
 }
 
 /// The indices are already counted from 0.
-Status referenceTake(const graph::Node& node, Operands in, Results out) {
+void referenceTake(const graph::Node& node, Operands in, Results out) {
   const bool clamp = node.stringAttr("mode") == "clamp";
   const int64_t extent = in[0]->dims[1];
-  return takeAlong(*in[0], 1, *in[1], out[0], [&](Whole k) -> Whole {
+  takeAlong(*in[0], 1, *in[1], out[0], [&](Whole k) -> Whole {
     return clamp ? std::clamp<Whole>(k, 0, extent - 1) : k < extent ? k : -1;
   });
 }

@@ -7,7 +7,7 @@ namespace candela::reference {
 /// y = (x - mean[c]) / sqrt(var[c] + epsilon) * scale[c] + bias[c]. In training form mean and var
 /// are the batch's own (var of the population), and the running ones move: running = given *
 /// momentum + batch * (1 - momentum).
-Status referenceBatchNorm(const graph::Node& node, Operands in, Results out) {
+void referenceBatchNorm(const graph::Node& node, Operands in, Results out) {
   const Array& x = *in[0];
   const int64_t images = x.dims[0], channels = x.dims[1], plane = product(x.dims, 2, x.dims.size());
   const double epsilon = node.floatAttr("epsilon"), momentum = node.floatAttr("momentum");
@@ -32,7 +32,6 @@ Status referenceBatchNorm(const graph::Node& node, Operands in, Results out) {
     if (out.size() > 1) out[1].real[c] = training ? in[3]->real[c] * momentum + mean * (1 - momentum) : mean;
     if (out.size() > 2) out[2].real[c] = training ? in[4]->real[c] * momentum + var * (1 - momentum) : var;
   }
-  return Status::ok();
 }
 
 void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const Array* scale, const Array* bias,
@@ -48,18 +47,16 @@ void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const 
   }
 }
 
-Status referenceLayerNorm(const graph::Node& node, Operands in, Results out) {
+void referenceLayerNorm(const graph::Node& node, Operands in, Results out) {
   const Shape& dims = in[0]->dims;
   const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
   rowNorm(*in[0], count, true, node.floatAttr("epsilon"), in[1], in[2], out[0]);
-  return Status::ok();
 }
 
-Status referenceRmsNorm(const graph::Node& node, Operands in, Results out) {
+void referenceRmsNorm(const graph::Node& node, Operands in, Results out) {
   const Shape& dims = in[0]->dims;
   const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
   rowNorm(*in[0], count, false, node.floatAttr("epsilon"), in[1], nullptr, out[0]);
-  return Status::ok();
 }
 
 void softmax(std::span<double> line, bool logarithm) {
@@ -81,9 +78,8 @@ void softmax(const Array& x, size_t axis, bool logarithm, Array& y) {
     }
 }
 
-Status referenceSoftmax(const graph::Node& node, Operands in, Results out) {
+void referenceSoftmax(const graph::Node& node, Operands in, Results out) {
   softmax(*in[0], axisOf(node.intAttr("axis"), in[0]->dims), false, out[0]);
-  return Status::ok();
 }
 
 } // namespace candela::reference

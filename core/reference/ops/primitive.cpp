@@ -18,6 +18,12 @@ uint16_t functionOf(std::string_view kind, std::string_view name) {
   CDL_CHECK(false, "{} has no function '{}'", kind, name);
 }
 
+/// What inference took once takes again.
+template <typename T> T verified(Result<T> result) {
+  CDL_CHECK(result, "{}", result.status().message());
+  return std::move(result).value();
+}
+
 } // namespace
 
 Scalar scattered(uint16_t scatterFn, Elem elem, const Scalar& old, const Scalar& update) {
@@ -39,7 +45,7 @@ void lookUp(const Array& x, const Array& table, Array& y) {
 }
 
 /// The indices are already counted from 0.
-Status referencePut(const graph::Node& node, Operands in, Results out) {
+void referencePut(const graph::Node& node, Operands in, Results out) {
   const Array &index = *in[1], &updates = *in[2];
   Array& y = out[0];
   y.real = in[0]->real;
@@ -54,7 +60,6 @@ Status referencePut(const graph::Node& node, Operands in, Results out) {
         const int64_t at = (o * around.count + static_cast<int64_t>(k)) * around.inner + i;
         y.set(at, scattered(fn, y.elem, y.at(at), updates.at(u)));
       }
-  return Status::ok();
 }
 
 void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places) {
@@ -79,27 +84,23 @@ void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places)
   }
 }
 
-Status referenceSort(const graph::Node& node, Operands in, Results out) {
+void referenceSort(const graph::Node& node, Operands in, Results out) {
   sort(*in[0], axisOf(node.intAttr("axis"), in[0]->dims), node.intAttr("descending") != 0, out[0], out[1]);
-  return Status::ok();
 }
 
-Status referenceReduce(const graph::Node& node, Operands in, Results out) {
+void referenceReduce(const graph::Node& node, Operands in, Results out) {
   fold(functionOf("reduce", node.stringAttr("fn")), *in[0], {in[0]->dims[0], 1, in[0]->dims[2]}, out[0]);
-  return Status::ok();
 }
 
 /// y[b,m,n] = sum over k of (a[b,m,k] - a_zero) * (b[b,k,n] - b_zero[n]).
-Status referenceBatchMatmul(const graph::Node&, Operands in, Results out) {
+void referenceBatchMatmul(const graph::Node&, Operands in, Results out) {
   addProducts(in[2] ? withoutZero(*in[0], *in[2]) : *in[0], in[3] ? withoutZero(*in[1], *in[3]) : *in[1], out[0]);
-  return Status::ok();
 }
 
-Status referenceRound(const graph::Node& node, Operands in, Results out) {
+void referenceRound(const graph::Node& node, Operands in, Results out) {
   mapElements({CDL_KIND_CONVERT, functionOf("convert", node.stringAttr("mode")), in[0]->elem, out[0].elem,
                node.intAttr("saturate") != 0},
               in, out[0]);
-  return Status::ok();
 }
 
 void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Array& y) {
@@ -114,38 +115,34 @@ void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Ar
   });
 }
 
-Status referenceRescale(const graph::Node& node, Operands in, Results out) {
+void referenceRescale(const graph::Node& node, Operands in, Results out) {
   const IntegerRange range = integerRange(out[0].elem);
   const Whole low = node.hasAttr("clamp_min") ? std::max<Whole>(node.intAttr("clamp_min"), range.lowest) : range.lowest;
   const Whole high =
       node.hasAttr("clamp_max") ? std::min<Whole>(node.intAttr("clamp_max"), range.highest) : range.highest;
   rescale(in.first(in[4] ? 6 : 4), node.intAttr("left_shift"), node.intAttr("b_left_shift"), low, high, out[0]);
-  return Status::ok();
 }
 
-Status referenceTable(const graph::Node&, Operands in, Results out) {
-  lookUp(*in[0], *in[1], out[0]);
-  return Status::ok();
-}
+void referenceTable(const graph::Node&, Operands in, Results out) { lookUp(*in[0], *in[1], out[0]); }
 
 /// Floats stay in f64 until the expression ends or a conversion names a type; integers wrap.
-Status referenceExpr(const graph::Node& node, Operands in, Results out) {
+void referenceExpr(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
-  CDL_ASSIGN(const text::ExprSteps steps, text::parseExpr(node.stringAttr("steps")));
+  const text::ExprSteps steps = verified(text::parseExpr(node.stringAttr("steps")));
   std::vector<Elem> elems;
   std::vector<Strides> strides;
   for (size_t n = 0; n < node.operands().size(); ++n) {
     elems.push_back(in[n]->elem);
     strides.push_back(broadcastStrides(in[n]->dims, y.dims));
   }
-  CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
+  const text::ExprTypes types = verified(text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
   // Literals are read once.
   std::vector<std::array<Scalar, 3>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       if (steps[s].args[a].source != text::ExprArg::Source::literal) continue;
-      CDL_ASSIGN(const uint64_t bits, text::parseElement(types.args[s][a], steps[s].args[a].literal));
-      args[s][a] = decode(types.args[s][a], bits);
+      const Elem elem = types.args[s][a];
+      args[s][a] = decode(elem, verified(text::parseElement(elem, steps[s].args[a].literal)));
     }
   std::vector<Scalar> values(steps.size());
   int64_t i = 0;
@@ -162,7 +159,6 @@ Status referenceExpr(const graph::Node& node, Operands in, Results out) {
     }
     y.set(i++, values.back());
   });
-  return Status::ok();
 }
 
 } // namespace candela::reference

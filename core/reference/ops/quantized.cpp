@@ -25,7 +25,7 @@ Array centred(const Array& x, const Array* zero, bool alongFirst) {
 
 } // namespace
 
-Status referenceQuantize(const graph::Node& node, Operands in, Results out) {
+void referenceQuantize(const graph::Node& node, Operands in, Results out) {
   const Elem elem = in[0]->elem == Elem::f64_ ? Elem::f64_ : Elem::f32_;
   const IntegerRange range = integerRange(out[0].elem);
   const double lowest = static_cast<double>(range.lowest), highest = static_cast<double>(range.highest);
@@ -35,26 +35,23 @@ Status referenceQuantize(const graph::Node& node, Operands in, Results out) {
     const double value = std::isnan(quotient) ? zero : std::nearbyint(quotient) + zero;
     out[0].whole[i] = static_cast<Whole>(std::fmin(std::fmax(value, lowest), highest));
   });
-  return Status::ok();
 }
 
-Status referenceDequantize(const graph::Node& node, Operands in, Results out) {
+void referenceDequantize(const graph::Node& node, Operands in, Results out) {
   eachByAxis(node, *in[0], [&](int64_t i, int64_t c) {
     out[0].real[i] = static_cast<double>(in[0]->whole[i] - (in[2] ? in[2]->whole[c] : 0)) * in[1]->real[c];
   });
-  return Status::ok();
 }
 
-Status referenceMatmulInteger(const graph::Node&, Operands in, Results out) {
+void referenceMatmulInteger(const graph::Node&, Operands in, Results out) {
   addProducts(centred(*in[0], in[2], false), centred(*in[1], in[3], false), out[0]);
-  return Status::ok();
 }
 
 /// What lies outside of x counts as its zero point, so as 0.
-Status referenceConvInteger(const graph::Node& node, Operands in, Results out) {
+void referenceConvInteger(const graph::Node& node, Operands in, Results out) {
   const Array x = centred(*in[0], in[3], false), w = centred(*in[1], in[4], true);
   const Array* operands[] = {&x, &w, in[2]};
-  return referenceConv(node, operands, out);
+  referenceConv(node, operands, out);
 }
 
 } // namespace candela::reference

@@ -6,11 +6,10 @@ namespace candela::reference {
 namespace {
 
 /// Over all axes that the node names.
-Status foldAxes(const graph::Node& node, const Array& x, Array& y, uint16_t reduceFn) {
+void foldAxes(const graph::Node& node, const Array& x, Array& y, uint16_t reduceFn) {
   Shape kept = x.dims;
   for (const int64_t axis : node.intsAttr("axes")) kept[axisOf(axis, x.dims)] = 1;
   fold(reduceFn, x, kept, y);
-  return Status::ok();
 }
 
 } // namespace
@@ -34,30 +33,29 @@ void fold(uint16_t reduceFn, const Array& x, const Shape& kept, Array& y) {
           [&](const int64_t* to) { y.set(*to, binary(kBinary[reduceFn], x.elem, y.at(*to), x.at(i++))); });
 }
 
-Status referenceReduceSum(const graph::Node& node, Operands in, Results out) {
-  return foldAxes(node, *in[0], out[0], CDL_REDUCE_SUM);
+void referenceReduceSum(const graph::Node& node, Operands in, Results out) {
+  foldAxes(node, *in[0], out[0], CDL_REDUCE_SUM);
 }
 
-Status referenceReduceProd(const graph::Node& node, Operands in, Results out) {
-  return foldAxes(node, *in[0], out[0], CDL_REDUCE_PROD);
+void referenceReduceProd(const graph::Node& node, Operands in, Results out) {
+  foldAxes(node, *in[0], out[0], CDL_REDUCE_PROD);
 }
 
-Status referenceReduceMax(const graph::Node& node, Operands in, Results out) {
-  return foldAxes(node, *in[0], out[0], CDL_REDUCE_MAX);
+void referenceReduceMax(const graph::Node& node, Operands in, Results out) {
+  foldAxes(node, *in[0], out[0], CDL_REDUCE_MAX);
 }
 
-Status referenceReduceMin(const graph::Node& node, Operands in, Results out) {
-  return foldAxes(node, *in[0], out[0], CDL_REDUCE_MIN);
+void referenceReduceMin(const graph::Node& node, Operands in, Results out) {
+  foldAxes(node, *in[0], out[0], CDL_REDUCE_MIN);
 }
 
 /// The exact sum divided by the count; integers truncate, and the mean of nothing is NaN or 0.
-Status referenceReduceMean(const graph::Node& node, Operands in, Results out) {
-  CDL_TRY(referenceReduceSum(node, in, out));
+void referenceReduceMean(const graph::Node& node, Operands in, Results out) {
+  referenceReduceSum(node, in, out);
   int64_t count = 1;
   for (const int64_t axis : node.intsAttr("axes")) count *= in[0]->dims[axisOf(axis, in[0]->dims)];
   for (int64_t i = 0; i < out[0].count(); ++i)
     out[0].set(i, binary(CDL_BINARY_DIV, out[0].elem, out[0].at(i), {static_cast<double>(count), count}));
-  return Status::ok();
 }
 
 } // namespace candela::reference

@@ -86,23 +86,20 @@ void averagePool(const graph::Window& window, bool countPadding, const Array& x,
       });
 }
 
-Status referenceMaxPool(const graph::Node& node, Operands in, Results out) {
+void referenceMaxPool(const graph::Node& node, Operands in, Results out) {
   maxPool(poolOf(node), *in[0], out[0], out.size() > 1 ? &out[1] : nullptr, node.intAttr("storage_order"));
-  return Status::ok();
 }
 
-Status referenceAveragePool(const graph::Node& node, Operands in, Results out) {
+void referenceAveragePool(const graph::Node& node, Operands in, Results out) {
   averagePool(poolOf(node), node.intAttr("count_include_pad"), *in[0], out[0]);
-  return Status::ok();
 }
 
-Status referenceGlobalAveragePool(const graph::Node&, Operands in, Results out) {
+void referenceGlobalAveragePool(const graph::Node&, Operands in, Results out) {
   const Array& x = *in[0];
   Shape kept(x.dims.size(), 1);
   std::copy_n(x.dims.begin(), 2, kept.begin());
   fold(CDL_REDUCE_SUM, x, kept, out[0]);
   for (double& sum : out[0].real) sum /= static_cast<double>(product(x.dims, 2, x.dims.size()));
-  return Status::ok();
 }
 
 } // namespace candela::reference

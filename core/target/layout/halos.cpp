@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <cmath>
 
-#include "core/support/float_bits.h"
 #include "core/target/layout/layout.h"
 #include "core/target/lower/lower.h"
+#include "core/target/lower/shared.h"
 
 namespace candela::target {
 
@@ -28,8 +27,11 @@ std::optional<Reach> reachOf(const Node& reader, const Value& x) {
   if (instrs.empty() || (instrs[0].kind != CDL_KIND_CONV2D && instrs[0].kind != CDL_KIND_POOL2D)) return std::nullopt;
   for (const auto& [id, values] : instrs[0].attrs) {
     if (id != CDL_ATTR_PADS || std::ranges::count(values, 0) == 4) continue;
-    const bool isMax = instrs[0].kind == CDL_KIND_POOL2D && instrs[0].fn == CDL_POOL2D_MAX;
-    return Reach{isMax ? fromReal(x.type.elem, -INFINITY) : 0, values};
+    if (instrs[0].kind == CDL_KIND_POOL2D)
+      return Reach{instrs[0].fn == CDL_POOL2D_MAX ? lowestBits(x.type.elem) : 0, values};
+    if (instrs[0].operands.size() < 3 || !instrs[0].operands[2].value) return Reach{0, values};
+    const auto zero = instrs[0].operands[2].value->tensor();
+    return zero ? std::optional(Reach{loadElement(x.type.elem, zero->bytes.data(), 0), values}) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -49,7 +51,7 @@ std::optional<size_t> wholeStep(const Layout& layout, uint8_t dim) {
 std::shared_ptr<const Halo> haloFor(const Graph& graph, const Value& x) {
   const Layout& layout = x.type.layout;
   const auto h = wholeStep(layout, 2), w = wholeStep(layout, 3);
-  if (!h || !w || !isFloat(x.type.elem) || graph.isOutput(&x)) return nullptr;
+  if (!h || !w || graph.isOutput(&x)) return nullptr;
   std::optional<Reach> reach;
   for (const Node* user : x.users()) {
     if (user->kind == OpKind::Reshape) return nullptr; // an alias sees no border

@@ -48,10 +48,13 @@ public:
   Islands(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
   void form() {
-    for (const Target::Row& row : target_.rows())
-      if ((row.row.kind == CDL_KIND_CONV2D || row.row.kind == CDL_KIND_POOL2D) && row.row.elem_count > 0)
-        if (const Layout layout = layoutOf(row.row.layouts[row.row.elem_count - 1]); !layout.isRowMajor())
-          if (std::ranges::find(activations_, layout) == activations_.end()) activations_.push_back(layout);
+    for (const auto& [row, atoms] : target_.rows()) {
+      if ((row.kind != CDL_KIND_CONV2D && row.kind != CDL_KIND_POOL2D) || row.elem_count == 0) continue;
+      const Activation found{layoutOf(row.layouts[row.elem_count - 1]),
+                             isFloat(static_cast<Elem>(row.elems[row.elem_count - 1]))};
+      if (!found.layout.isRowMajor() && std::ranges::find(activations_, found) == activations_.end())
+        activations_.push_back(found);
+    }
     for (Node* node : graph_.snapshot()) {
       options_[node] = optionsOf(*node);
       choose(*node, [&](const Option& option) { return greedyCost(*node, option); });
@@ -68,6 +71,13 @@ public:
   }
 
 private:
+  /// A layout that results of convolutions and pools may have, and of which numbers.
+  struct Activation {
+    Layout layout;
+    bool ofFloats = false;
+    friend bool operator==(const Activation&, const Activation&) = default;
+  };
+
   // ---- The ways to run a node
 
   Layout layoutOf(uint16_t index) const {
@@ -89,6 +99,7 @@ private:
     };
     switch (node.kind) {
     case OpKind::Conv:
+    case OpKind::ConvInteger:
     case OpKind::MaxPool:
     case OpKind::AveragePool:
     case OpKind::BatchMatmul:
@@ -101,7 +112,8 @@ private:
       break;
     default:
       if (node.kind == OpKind::Place || node.info().has(graph::kTraitElementwise))
-        for (const Layout& layout : activations_) alike(node, layout, add);
+        for (const auto& [layout, ofFloats] : activations_)
+          if (ofFloats == isFloat(node.result()->type.elem)) alike(node, layout, add);
     }
     return options;
   }
@@ -147,9 +159,10 @@ private:
       Option option{std::vector<Layout>(node.operands().size()), layoutOf(row.layouts[operands]), 0};
       bool fits = fitsIn(option.result, *node.result()), isPlainRow = option.result.isRowMajor();
       for (size_t i = 0; i < operands; ++i) {
+        if (row.layouts[i] == 0) continue; // behind the first two the node counts its operands in its own way
         option.operands[i] = layoutOf(row.layouts[i]);
         fits = fits && node.operand(i) && fitsIn(option.operands[i], *node.operand(i));
-        isPlainRow &= option.operands[i].isRowMajor();
+        isPlainRow = false;
       }
       if (fits && !isPlainRow && keepsGroupsWhole(node, option)) add(std::move(option));
     }
@@ -167,7 +180,7 @@ private:
 
   /// A block of channels holds no two groups, unless every channel is a group of its own.
   static bool keepsGroupsWhole(const Node& node, const Option& option) {
-    if (node.kind != OpKind::Conv || node.intAttr("group") == 1) return true;
+    if ((node.kind != OpKind::Conv && node.kind != OpKind::ConvInteger) || node.intAttr("group") == 1) return true;
     const int64_t group = node.intAttr("group");
     const Value &x = *node.operand(0), &y = *node.result();
     const auto whole = [&](const Layout& layout, const Value& value) {
@@ -204,17 +217,18 @@ private:
     return layout.divides(node.operand(piece)->type.shape());
   }
 
-  /// x[n,c,h,w] as [n*c,h*w,1] for a sum over space: the blocks of c become blocks of n*c.
+  /// x[n,c,h,w] as [n*c,h*w,1] for a sum over space: the blocks of c, or all of it, become blocks of n*c.
   void reduced(const Node& node, std::vector<Option>& options) {
     const TensorType &from = node.operand(0)->type, &to = node.result()->type;
     if (from.rank() != 4 || to.shape() != Shape{from.dim(0) * from.dim(1), from.dim(2) * from.dim(3), 1}) return;
     if (graph_.isOutput(node.result())) return;
     for (const Node* user : node.result()->users())
       if (user->kind != OpKind::Reduce) return;
-    for (const Layout& layout : activations_) {
-      if (layout.steps.size() != 5 || !layout.divides(from.shape())) continue;
-      const uint32_t block = layout.steps[4].factor;
-      if (layout.steps != std::vector<Layout::Step>{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, block}}) continue;
+    for (const auto& [layout, ofFloats] : activations_) {
+      if (ofFloats != isFloat(from.elem) || !layout.divides(from.shape())) continue;
+      const bool isLast = layout.steps == std::vector<Layout::Step>{{0, 0}, {2, 0}, {3, 0}, {1, 0}};
+      const uint32_t block = isLast ? static_cast<uint32_t>(from.dim(1)) : layout.steps.back().factor;
+      if (!isLast && layout.steps != std::vector<Layout::Step>{{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, block}}) continue;
       reduced_[node.result()] = {{{0, 0}, {1, 0}, {2, 0}, {0, block}}, layout.pad};
       options.push_back({{layout}, reduced_[node.result()], 0});
     }
@@ -325,7 +339,7 @@ private:
 
   Graph& graph_;
   const Target& target_;
-  std::vector<Layout> activations_; ///< that results of convolutions and pools may have
+  std::vector<Activation> activations_;
   std::map<const Node*, std::vector<Option>> options_;
   std::map<const Node*, size_t> chosen_;
   std::map<const Value*, Layout> reduced_;

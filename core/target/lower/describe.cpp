@@ -408,7 +408,11 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
     if (node.hasAttr("clamp_max")) attrs.push_back({CDL_ATTR_CLAMP_MAX, {node.intAttr("clamp_max")}});
     return elementwise(node, CDL_KIND_RESCALE, 0, std::move(attrs));
   }
-  case OpKind::Table: return {instr(CDL_KIND_TABLE, 0, {flat(x), dense(node.operand(1))}, flat(y))};
+  case OpKind::Table: {
+    std::vector<NodeView> views{viewOver(x, y), whole(y)};
+    coalesceAll(views);
+    return {instr(CDL_KIND_TABLE, 0, {views[0], dense(node.operand(1))}, views[1])};
+  }
   case OpKind::Expr: return expression(node);
   case OpKind::Conv:
   case OpKind::ConvInteger: return conv2d(node);

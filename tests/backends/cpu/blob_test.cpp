@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "backends/cpu/runtime/digest.hpp"
 #include "backends/cpu/runtime/executable.hpp"
 #include "core/program/image.h"
@@ -147,6 +150,25 @@ TEST_F(CpuBlob, RunsWhereItLies) {
   EXPECT_EQ(memory.y[0], kConstant);
   EXPECT_EQ(memory.y[1], kConstant);
   EXPECT_EQ(memory.y[2], 0);
+}
+
+TEST_F(CpuBlob, SeveralExecutionsAtOnce) {
+  Loaded loaded(image(), sound_);
+  ASSERT_TRUE(loaded.status.isOk()) << loaded.status.text();
+  Threads threads(3);
+  CpuExecutable executable(image(), std::move(loaded.binary), threads);
+  ASSERT_TRUE(executable.place().isOk());
+  std::atomic<int> right{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t)
+    callers.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        const Memory memory;
+        if (executable.execute(memory).isOk()) right += memory.y[0] == kConstant && memory.y[1] == kConstant;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(right, 400);
 }
 
 TEST_F(CpuBlob, IsStoredAgainAsItWas) {

@@ -98,7 +98,7 @@ def processors(candela, model, qemu):
         tier = int.from_bytes(data[data.index(b"CCPU") + 112:][:4], "little")
         if tier > 1:
             _, error = call(haswell + ["run", stored, "--random", "1"], status=2)
-            expect("stored executable was made for avx512" in error and "this machine lacks AVX512F" in error, error)
+            expect(re.search("stored executable was made for (avx512|amx)", error) and "this machine lacks AVX512F" in error, error)
         call([candela, "compile", model, "--dim", "N=2", "--backend", "cpu", "--option", "isa=x86-64-v3", "-o", stored])
         call(haswell + ["run", stored, "--random", "1"])
 
@@ -109,25 +109,32 @@ def figures(candela, model, *args):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         call([candela, "compile", model, *args, "--backend", "cpu", "-o", stored])
         compileS = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        best = None
-        for _ in range(5):
-            child = subprocess.Popen([candela, "run", stored, "--random", "1", "--json", report], stdout=subprocess.DEVNULL)
-            _, status, usage = os.wait4(child.pid, 0)
-            expect(status == 0, "the run failed")
-            if best is None or usage.ru_utime + usage.ru_stime < best.ru_utime + best.ru_stime:
-                best = usage
+
+        def run(*more):
+            """The usage of the run that took the least processor time, since others may use the machine too."""
+            usages = []
+            for _ in range(5):
+                child = subprocess.Popen([candela, "run", stored, "--random", "1", "--json", report, *more],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                _, status, usage = os.wait4(child.pid, 0)
+                expect(status == 0, "the run failed")
+                usages.append(usage)
+            return min(usages, key=lambda usage: usage.ru_utime + usage.ru_stime)
+
+        six, first = run("--repeat", "6"), run()
         with open(report) as file:
             told = json.load(file)
-        size, peak, arena = os.path.getsize(stored) / 1e6, best.ru_maxrss * 1024 / 1e6, told["arena_bytes"] / 1e6
-        answerMs = (best.ru_utime + best.ru_stime) * 1e3
+        size, peak, arena = os.path.getsize(stored) / 1e6, first.ru_maxrss * 1024 / 1e6, told["arena_bytes"] / 1e6
+        sixMs, answerMs = ((usage.ru_utime + usage.ru_stime) * 1e3 for usage in (six, first))
+        runMs = (sixMs - answerMs) / 5
         print(f"compile {compileS:.2f} s of processor time; stored {size:.1f} MB; from it to the first answer {answerMs:.0f} ms "
-              f"of processor time, loaded in {told['compile_ms']:.0f} ms; peak memory {peak:.1f} MB, arena {arena:.1f} MB")
+              f"of processor time, of which one run takes {runMs:.0f}; peak memory {peak:.1f} MB, arena {arena:.1f} MB")
         with open(model, "rb") as file:
             modelMB = len(file.read()) / 1e6
         expect(size <= 1.1 * modelMB + 2, f"the bundle has {size:.1f} MB, the model {modelMB:.1f}: something lies in it twice")
         expect(peak <= size + arena + 40, f"peak memory {peak:.1f} MB is above {size:.1f} + {arena:.1f} + 40")
-        # Processor time, since others may use the machine too.
-        expect(answerMs <= 200, f"{answerMs:.0f} ms to the first answer, more than 200")
+        # 200 on a machine where a run takes up to 100.
+        expect(answerMs <= max(200, runMs + 100), f"{answerMs:.0f} ms to the first answer, a run takes {runMs:.0f}")
         expect(compileS <= 3, f"{compileS:.1f} s to compile, more than 3")
 
 

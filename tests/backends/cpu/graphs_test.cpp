@@ -176,7 +176,7 @@ const std::vector<Tier>& tiers() {
   static const std::vector<Tier> found = [] {
     std::vector<Tier> open;
     const auto plugin = runtime::findPlugin(PLUGIN_cpu);
-    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni"})
+    for (const char* isa : {"x86-64-v3", "avx512", "avx512vnni", "amx"})
       if (plugin)
         if (auto device = (*plugin)->open(0, {{"isa", isa}})) open.push_back({isa, *device});
     return open;

@@ -26,8 +26,8 @@ Layout layoutOf(std::initializer_list<std::pair<int, int>> steps) {
 
 /// How a tensor of 4 dims lies in memory.
 struct Form {
-  enum class Kind { rows, blocks, halo, weights6, weights5, last } kind = Kind::rows;
-  uint32_t lo[2] = {0, 0}, hi[2] = {0, 0}; ///< halo of the last two dims
+  enum class Kind { rows, blocks, halo, weights6, weights5, last, fours } kind = Kind::rows;
+  uint32_t lo[2] = {0, 0}, hi[2] = {0, 0}; ///< halo of the last two dims, of halo and last
   bool isPart = false;                     ///< of a larger content: the border around it is content, not halo
 
   View view(uint32_t buffer, Elem elem, const Dims& d) const {
@@ -35,7 +35,13 @@ struct Form {
     if (kind == Kind::blocks) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}});
     if (kind == Kind::weights6) v.layout = layoutOf({{0, 0}, {1, 0}, {2, 0}, {3, 0}, {1, 16}, {0, 16}});
     if (kind == Kind::weights5) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}});
-    if (kind == Kind::last) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}});
+    if (kind == Kind::fours) v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}, {0, 16}, {1, 4}});
+    if (kind == Kind::last) {
+      v.layout = layoutOf({{0, 0}, {2, 0}, {3, 0}, {1, 0}});
+      v.strides[1] = (d[3] + lo[1] + hi[1]) * d[1];
+      v.strides[0] = v.strides[1] * (d[2] + lo[0] + hi[0]);
+      v.offset = lo[0] * v.strides[1] + lo[1] * v.strides[2];
+    }
     if (kind == Kind::halo) {
       v.strides[2] = d[3] + lo[1] + hi[1];
       v.strides[1] = v.strides[2] * (d[2] + lo[0] + hi[0]);
@@ -50,6 +56,7 @@ struct Form {
     case Kind::weights6: return {d[0] / kBlock, d[1] / kBlock, d[2], d[3], kBlock, kBlock};
     case Kind::weights5: return {d[0] / kBlock, d[2], d[3], d[1], kBlock};
     case Kind::last: return {d[0], d[2], d[3], d[1]};
+    case Kind::fours: return {d[0] / kBlock, d[2], d[3], d[1] / 4, kBlock, 4};
     default: return d;
     }
   }
@@ -72,6 +79,11 @@ struct Form {
                  {a % kBlock, kBlock}});
     case Kind::weights5:
       return in({{a / kBlock, d[0] / kBlock}, {c, d[2]}, {e, d[3]}, {b, d[1]}, {a % kBlock, kBlock}});
+    case Kind::last:
+      return in({{a, d[0]}, {c + lo[0], d[2] + lo[0] + hi[0]}, {e + lo[1], d[3] + lo[1] + hi[1]}, {b, d[1]}});
+    case Kind::fours:
+      return in(
+          {{a / kBlock, d[0] / kBlock}, {c, d[2]}, {e, d[3]}, {b / 4, d[1] / 4}, {a % kBlock, kBlock}, {b % 4, 4}});
     default: return in({{a, d[0]}, {b, d[1]}, {c + lo[0], d[2] + lo[0] + hi[0]}, {e + lo[1], d[3] + lo[1] + hi[1]}});
     }
   }
@@ -153,16 +165,19 @@ struct Problem {
     i.kind = kind, i.fn = fn;
     i.inputs = {
         xForm.view(buffer("x", Role::input, content(xs, x, xForm, elem, xForm.isPart ? 7 : lowest), elem), elem, x)};
-    if (xForm.kind == Form::Kind::halo) {
+    if (xForm.kind == Form::Kind::halo || xForm.kind == Form::Kind::last) {
       uint64_t bits = 0;
       if (elem == Elem::f32_)
         std::memcpy(&bits, &lowest, 4);
       else
         bits = static_cast<uint8_t>(static_cast<int8_t>(lowest));
+      const auto around = [&](uint32_t h, uint32_t w) {
+        return xForm.kind == Form::Kind::last ? std::vector<uint32_t>{0, h, w, 0} : std::vector<uint32_t>{0, 0, h, w};
+      };
       if (xForm.isPart)
-        p.buffers[0].halo = Halo{elem, {0, 0, 2, 2}, {0, 0, 2, 2}, bits};
-      else
-        p.buffers[0].halo = Halo{elem, {0, 0, xForm.lo[0], xForm.lo[1]}, {0, 0, xForm.hi[0], xForm.hi[1]}, bits};
+        p.buffers[0].halo = Halo{elem, around(2, 2), around(2, 2), bits};
+      else if (xForm.lo[0] + xForm.lo[1] + xForm.hi[0] + xForm.hi[1])
+        p.buffers[0].halo = Halo{elem, around(xForm.lo[0], xForm.lo[1]), around(xForm.hi[0], xForm.hi[1]), bits};
     }
     const Elem wElem = elem == Elem::f32_ ? elem : Elem::i8_;
     if (!isPool)
@@ -171,7 +186,9 @@ struct Problem {
     if (hasBias) { // max(acc + bias, 0)
       const auto index = static_cast<uint16_t>(i.inputs.size());
       View v = yForm.view(buffer("bias", Role::input, content(bias, {1, 1, 1, y[1]}, {}, result), result), result, y);
-      v.strides = v.dims.size() == 5 ? Dims{0, kBlock, 0, 0, 1} : Dims{0, 1, 0, 0};
+      v.strides = v.dims.size() == 5               ? Dims{0, kBlock, 0, 0, 1}
+                  : yForm.kind == Form::Kind::last ? Dims{0, 0, 0, 1}
+                                                   : Dims{0, 1, 0, 0};
       v.offset = 0;
       i.inputs.push_back(v);
       i.expr = {{CDL_KIND_BINARY,
@@ -273,8 +290,9 @@ protected:
   size_t turn_ = 0;
 };
 
-const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false},
-    kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false}, kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
+const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false}, kLast{Form::Kind::last, {0, 0}, {0, 0}, false},
+    kFours{Form::Kind::fours, {0, 0}, {0, 0}, false}, kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false},
+    kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
 
 TEST_F(CpuLayouts, ConvolutionsOfBlocks) {
   Random random(1);
@@ -297,6 +315,27 @@ TEST_F(CpuLayouts, IntegerConvolutionsOfBlocks) {
     taken += judge(problem, kBlocks, kRows, kRows);
   }
   EXPECT_GT(taken, 20);
+}
+
+TEST_F(CpuLayouts, IntegersWithChannelsLast) {
+  Random random(6);
+  int taken = 0;
+  for (int i = 0; i < 100 && !HasFailure(); ++i) {
+    const bool isPool = random.chance(20);
+    Problem problem(isPool ? CDL_KIND_POOL2D : CDL_KIND_CONV2D, CDL_POOL2D_MAX,
+                    random.chance(50) ? Elem::i8_ : Elem::u8_, random);
+    Form last = kLast;
+    last.isPart = random.chance(20);
+    for (size_t d = 0; d < 2 && random.chance(70); ++d) {
+      last.lo[d] = static_cast<uint32_t>(random.in(0, 3)) + (last.isPart ? 3 : 0);
+      last.hi[d] = static_cast<uint32_t>(random.in(0, 3)) + (last.isPart ? 3 : 0);
+    }
+    if (last.isPart) last.lo[1] = last.lo[0] = last.hi[1] = last.hi[0] = 3;
+    const bool takesFours = !isPool && problem.group == 1 && problem.isConstant;
+    taken += judge(problem, isPool || random.chance(80) ? last : kRows,
+                   takesFours && random.chance(80) ? kFours : kRows, kLast);
+  }
+  EXPECT_EQ(taken, 100);
 }
 
 TEST_F(CpuLayouts, PoolsOfBlocks) {
@@ -326,15 +365,14 @@ TEST_F(CpuLayouts, BordersThatTheBufferHolds) {
   EXPECT_EQ(taken, 60);
 }
 
-// A layout of the same rank as row-major, with channels last.
+// A layout of the same rank as row-major, with channels last: of 8 bits alone.
 TEST_F(CpuLayouts, OthersAreRefused) {
   Random random(5);
-  const Form last{Form::Kind::last, {0, 0}, {0, 0}, false};
   for (const uint16_t kind : {CDL_KIND_CONV2D, CDL_KIND_POOL2D}) {
     Problem problem(kind, 0, Elem::f32_, random);
     problem.hasBias = false;
     Compiled::Contents contents;
-    const Program p = problem.program(last, kRows, kRows, contents);
+    const Program p = problem.program(kLast, kRows, kRows, contents);
     ASSERT_TRUE(verify(p).isOk()) << verify(p).message();
     EXPECT_EQ(Compiled(devices_.back(), p).code(), CDL_REFUSED) << problem.text();
   }

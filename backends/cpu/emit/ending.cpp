@@ -1,0 +1,145 @@
+#include "ending.hpp"
+
+#include "instructions.hpp"
+
+namespace cpu {
+
+namespace {
+
+Ty tyOf(uint8_t elem) {
+  Ty ty = Ty::I64;
+  typeOf(elem, ty);
+  return ty;
+}
+
+void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane; }
+
+/// Calls visit(plane, member of Bases, argument) for each address that is an argument of the kernel, in order.
+template <typename Visit> void eachPlane(const Contraction& c, const Visit& visit) {
+  visit(c.y, &Bases::y);
+  if (c.bias) visit(*c.bias, &Bases::bias);
+  if (c.requantize) {
+    visit(c.requantize->scale, &Bases::scale);
+    if (!c.requantize->isF32) visit(c.requantize->zero, &Bases::zero);
+  }
+  if (c.join) visit(c.join->other, &Bases::other);
+}
+
+} // namespace
+
+void Ending::addArguments(Lowering& lowering, const Contraction& c, std::vector<Arg>& args, Key& key) {
+  eachPlane(c, [&](const Plane& plane, auto) {
+    args.push_back(plane.at);
+    addKey(key, plane);
+  });
+  key << c.accElem << c.bias.has_value();
+  if (c.epilogue) {
+    key << exprKey(lowering, *c.epilogue);
+    for (size_t i = 0; i < c.views.size(); ++i)
+      if (c.views[i]) {
+        key << static_cast<int64_t>(i);
+        addKey(key, *c.views[i]);
+        args.push_back(c.views[i]->at);
+      }
+  }
+  if (c.requantize) {
+    const Requantize& r = *c.requantize;
+    key << "requantize" << r.isF32 << r.uniformZero << r.form.clampMin << r.form.clampMax << r.elem;
+  }
+  if (c.join) {
+    const JoinLaw& law = c.join->law;
+    key << "join" << law.a << law.b << law.shift << law.zero << law.form.clampMin << law.form.clampMax;
+  }
+}
+
+Bases Ending::bases(const Contraction& c, int& arg, const std::function<Value(int, const Plane&)>& placed) {
+  Bases at;
+  eachPlane(c, [&](const Plane& plane, Value Bases::*member) { at.*member = placed(arg++, plane); });
+  at.views.resize(c.views.size());
+  for (size_t i = 0; i < c.views.size(); ++i)
+    if (c.epilogue && c.views[i]) at.views[i] = placed(arg++, *c.views[i]);
+  return at;
+}
+
+Bases Ending::stepped(const Bases& at, Value steps, int64_t Plane::*step) {
+  Bases there = at;
+  const auto move = [&](Value base, const Plane& p) {
+    return p.*step ? b.at(base, b.mul(steps, b.i64(p.*step))) : base;
+  };
+  eachPlane(c, [&](const Plane& plane, Value Bases::*member) { there.*member = move(at.*member, plane); });
+  for (size_t i = 0; i < at.views.size(); ++i)
+    if (at.views[i].raw) there.views[i] = move(at.views[i], *c.views[i]);
+  return there;
+}
+
+Value Ending::load(const Plane& plane, Value base, int64_t offset, int live) {
+  const Ty ty = tyOf(plane.elem);
+  if (plane.lane == 0) return b.splat(b.load(ty, 1, base, offset), lanes_);
+  if (plane.lane != sizeOf(ty)) { // of columns that are no neighbours: a whole vector that begins with these lanes
+    const Value some = b.loadStrided(ty, live, b.at(base, offset), plane.lane);
+    if (live == 1) return b.splat(some, lanes_);
+    std::vector<int> which;
+    for (int k = 0; k < lanes_; ++k) which.push_back(k < live ? k : 0);
+    return b.shuffle(some, some, which);
+  }
+  if (live == lanes_) return b.load(ty, lanes_, base, offset);
+  return b.loadFirst(ty, lanes_, b.at(base, offset), b.i64(live));
+}
+
+Ending::Shared Ending::shared(const Bases& at, int panel, int first, int live) {
+  Shared shared;
+  shared.panel = panel, shared.first = first, shared.live = live;
+  if (c.bias && !c.bias->row && !c.bias->column)
+    shared.bias = load(*c.bias, at.bias, offsetOf(*c.bias, shared, 0, 0), live);
+  if (c.requantize && c.requantize->isF32)
+    shared.scale = load(c.requantize->scale, at.scale, offsetOf(c.requantize->scale, shared, 0, 0), lanes_);
+  return shared;
+}
+
+/// i32 numbers within the limits of the result.
+Value Ending::requantized(Value sum, const Bases& at, const Shared& shared, int64_t row, int64_t column) {
+  const Requantize& r = *c.requantize;
+  if (r.isF32) return roundedF32(b, r.form, sum, shared.scale, r.uniformZero);
+  const auto half = [&](const Plane& p, Value base, int part) { // f64 fills a vector with half of the lanes
+    const int64_t there = offsetOf(p, shared, row, column) + part * (lanes_ / 2) * p.lane;
+    return p.lane ? b.load(Ty::F64, lanes_ / 2, base, there) : b.splat(b.load(Ty::F64, 1, base, there), lanes_ / 2);
+  };
+  Values parts;
+  for (int part = 0; part < 2; ++part) {
+    std::vector<int> which;
+    for (int k = 0; k < lanes_ / 2; ++k) which.push_back(part * lanes_ / 2 + k);
+    const Value wide = b.cast(b.shuffle(sum, sum, which), Ty::F64, true);
+    parts.push_back(roundedF64(b, r.form, CDL_I32, wide, half(r.scale, at.scale, part), half(r.zero, at.zero, part)));
+  }
+  std::vector<int> all;
+  for (int k = 0; k < lanes_; ++k) all.push_back(k);
+  return b.shuffle(parts[0], parts[1], all);
+}
+
+void Ending::finish(Value sum, const Bases& at, const Shared& shared, int64_t row, int64_t column) {
+  const auto loaded = [&](const Plane& p, Value base) {
+    return load(p, base, offsetOf(p, shared, row, column), shared.live);
+  };
+  if (c.bias) sum = b.add(sum, shared.bias.raw ? shared.bias : loaded(*c.bias, at.bias));
+  if (c.accumulates) sum = b.add(sum, loaded(c.y, at.y));
+  Typed result{sum, c.accElem};
+  if (c.epilogue) {
+    std::vector<Typed> in(c.views.size());
+    for (size_t i = 0; i < c.views.size(); ++i)
+      if (c.views[i]) in[i] = {loaded(*c.views[i], at.views[i]), c.views[i]->elem};
+    result = computeExpr(b, lowering_.image, *c.epilogue, in, &result);
+  }
+  if (c.requantize) result = {requantized(result.value, at, shared, row, column), CDL_I32};
+  if (c.join) {
+    const Plane& p = c.join->other;
+    result.value = joined(b, c.join->law, result.value, b.cast(loaded(p, at.other), Ty::I32, isSignedElem(p.elem)));
+  }
+  if (c.requantize) result.value = b.cast(result.value, tyOf(c.y.elem), true);
+  const Value to = b.at(at.y, offsetOf(c.y, shared, row, column));
+  if (shared.live == lanes_)
+    b.store(result.value, to);
+  else
+    b.storeFirst(result.value, to, b.i64(shared.live));
+}
+
+} // namespace cpu

@@ -1,0 +1,200 @@
+// Contractions of 8-bit integers by the tile unit: 2 x 2 tiles of sums, each of up to 16 points by one panel, take the
+// products of two tiles of points and two of weights per step. Sums leave by way of memory that stays in L1.
+#include "ending.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cpu {
+
+namespace {
+
+constexpr int kRows = 16;                       // of a tile
+constexpr int kSums = 0, kA = 4, kB = 6;        // the numbers of the tiles
+constexpr int64_t kPointBytes = 2 * kPanel * 4; // in the memory of sums: a point's two panels
+
+/// Products by four that one step takes: a divisor of them all, as rows of a tile hold nothing else.
+int64_t stepOf(const Contraction& c) {
+  const int64_t fours = c.axes.back().count;
+  for (int64_t step = std::min<int64_t>(fours, 16); step > 1; --step)
+    if (fours % step == 0) return step;
+  return 1;
+}
+
+struct Grid {
+  int64_t points, perRow, tiles; // points of a tile, tiles in a row of results, in all rows
+  int64_t panelPairs, tilePairs;
+};
+
+Grid gridOf(const Contraction& c) {
+  Grid g;
+  g.perRow = (c.columns + kRows - 1) / kRows;
+  g.points = (c.columns + g.perRow - 1) / g.perRow;
+  g.tiles = g.perRow * c.rows;
+  g.panelPairs = (c.panels + 1) / 2, g.tilePairs = (g.tiles + 1) / 2;
+  return g;
+}
+
+class TileUnit {
+public:
+  TileUnit(Builder& b, const Lowering& lowering, const Contraction& c, const Grid& grid)
+      : b(b), c(c), ending_(b, lowering, c), grid_(grid), step_(stepOf(c)), sums_(b.local(2 * kRows * kPointBytes)) {
+    // Points that no other tap reads again leave the first-level cache to the weights, which come back.
+    for (size_t i = 0; i + 1 < c.axes.size(); ++i) isStreamed_ &= c.axes[i].count == 1;
+  }
+
+  /// Where a tile of points begins: its row, its first column, and how many of its points an earlier tile has done.
+  struct Place {
+    Value row, column, done;
+  };
+  Place place(Value tile) {
+    const Value row = grid_.perRow == 1 ? tile : b.div(tile, b.i64(grid_.perRow), false);
+    if (grid_.perRow == 1) return {row, b.i64(0), b.i64(0)};
+    const Value from = b.mul(b.rem(tile, b.i64(grid_.perRow), false), b.i64(grid_.points));
+    const Value column = b.min(from, b.i64(c.columns - grid_.points));
+    return {row, column, b.sub(from, column)};
+  }
+
+  /// Tiles at `places` by `panels` panels; addresses are those of the first panel and of no row and column.
+  void compute(const std::vector<Place>& places, Value a, Value weights, const Bases& bases, int panels,
+               int lastLanes) {
+    const int tiles = static_cast<int>(places.size());
+    for (int t = 0; t < tiles; ++t)
+      for (int p = 0; p < panels; ++p) b.tileZero(kSums + t * 2 + p);
+    Values from;
+    for (const Place& at : places)
+      from.push_back(b.at(b.at(a, b.mul(at.row, b.i64(c.a.row))), b.mul(at.column, b.i64(c.a.column))));
+    sum(0, from, weights, panels);
+    for (int t = 0; t < tiles; ++t)
+      for (int p = 0; p < panels; ++p)
+        b.tileStore(kSums + t * 2 + p, b.at(sums_, t * kRows * kPointBytes + p * kPanel * 4), b.i64(kPointBytes));
+    std::vector<Ending::Shared> shared;
+    for (int p = 0; p < panels; ++p)
+      shared.push_back(ending_.shared(bases, p, 0, p + 1 == panels ? lastLanes : kPanel));
+    for (int t = 0; t < tiles; ++t) {
+      const Place& at = places[static_cast<size_t>(t)];
+      const Bases row = ending_.movedRows(bases, at.row);
+      b.loop(at.done, b.i64(grid_.points), 1, [&](Value point) {
+        const Bases there = ending_.moved(row, b.add(at.column, point));
+        const Value base = b.at(b.at(sums_, t * kRows * kPointBytes), b.mul(point, b.i64(kPointBytes)));
+        for (int p = 0; p < panels; ++p)
+          ending_.finish(b.load(Ty::I32, kPanel, base, p * kPanel * 4), there, shared[static_cast<size_t>(p)], 0, 0);
+      });
+    }
+  }
+
+private:
+  void sum(size_t level, const Values& a, Value weights, int panels) {
+    const Axis& axis = c.axes[level];
+    const bool isLast = level + 1 == c.axes.size();
+    const int64_t by = isLast ? step_ : 1;
+    const auto body = [&](Value i) {
+      Values there;
+      for (const Value& each : a) there.push_back(b.at(each, b.mul(i, b.i64(axis.a))));
+      const Value w = b.at(weights, b.mul(i, b.i64(axis.b)));
+      if (isLast)
+        products(there, w, panels);
+      else
+        sum(level + 1, there, w, panels);
+    };
+    if (axis.count == by)
+      body(b.i64(0));
+    else
+      b.loop(b.i64(0), b.i64(axis.count), by, body);
+  }
+
+  void products(const Values& a, Value weights, int panels) {
+    const int tiles = static_cast<int>(a.size());
+    const Value rowBytes = b.i64(c.a.column), panelRow = b.i64(kPanel * 4);
+    for (int p = 0; p < panels; ++p) {
+      b.tileLoad(kB + p, b.at(weights, p * c.bPanel), panelRow);
+      for (int t = 0; t < tiles; ++t) {
+        if (p == 0) b.tileLoad(kA + t, a[static_cast<size_t>(t)], rowBytes, isStreamed_);
+        b.tileDot(kSums + t * 2 + p, kA + t, kB + p, c.aIsSigned);
+      }
+    }
+  }
+
+  Builder& b;
+  const Contraction& c;
+  Ending ending_;
+  const Grid grid_;
+  const int64_t step_;
+  const Value sums_;
+  bool isStreamed_ = true;
+};
+
+} // namespace
+
+bool takesTiles(const Isa& isa, const Contraction& c) {
+  if (!isa.hasTiles || !c.isInt8 || c.accumulates) return false;
+  const Axis& last = c.axes.back();
+  return last.a == 4 && last.b == kPanel * 4 && stepOf(c) >= 4 && c.columns * c.rows >= 4;
+}
+
+void emitTiles(Lowering& lowering, const Contraction& c) {
+  const Grid g = gridOf(c);
+  const int64_t step = stepOf(c);
+  Key key("tiles");
+  key << c.batch << c.groups << c.panels << c.rows << c.columns << c.lastLanes << c.aIsSigned << c.bBatch << c.bGroup
+      << c.bPanel;
+  for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
+  key << c.a.batch << c.a.group << c.a.row << c.a.column;
+  // Palette 1; then from byte 16 on bytes per row of each tile, from 48 on rows.
+  unsigned char config[64] = {1};
+  const auto shape = [&](int tile, int64_t rows, int64_t rowBytes) {
+    config[16 + 2 * tile] = static_cast<unsigned char>(rowBytes);
+    config[48 + tile] = static_cast<unsigned char>(rows);
+  };
+  for (int t = 0; t < 4; ++t) shape(kSums + t, g.points, kPanel * 4);
+  for (int t = 0; t < 2; ++t) shape(kA + t, g.points, step * 4), shape(kB + t, step, kPanel * 4);
+  std::vector<Arg> args = {c.a.at, c.b, lowering.own(config, sizeof config)};
+  Ending::addArguments(lowering, c, args, key);
+
+  const auto units = static_cast<uint64_t>(c.batch * c.groups * g.panelPairs * g.tilePairs);
+  lowering.call(key.text(), units, args, [&](Builder& b) {
+    b.tileConfig(b.arg(2));
+    TileUnit unit(b, lowering, c, g);
+    b.loop(b.begin(), b.end(), 1, [&](Value index) {
+      // index = ((batch * groups + group) * panelPairs + panelPair) * tilePairs + tilePair
+      Value rest = index;
+      const auto next = [&](int64_t count) {
+        if (count == 1) return b.i64(0);
+        const Value i = b.rem(rest, b.i64(count), false);
+        rest = b.div(rest, b.i64(count), false);
+        return i;
+      };
+      const Value tilePair = next(g.tilePairs), panelPair = next(g.panelPairs), group = next(c.groups);
+      const Value batch = c.batch == 1 ? b.i64(0) : rest, panel = b.mul(panelPair, b.i64(2));
+      const auto moved = [&](Value base, Value i, int64_t bytes) {
+        return bytes ? b.at(base, b.mul(i, b.i64(bytes))) : base;
+      };
+      const Value a = moved(moved(b.arg(0), batch, c.a.batch), group, c.a.group);
+      const Value weights = moved(moved(moved(b.arg(1), batch, c.bBatch), group, c.bGroup), panel, c.bPanel);
+      int arg = 3;
+      const Bases bases = Ending::bases(c, arg, [&](int number, const Plane& p) {
+        return moved(moved(moved(b.arg(number), batch, p.batch), group, p.group), panel, p.panel);
+      });
+      const Value first = b.mul(tilePair, b.i64(2));
+      const auto points = [&](int panels, int lastLanes) {
+        const auto run = [&](int tiles) {
+          std::vector<TileUnit::Place> places = {unit.place(first)};
+          if (tiles == 2) places.push_back(unit.place(b.add(first, b.i64(1))));
+          unit.compute(places, a, weights, bases, panels, lastLanes);
+        };
+        if (g.tiles % 2 == 0) return run(2);
+        const Value isLast = b.compare(Cmp::EQ, tilePair, b.i64(g.tilePairs - 1));
+        if (g.tilePairs > 1) b.when(b.bitNot(isLast), [&] { run(2); });
+        b.when(isLast, [&] { run(1); });
+      };
+      const int panelRest = c.panels % 2 ? 1 : 2;
+      if (panelRest == 2 && c.lastLanes == kPanel) return points(2, kPanel);
+      const Value isLast = b.compare(Cmp::EQ, panelPair, b.i64(g.panelPairs - 1));
+      if (g.panelPairs > 1) b.when(b.bitNot(isLast), [&] { points(2, kPanel); });
+      b.when(isLast, [&] { points(panelRest, c.lastLanes); });
+    });
+    b.tileRelease();
+  });
+}
+
+} // namespace cpu
