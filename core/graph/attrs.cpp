@@ -1,18 +1,17 @@
-#include <charconv>
+#include <ranges>
 
 #include "core/graph/checks.h"
 #include "core/graph/text.h"
-#include "core/support/text/lexer.h"
 #include "core/support/text/literal.h"
+#include "core/support/text/scan.h"
 
 namespace candela::graph {
 namespace {
 
-int64_t intOf(std::string_view text) {
-  int64_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  CDL_CHECK(error == std::errc() && stop == text.data() + text.size(), "'{}' is no integer", text);
-  return value;
+int64_t intOf(std::string_view words) {
+  const auto value = text::parseNumber<int64_t>(words);
+  CDL_CHECK(value, "'{}' is no integer", words);
+  return *value;
 }
 
 /// The records' defaults, read once from their texts; null when there is none.
@@ -72,11 +71,6 @@ bool inRange(int64_t value, std::string_view range, int rank) {
   return value >= limitOf(range.substr(0, dots), rank) && value <= limitOf(range.substr(dots + 2), rank);
 }
 
-/// Whether the word is one of "one|two|three".
-bool isOneOf(const std::string& word, std::string_view range) {
-  return word.find('|') == word.npos && fmt::format("|{}|", range).find("|" + word + "|") != word.npos;
-}
-
 Status checkRange(const Node& node, const AttrInfo& info, const Attr& attr) {
   const int rank = node.operand(0) ? node.operand(0)->type.rank() : 0;
   const bool ranked = info.range.find("rank") != std::string_view::npos;
@@ -88,7 +82,8 @@ Status checkRange(const Node& node, const AttrInfo& info, const Attr& attr) {
   if (const int64_t* value = std::get_if<int64_t>(&attr)) return check(*value);
   if (const auto* values = std::get_if<std::vector<int64_t>>(&attr))
     for (const int64_t value : *values) CDL_TRY(check(value));
-  if (const auto* word = std::get_if<std::string>(&attr); word && !info.range.empty() && !isOneOf(*word, info.range))
+  if (const auto* word = std::get_if<std::string>(&attr);
+      word && !info.range.empty() && !text::isOneOf(*word, std::string(info.range)))
     return badModel("{}: attribute {} is '{}', expected {}", nodeText(node), info.name, *word, info.range);
   return Status::ok();
 }
@@ -131,10 +126,8 @@ std::string attrText(const Attr& attr, AttrType type) {
     return fmt::format("[{}]", fmt::join(*values, ", "));
   if (const std::string* value = std::get_if<std::string>(&attr)) return text::quoteText(*value);
   if (const Elem* value = std::get_if<Elem>(&attr)) return std::string(elemName(*value));
-  std::string out = "[";
-  for (const double value : std::get<std::vector<double>>(attr))
-    out += (out.size() > 1 ? ", " : "") + text::realText(value);
-  return out + "]";
+  const auto& reals = std::get<std::vector<double>>(attr);
+  return fmt::format("[{}]", fmt::join(reals | std::views::transform(text::realText), ", "));
 }
 
 } // namespace candela::graph

@@ -2,10 +2,7 @@
 
 #include <list>
 #include <map>
-#include <memory>
-#include <string>
 #include <variant>
-#include <vector>
 
 #include "core/graph/op_info.h"
 #include "core/graph/types.h"

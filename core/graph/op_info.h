@@ -1,8 +1,6 @@
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string_view>
 
 #include "core/graph/generated/ops.inc"
 #include "core/support/elem.h"

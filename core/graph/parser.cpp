@@ -9,11 +9,7 @@
 namespace candela::graph {
 namespace {
 
-using text::Token;
-using text::TokenKind;
-
-/// Thrown where the text is malformed; the stream has recorded why.
-struct Malformed {};
+using text::Token, text::TokenKind;
 
 /// Recursive descent over the grammar of docs/reference/cdl.md. A malformed text stops it; what is
 /// wrong about the meaning is recorded and reading goes on, so that one run names everything.
@@ -25,12 +21,10 @@ public:
   /// Nullopt after a complaint.
   std::optional<Graph> parse() {
     const Token start = in_.peek();
-    try {
-      parseGraph();
-    } catch (const Malformed&) { return std::nullopt; }
+    if (!in_.parseAll("graph", [&] { parseGraph(); })) return std::nullopt;
     if (!wrong_)
       if (const Status status = verify(graph_); !status) report(start, status.message());
-    return wrong_ || in_.failed() ? std::nullopt : std::optional(std::move(graph_));
+    return wrong_ ? std::nullopt : std::optional(std::move(graph_));
   }
 
 private:
@@ -54,54 +48,26 @@ private:
     in_.report(at, std::move(message));
     return false;
   }
-  [[noreturn]] void fail(const Token& at, std::string message) {
-    in_.fail(at, std::move(message));
-    throw Malformed();
-  }
-  void expect(std::string_view mark) {
-    if (!in_.expect(mark)) throw Malformed();
-  }
-  Token expect(TokenKind kind, std::string_view what) {
-    Token token = in_.peek();
-    if (!in_.expect(kind, what, token.text)) throw Malformed();
-    return token;
-  }
-  int64_t expectInt(std::string_view what) {
-    int64_t value = 0;
-    if (!in_.expectInt(what, value)) throw Malformed();
-    return value;
-  }
-  /// Items between the marks, with commas; `item` reads one.
-  template <typename Item> void list(std::string_view open, std::string_view close, Item item) {
-    expect(open);
-    while (!in_.at(close)) {
-      item();
-      if (!in_.accept(",")) break;
-    }
-    expect(close);
-  }
 
   void parseGraph() {
-    expect("graph");
-    graph_.name = expect(TokenKind::symbol, "the name of the graph").text;
-    list("(", ")", [&] {
-      const Token place = expect(TokenKind::value, "an input");
-      expect(":");
+    in_.expect("graph");
+    graph_.name = in_.expect(TokenKind::symbol, "the name of the graph").text;
+    in_.list("(", ")", [&] {
+      const Token place = in_.expect(TokenKind::value, "an input");
+      in_.expect(":");
       const TensorType type = parseType();
       if (define(place)) graph_.addInput(place.text, type);
     });
-    expect("->");
+    in_.expect("->");
     std::vector<Output> outputs;
-    list("(", ")", [&] {
-      const Token place = expect(TokenKind::value, "an output");
-      expect(":");
+    in_.list("(", ")", [&] {
+      const Token place = in_.expect(TokenKind::value, "an output");
+      in_.expect(":");
       TensorType type = parseType();
       outputs.push_back({place, std::move(type), in_.at(TokenKind::string) ? in_.take().text : place.text});
     });
-    expect("{");
+    in_.expect("{");
     while (!in_.accept("}")) parseNode();
-    if (const Token rest = in_.peek(); rest.kind != TokenKind::end)
-      fail(rest, fmt::format("expected one graph but found {} behind it", rest.shown()));
     for (const Output& output : outputs) addOutput(output);
   }
 
@@ -123,25 +89,19 @@ private:
     return names_.insert(name.text).second || report(name, fmt::format("{} is defined twice", name.shown()));
   }
 
-  Elem elemOf(const Token& token) {
-    const auto elem = parseElem(token.text);
-    if (!elem) fail(token, fmt::format("unknown element type '{}'", token.text));
-    return *elem;
-  }
-
   TensorType parseType() {
-    const Token start = expect(TokenKind::identifier, "a type");
+    const Token start = in_.peek();
     TensorType type;
-    type.elem = elemOf(start);
-    list("[", "]", [&] {
+    type.elem = in_.expectElem();
+    in_.list("[", "]", [&] {
       const bool exact = !in_.accept("<=");
-      type.dims.push_back(Dim(expectInt("a dimension"), exact));
+      type.dims.push_back(Dim(in_.expectInt("a dimension"), exact));
     });
     if (in_.accept("{")) {
       parseTypeDetails(type);
-      expect("}");
+      in_.expect("}");
     }
-    if (const Status status = checkType(type, type.text()); !status) fail(start, status.message());
+    if (const Status status = checkType(type, type.text()); !status) in_.fail(start, status.message());
     return type;
   }
 
@@ -151,67 +111,39 @@ private:
     do {
       const Token word = in_.peek();
       if (in_.accept("axis")) {
-        const int64_t axis = expectInt("an axis");
-        quant.axis = axis < 0 || axis > CDL_MAX_RANK ? INT32_MAX : static_cast<int>(axis);
+        quant.axis = static_cast<int>(in_.expectInt("an axis", 0, INT32_MAX));
       } else if (in_.accept("scale")) {
         quantized = true;
-        list("[", "]", [&] { quant.scales.push_back(parseScale()); });
+        in_.list("[", "]", [&] {
+          quant.scales.push_back(std::bit_cast<float>(static_cast<uint32_t>(text::expectElement(in_, Elem::f32_))));
+        });
       } else if (in_.accept("zero")) {
-        list("[", "]", [&] { quant.zeros.push_back(parseZero()); });
+        in_.list("[", "]", [&] { quant.zeros.push_back(in_.expectInt("a zero point", INT32_MIN, INT32_MAX)); });
       } else if (in_.accept("layout")) {
-        list("[", "]", [&] { type.layout.steps.push_back(parseLayoutStep()); });
+        in_.list("[", "]", [&] { type.layout.steps.push_back(parseLayoutStep()); });
       } else if (in_.accept("halo")) {
         Halo halo;
-        for (auto* widths : {&halo.lo, &halo.hi}) list("[", "]", [&] { widths->push_back(parseWidth()); });
-        const Token fill = in_.take();
-        const auto bits = text::parseElement(type.elem, fill.text);
-        if (!bits) fail(fill, bits.status().message());
-        halo.fill = *bits;
+        for (auto* widths : {&halo.lo, &halo.hi})
+          in_.list("[", "]", [&] { widths->push_back(in_.expectInt("a width", 0, INT16_MAX)); });
+        halo.fill = text::expectElement(in_, type.elem);
         type.halo = std::make_shared<const Halo>(std::move(halo));
       } else if (in_.accept("pad")) {
         if (!in_.at("zero") && !in_.at("zero_point"))
-          fail(in_.peek(), fmt::format("expected zero or zero_point but found {}", in_.peek().shown()));
+          in_.fail(in_.peek(), fmt::format("expected zero or zero_point but found {}", in_.peek().shown()));
         type.layout.pad = in_.take().text == "zero" ? Layout::Pad::zero : Layout::Pad::zeroPoint;
       } else {
-        fail(word, fmt::format("expected axis, scale, zero, layout, halo or pad but found {}", word.shown()));
+        in_.fail(word, fmt::format("expected axis, scale, zero, layout, halo or pad but found {}", word.shown()));
       }
     } while (in_.accept(","));
-    if (!quantized && (quant.axis >= 0 || !quant.zeros.empty())) fail(in_.peek(), "axis and zero need a scale");
+    if (!quantized && (quant.axis >= 0 || !quant.zeros.empty())) in_.fail(in_.peek(), "axis and zero need a scale");
     if (quantized) type.quant = std::make_shared<const Quant>(std::move(quant));
   }
 
-  uint32_t parseWidth() {
-    const Token token = in_.peek();
-    const int64_t width = expectInt("a width");
-    if (width < 0 || width > INT16_MAX) fail(token, fmt::format("width {} is not within 0 .. {}", width, INT16_MAX));
-    return static_cast<uint32_t>(width);
-  }
-
-  float parseScale() {
-    const Token token = in_.peek();
-    const auto bits = text::parseElement(Elem::f32_, token.text);
-    if (!bits || token.kind == TokenKind::string)
-      fail(token, fmt::format("expected a scale but found {}", token.shown()));
-    in_.take();
-    return std::bit_cast<float>(static_cast<uint32_t>(*bits));
-  }
-
-  int32_t parseZero() {
-    const Token token = in_.peek();
-    const int64_t zero = expectInt("a zero point");
-    if (zero != static_cast<int32_t>(zero)) fail(token, fmt::format("zero point {} does not fit 32 bits", zero));
-    return static_cast<int32_t>(zero);
-  }
-
   Layout::Step parseLayoutStep() {
-    const Token dim = expect(TokenKind::identifier, "a dim (d0, d1, ...)");
+    const Token dim = in_.expect(TokenKind::identifier, "a dim (d0, d1, ...)");
     if (dim.text.size() != 2 || dim.text[0] != 'd' || dim.text[1] < '0' || dim.text[1] > '9')
-      fail(dim, fmt::format("expected a dim (d0, d1, ...) but found {}", dim.shown()));
-    int64_t factor = 0;
-    if (in_.accept("%")) {
-      factor = expectInt("a factor");
-      if (factor <= 0 || factor > INT32_MAX) fail(dim, fmt::format("layout factor {} is out of range", factor));
-    }
+      in_.fail(dim, fmt::format("expected a dim (d0, d1, ...) but found {}", dim.shown()));
+    const int64_t factor = in_.accept("%") ? in_.expectInt("a factor", 1, INT32_MAX) : 0;
     return {static_cast<uint8_t>(dim.text[1] - '0'), static_cast<uint32_t>(factor)};
   }
 
@@ -221,17 +153,17 @@ private:
     if (token.kind == TokenKind::string) return in_.take().text;
     if (token.is(TokenKind::identifier, "true") || token.is(TokenKind::identifier, "false"))
       return static_cast<int64_t>(in_.take().text == "true");
-    if (token.kind == TokenKind::identifier && wanted == AttrType::Elem) return elemOf(in_.take());
+    if (token.kind == TokenKind::identifier && wanted == AttrType::Elem) return in_.expectElem();
     return parseNumber(wanted == AttrType::Float);
   }
 
   Attr parseNumber(bool real) {
     const Token token = in_.peek();
-    if (token.kind == TokenKind::integer && !real) return expectInt("an integer");
+    if (token.kind == TokenKind::integer && !real) return in_.expectInt("an integer");
     const bool number =
         token.kind == TokenKind::integer || token.kind == TokenKind::real || token.kind == TokenKind::identifier;
     const auto value = number ? text::parseReal(token.text) : std::nullopt;
-    if (!value) fail(token, fmt::format("expected the value of an attribute but found {}", token.shown()));
+    if (!value) in_.fail(token, fmt::format("expected the value of an attribute but found {}", token.shown()));
     in_.take();
     return *value;
   }
@@ -240,7 +172,7 @@ private:
   Attr parseListAttr(AttrType wanted) {
     std::vector<int64_t> ints;
     std::vector<double> reals;
-    list("[", "]", [&] {
+    in_.list("[", "]", [&] {
       const Attr element = parseNumber(wanted == AttrType::Floats);
       const int64_t* whole = std::get_if<int64_t>(&element);
       if (whole) ints.push_back(*whole);
@@ -251,9 +183,9 @@ private:
   }
 
   void parseAttrs(Attrs& attrs, const OpInfo* info) {
-    list("{", "}", [&] {
-      const Token name = expect(TokenKind::identifier, "an attribute");
-      expect("=");
+    in_.list("{", "}", [&] {
+      const Token name = in_.expect(TokenKind::identifier, "an attribute");
+      in_.expect("=");
       const AttrInfo* record = info ? info->attr(name.text) : nullptr;
       if (!attrs.emplace(name.text, parseAttr(record ? record->type : AttrType::Int)).second)
         report(name, fmt::format("attribute {} is given twice", name.text));
@@ -261,19 +193,21 @@ private:
   }
 
   void parseProvenance(Provenance& provenance) {
-    expect("(");
-    do { mergeProvenance(provenance, {expect(TokenKind::string, "the name of a node").text}); } while (in_.accept(","));
-    expect(")");
+    in_.expect("(");
+    do {
+      mergeProvenance(provenance, {in_.expect(TokenKind::string, "the name of a node").text});
+    } while (in_.accept(","));
+    in_.expect(")");
   }
 
   Operation parseOperation() {
     Operation out;
     out.start = in_.peek();
-    do { out.results.push_back(expect(TokenKind::value, "a value or '}'")); } while (in_.accept(","));
-    expect("=");
-    out.op = expect(TokenKind::identifier, "an op");
+    do { out.results.push_back(in_.expect(TokenKind::value, "a value or '}'")); } while (in_.accept(","));
+    in_.expect("=");
+    out.op = in_.expect(TokenKind::identifier, "an op");
     const auto kind = parseOp(out.op.text);
-    if (kind == OpKind::Constant && !text::parsePayload(in_, out.payload)) throw Malformed();
+    if (kind == OpKind::Constant) out.payload = text::parsePayload(in_);
     // A value before '=' is the next node's result, not an operand that was left out here.
     while ((in_.at(TokenKind::value) && !in_.peek(1).is(TokenKind::punct, "=")) || in_.at("_")) {
       out.operands.push_back(in_.take());

@@ -1,4 +1,3 @@
-#include "core/graph/checks.h"
 #include "core/graph/text.h"
 #include "core/support/text/literal.h"
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "core/graph/graph.h"
 #include "core/support/diagnostic.h"
 

@@ -7,6 +7,33 @@
 #include "core/support/text/literal.h"
 
 namespace candela::graph {
+namespace {
+
+Shape withHalo(const TensorType& type) {
+  Shape dims = type.physicalDims();
+  for (size_t i = 0; type.halo && i < dims.size(); ++i) dims[i] += type.halo->lo[i] + type.halo->hi[i];
+  return dims;
+}
+
+void addQuant(std::vector<std::string>& details, const Quant& quant) {
+  std::vector<std::string> scales;
+  for (const float scale : quant.scales)
+    scales.push_back(text::elementText(Elem::f32_, std::bit_cast<uint32_t>(scale)));
+  if (quant.axis >= 0) details.push_back(fmt::format("axis {}", quant.axis));
+  details.push_back(fmt::format("scale [{}]", fmt::join(scales, ", ")));
+  details.push_back(fmt::format("zero [{}]", fmt::join(quant.zeros, ", ")));
+}
+
+void addLayout(std::vector<std::string>& details, const Layout& layout) {
+  std::vector<std::string> steps;
+  for (const Layout::Step& step : layout.steps)
+    steps.push_back(fmt::format("d{}{}", step.dim, step.factor ? fmt::format("%{}", step.factor) : ""));
+  details.push_back(fmt::format("layout [{}]", fmt::join(steps, ", ")));
+  if (layout.pad == Layout::Pad::zero) details.push_back("pad zero");
+  if (layout.pad == Layout::Pad::zeroPoint) details.push_back("pad zero_point");
+}
+
+} // namespace
 
 Shape TensorType::shape() const {
   Shape shape;
@@ -26,16 +53,6 @@ Shape TensorType::physicalDims() const {
   }
   return physical;
 }
-
-namespace {
-
-Shape withHalo(const TensorType& type) {
-  Shape dims = type.physicalDims();
-  for (size_t i = 0; type.halo && i < dims.size(); ++i) dims[i] += type.halo->lo[i] + type.halo->hi[i];
-  return dims;
-}
-
-} // namespace
 
 std::vector<int64_t> TensorType::physicalStrides() const { return denseStrides(withHalo(*this)); }
 
@@ -66,28 +83,6 @@ bool Layout::divides(const Shape& shape) const {
 bool TensorType::isExact() const {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.exact; });
 }
-
-namespace {
-
-void addQuant(std::vector<std::string>& details, const Quant& quant) {
-  std::vector<std::string> scales;
-  for (const float scale : quant.scales)
-    scales.push_back(text::elementText(Elem::f32_, std::bit_cast<uint32_t>(scale)));
-  if (quant.axis >= 0) details.push_back(fmt::format("axis {}", quant.axis));
-  details.push_back(fmt::format("scale [{}]", fmt::join(scales, ", ")));
-  details.push_back(fmt::format("zero [{}]", fmt::join(quant.zeros, ", ")));
-}
-
-void addLayout(std::vector<std::string>& details, const Layout& layout) {
-  std::vector<std::string> steps;
-  for (const Layout::Step& step : layout.steps)
-    steps.push_back(fmt::format("d{}{}", step.dim, step.factor ? fmt::format("%{}", step.factor) : ""));
-  details.push_back(fmt::format("layout [{}]", fmt::join(steps, ", ")));
-  if (layout.pad == Layout::Pad::zero) details.push_back("pad zero");
-  if (layout.pad == Layout::Pad::zeroPoint) details.push_back("pad zero_point");
-}
-
-} // namespace
 
 std::string TensorType::text() const {
   std::vector<std::string> bounds, details;

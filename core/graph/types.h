@@ -1,9 +1,5 @@
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "core/support/tensor.h"
 
 namespace candela::graph {

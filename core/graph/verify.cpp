@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <set>
 
 #include "core/graph/checks.h"
 
@@ -19,7 +18,7 @@ public:
     if (graph_.outputs().size() != graph_.outputNames().size())
       return badModel("{} outputs but {} output names", graph_.outputs().size(), graph_.outputNames().size());
     for (const Value* output : graph_.outputs())
-      if (!defined_.count(output)) return badModel("an output of the graph is not defined in it");
+      if (!uses_.count(output)) return badModel("an output of the graph is not defined in it");
     for (const auto& [value, uses] : uses_)
       if (static_cast<size_t>(uses) != value->users().size())
         return badModel("value '{}' is used {} times but lists {} users", value->name, uses, value->users().size());
@@ -30,15 +29,14 @@ private:
   Status define(const Value* value) {
     CDL_TRY(checkType(value->type, value->name));
     if (graph_.find(value->name) != value) return badModel("value '{}' is not found by its name", value->name);
-    if (!defined_.insert(value).second) return badModel("value '{}' is defined twice", value->name);
-    uses_[value] += 0;
+    if (!uses_.try_emplace(value, 0).second) return badModel("value '{}' is defined twice", value->name);
     return Status::ok();
   }
 
   Status check(const Node& node) {
     for (const Value* operand : node.operands()) {
       if (!operand) continue;
-      if (!defined_.count(operand))
+      if (!uses_.count(operand))
         return badModel("{}: operand '{}' is used before it is defined", nodeText(node), operand->name);
       ++uses_[operand];
     }
@@ -62,8 +60,7 @@ private:
   }
 
   const Graph& graph_;
-  std::set<const Value*> defined_;
-  std::map<const Value*, int> uses_;
+  std::map<const Value*, int> uses_; ///< of the values that are defined
 };
 
 } // namespace

@@ -6,11 +6,6 @@
 
 namespace candela::passes {
 
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
-
 namespace {
 
 bool isNumber(const Value* value, double number) {

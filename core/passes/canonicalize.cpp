@@ -1,16 +1,9 @@
 #include <algorithm>
-#include <numeric>
 
 #include "core/passes/rewrite.h"
-#include "core/reference/reference.h"
+#include "core/support/float_bits.h"
 
 namespace candela::passes {
-
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::TensorType;
-using graph::Value;
 
 namespace {
 
@@ -46,10 +39,10 @@ Value* neutralOperand(const Node& node) {
   Value *a = node.operand(0), *b = node.operand(1);
   const auto neutral = [&](const Value* v) {
     switch (node.kind) {
-    case OpKind::Add: return isSplatOf(v, isFloat(v->type.elem) ? Exact::negativeZero : Exact::zero);
-    case OpKind::Sub: return isSplatOf(v, Exact::zero);
+    case OpKind::Add: return isSplatOf(v, isFloat(v->type.elem) ? -0.0 : 0);
+    case OpKind::Sub: return isSplatOf(v, 0);
     case OpKind::Mul:
-    case OpKind::Div: return isSplatOf(v, Exact::one);
+    case OpKind::Div: return isSplatOf(v, 1);
     default: return false;
     }
   };
@@ -119,12 +112,12 @@ Bound boundOf(Value* value) {
   Bound bound{value};
   if (bound.known || !isPlainConstant(value) || value->type.count() != 1) return bound;
   const auto tensor = value->tensor();
-  const auto array = tensor ? reference::fromTensor(*tensor) : Result<reference::Array>(tensor.status());
-  if (!array) return bound;
-  if (isFloat(array->elem))
-    bound.real = array->real[0];
+  if (!tensor) return bound;
+  const uint64_t bits = loadElement(tensor->elem, tensor->bytes.data(), 0);
+  if (isFloat(tensor->elem))
+    bound.real = toReal(tensor->elem, bits);
   else
-    bound.whole = array->whole[0];
+    bound.whole = integerOf(tensor->elem, bits);
   bound.known = bound.real == bound.real;
   return bound;
 }

@@ -1,12 +1,8 @@
 #include <bit>
-#include <map>
 
 #include "core/passes/rewrite.h"
 
 namespace candela::passes {
-
-using graph::Node;
-using graph::Value;
 
 namespace {
 

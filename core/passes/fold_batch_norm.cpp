@@ -6,11 +6,6 @@
 
 namespace candela::passes {
 
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
-
 namespace {
 
 using Doubles = std::vector<double>;

@@ -5,10 +5,6 @@
 
 namespace candela::passes {
 
-using graph::Graph;
-using graph::Node;
-using graph::Value;
-
 namespace {
 
 /// A larger result that takes more bytes than what it came from stays computed at run time.
@@ -38,9 +34,7 @@ Result<uint64_t> evaluateOnScalars(const Node& node) {
   }
   CDL_ASSIGN(const Node* scalar, scalars.addNode(node.kind, std::move(operands), node.attrs));
   CDL_ASSIGN(const std::vector<Tensor> results, reference::evaluate(*scalar));
-  uint64_t bits = 0;
-  std::copy_n(results[0].bytes.data(), results[0].sizeBytes(), reinterpret_cast<std::byte*>(&bits));
-  return bits;
+  return loadElement(results[0].elem, results[0].bytes.data(), 0);
 }
 
 /// Splats stay splats where each result element comes from one element of each operand.

@@ -5,16 +5,11 @@
 
 namespace candela::passes {
 
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
-
 namespace {
 
 /// What the op takes for elements of its border; an absent value pads with 0.
 bool isOwnBorder(const Node& node, const Value* value) {
-  const bool isZero = !value || isSplatOf(value, Exact::zero);
+  const bool isZero = !value || isSplatOf(value, 0);
   // With it, windows that begin in the border are dropped.
   if (node.hasAttr("ceil_mode") && node.intAttr("ceil_mode")) return false;
   switch (node.kind) {

@@ -1,6 +1,7 @@
 #include "core/passes/passes.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/passes/rewrite.h"
 
@@ -16,13 +17,14 @@ constexpr PassInfo kPasses[] = {
 constexpr int kMaxRounds = 8;
 
 Result<int> runOne(const PassInfo& pass, graph::Graph& graph) {
-  auto count = pass.run(graph);
-  if (!count) return count.status().context(pass.name);
-  if (Status status = graph::verify(graph); !status) return status.context(fmt::format("after {}", pass.name));
+  CDL_ASSIGN(const int count, pass.run(graph).context(pass.name));
+  CDL_TRY(graph::verify(graph).context(fmt::format("after {}", pass.name)));
   return count;
 }
 
 } // namespace
+
+Result<int> deadCode(Graph& graph) { return graph.eraseDead(); }
 
 std::span<const PassInfo> allPasses() { return kPasses; }
 
@@ -30,17 +32,13 @@ Status runPasses(graph::Graph& graph, std::span<const std::string> names) {
   CDL_TRY(graph::verify(graph));
   for (const std::string& name : names) {
     const auto pass = std::ranges::find(kPasses, name, &PassInfo::name);
-    if (pass == std::end(kPasses)) {
-      std::string known;
-      for (const PassInfo& info : kPasses) known += (known.empty() ? "" : ", ") + std::string(info.name);
-      return badArgument("no pass '{}'; there are {}", name, known);
-    }
+    if (pass == std::end(kPasses))
+      return badArgument("no pass '{}'; there are {}", name,
+                         fmt::join(kPasses | std::views::transform(&PassInfo::name), ", "));
     CDL_ASSIGN([[maybe_unused]] int count, runOne(*pass, graph));
   }
   return Status::ok();
 }
-
-Status optimize(graph::Graph& graph) { return optimize(graph, nullptr); }
 
 Status optimize(graph::Graph& graph, const PassObserver& observe) {
   CDL_TRY(graph::verify(graph));

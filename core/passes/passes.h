@@ -1,9 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "core/graph/graph.h"
 
@@ -23,15 +20,13 @@ std::span<const PassInfo> allPasses();
 /// known ones.
 Status runPasses(graph::Graph& graph, std::span<const std::string> names);
 
-/// The standard order, repeated until nothing changes (at most 8 rounds).
-Status optimize(graph::Graph& graph);
-
 /// What a report says about a node of a quantized model: "runs as integers", "dequantized because ..." and why; empty
 /// for one that has nothing to do with quantization.
 std::string integerNote(const graph::Node& node);
 
-/// `before` and `after` of each pass that changed something, for --print-ir-after-all.
+/// Told of each pass that changed something, for --print-ir-after-all.
 using PassObserver = std::function<void(std::string_view pass, const graph::Graph& after)>;
-Status optimize(graph::Graph& graph, const PassObserver& observe);
+/// The standard order, repeated until nothing changes (at most 8 rounds).
+Status optimize(graph::Graph& graph, const PassObserver& observe = nullptr);
 
 } // namespace candela::passes

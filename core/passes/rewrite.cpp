@@ -8,10 +8,6 @@
 
 namespace candela::passes {
 
-using graph::Graph;
-using graph::Node;
-using graph::Value;
-
 bool isPlainConstant(const Value* value) { return isPlain(value) && value->isConstant(); }
 
 namespace {
@@ -23,23 +19,7 @@ std::optional<uint64_t> uniformBits(const std::byte* data, int64_t count, Elem e
   const size_t size = bits / 8;
   for (int64_t i = 1; i < count; ++i)
     if (std::memcmp(data, data + i * size, size) != 0) return std::nullopt;
-  uint64_t value = 0;
-  std::memcpy(&value, data, size);
-  return value;
-}
-
-/// Sign, exponent bias and fraction width are all that 0, -0 and 1 need.
-uint64_t bitsOf(Elem elem, Exact number) {
-  const uint64_t sign = uint64_t{1} << (elemBits(elem) - 1);
-  if (number == Exact::zero) return 0;
-  if (number == Exact::negativeZero) return sign;
-  switch (elem) {
-  case Elem::f32_: return 0x3f800000;
-  case Elem::f16_: return 0x3c00;
-  case Elem::bf16_: return 0x3f80;
-  case Elem::f64_: return 0x3ff0000000000000;
-  default: return 1;
-  }
+  return loadElement(elem, data, 0);
 }
 
 } // namespace
@@ -59,9 +39,10 @@ std::optional<double> splatReal(const Value* value) {
   return toReal(value->type.elem, *bits);
 }
 
-bool isSplatOf(const Value* value, Exact number) {
+bool isSplatOf(const Value* value, double number) {
   const auto bits = splatBits(value);
-  return bits && *bits == bitsOf(value->type.elem, number);
+  const Elem elem = value->type.elem;
+  return bits && *bits == (isFloat(elem) ? fromReal(elem, number) : static_cast<uint64_t>(number));
 }
 
 std::optional<std::vector<double>> numbersOf(const Value* value) {
@@ -82,7 +63,7 @@ Result<Tensor> tensorOf(Elem elem, Shape dims, const std::vector<double>& values
   return reference::toTensor(array);
 }
 
-const Node* plainProducer(const Value* value, graph::OpKind kind) {
+const Node* plainProducer(const Value* value, OpKind kind) {
   const Node* node = value ? value->producer : nullptr;
   if (!node || node->kind != kind || !isPlain(value)) return nullptr;
   const bool plain = std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); });

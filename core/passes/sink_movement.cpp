@@ -9,11 +9,6 @@
 
 namespace candela::passes {
 
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
-
 namespace {
 
 bool isMovement(const Value* value) {

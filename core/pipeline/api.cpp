@@ -1,11 +1,9 @@
 // candela.h over the pipeline and the runtime. Nothing throws across.
 #include <candela/candela.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <memory>
-#include <set>
 
 #include "core/pipeline/pipeline.h"
 #include "core/pipeline/report.h"
@@ -189,8 +187,7 @@ Status compileReference(candela_model& model, const std::string& path, bool keep
 
 Status compileModel(candela_model& model, const std::string& path, const candela_options_t* given) {
   CDL_ASSIGN(const Request request, parseOptions(given));
-  bool reference = false;
-  for (const std::string& name : request.backends) reference |= name == "reference";
+  const bool reference = std::ranges::find(request.backends, "reference") != request.backends.end();
   if (reference && request.backends.size() > 1)
     return badArgument("the reference runs alone, not beside other backends");
   // Backends first: a wrong name is told before a large model is read.

@@ -1,5 +1,5 @@
-#include <map>
-#include <set>
+
+#include <algorithm>
 
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
@@ -9,8 +9,7 @@
 namespace candela::pipeline {
 namespace {
 
-using runtime::Bundle;
-using runtime::NodePlacement;
+using runtime::Bundle, runtime::NodePlacement;
 
 constexpr int kMaxRounds = 8;
 
@@ -30,34 +29,30 @@ bool comesFrom(const graph::Node& node, const std::set<std::string>& names) {
   return false;
 }
 
-/// The Program's image and its payloads, as a partition of the bundle.
-Result<runtime::BundlePartition> makePartition(Bundle& bundle, const program::Program& program,
-                                               const runtime::Device* device) {
-  runtime::BundlePartition partition;
+struct Attempt {
+  Bundle bundle;
+  std::vector<std::unique_ptr<runtime::Runner>> runners;
+};
+
+/// The Program's image and payloads become the next partition of the bundle, with its runner. Failure: Code::refused,
+/// with what *refusal says.
+Status addPartition(Attempt& attempt, const program::Program& program, const std::shared_ptr<runtime::Device>& device,
+                    runtime::Refusal* refusal = nullptr) {
+  runtime::BundlePartition& partition = attempt.bundle.partitions.emplace_back();
   if (device) {
     partition.backend = device->plugin().name();
     partition.backendVersion = device->plugin().version();
     partition.options = device->options();
   }
   partition.image = program::toImage(program);
-  const cdl_image_t* image = asImage(partition.image);
-  std::map<std::string, const Payload*> byHash;
-  for (const program::Constant& constant : program.constants)
-    if (constant.payload.form() != Payload::Form::splat) byHash[hashText(constant.payload.hash())] = &constant.payload;
-  for (uint32_t c = 1; c < image->constants.count; ++c) {
-    const cdl_constant_t& record = *cdl_get_constant(image, c);
-    if (record.form == 1) {
-      partition.constants.push_back(runtime::kNoConstant);
-      continue;
-    }
-    Hash hash;
-    std::copy(std::begin(record.hash), std::end(record.hash), hash.begin());
-    const auto at = byHash.find(hashText(hash));
-    CDL_CHECK(at != byHash.end(), "constant {} of the image has no payload", c);
-    CDL_ASSIGN(const Tensor tensor, at->second->materialize({at->second->count()}));
-    partition.constants.push_back(bundle.addConstant(hash, tensor.bytes));
+  for (const auto& [name, payload] : program.constants) {
+    const bool splat = payload.form() == Payload::Form::splat;
+    partition.constants.push_back(splat ? runtime::kNoConstant
+                                        : attempt.bundle.addConstant(payload.hash(), payload.bytes()));
   }
-  return partition;
+  CDL_ASSIGN(auto runner, runtime::makeRunner(attempt.bundle, partition, device, refusal));
+  attempt.runners.push_back(std::move(runner));
+  return Status::ok();
 }
 
 /// Values by the graph's names.
@@ -113,11 +108,6 @@ Status bindOutputs(Bundle& bundle, ValueTable& table, const graph::Graph& graph)
   }
   return Status::ok();
 }
-
-struct Attempt {
-  Bundle bundle;
-  std::vector<std::unique_ptr<runtime::Runner>> runners;
-};
 
 /// Which part a backend refused, and the nodes behind the instruction that it names.
 struct LateRefusal {
@@ -179,7 +169,6 @@ private:
       const LoweredPart& part = parts[p];
       const bool onHost = part.target == devices_.size();
       const std::shared_ptr<runtime::Device> device = onHost ? nullptr : devices_[part.target];
-      CDL_ASSIGN(runtime::BundlePartition made, makePartition(bundle, part.program, device.get()));
       runtime::BundleStep step{
           onHost ? runtime::StepKind::soft : runtime::StepKind::run, static_cast<uint32_t>(p), {}, {}};
       for (const graph::Value* value : part.graph.inputs()) step.inputs.push_back(table.of(*value));
@@ -193,17 +182,15 @@ private:
       bundle.arenaBytes = std::max(bundle.arenaBytes, part.arenaBytes);
       bundle.maxLiveBytes = std::max(bundle.maxLiveBytes, part.maxLiveBytes);
       runtime::Refusal refused;
-      auto runner = runtime::makeRunner(bundle, made, device, &refused);
-      if (!runner) {
-        if (runner.status().code() != Code::refused) return runner.status();
+      const Status status = addPartition(attempt, part.program, device, &refused);
+      if (status.code() == Code::refused) {
         refusal = LateRefusal{p, {}};
-        const cdl_image_t* image = asImage(made.image);
+        const cdl_image_t* image = asImage(bundle.partitions.back().image);
         if (refused.instr > 0 && refused.instr < image->instrs.count)
           refusal->origins = originsOf(image, refused.instr);
         return attempt;
       }
-      bundle.partitions.push_back(std::move(made));
-      attempt.runners.push_back(std::move(runner).value());
+      CDL_TRY(status);
     }
     CDL_TRY(bindOutputs(bundle, table, graph_));
     return attempt;
@@ -211,55 +198,40 @@ private:
 
   /// The nodes behind the refused instruction, or the whole part when it names none, go elsewhere.
   static void bar(target::Barred& barred, const target::Part& part, const LateRefusal& refusal) {
-    bool any = false;
+    const auto isRefused = [&](const graph::Node* node) { return comesFrom(*node, refusal.origins); };
+    const bool any = std::ranges::any_of(part.nodes, isRefused);
     for (const graph::Node* node : part.nodes)
-      if (comesFrom(*node, refusal.origins)) {
-        barred.insert({part.target, node->result()->name});
-        any = true;
-      }
-    if (any) return;
-    for (const graph::Node* node : part.nodes) barred.insert({part.target, node->result()->name});
+      if (!any || isRefused(node)) barred.insert({part.target, node->result()->name});
   }
 
   /// What the runner will really do with the instructions that came from a node: names of kinds.
   struct Instrs {
-    std::set<std::string> native, emulated;
+    std::set<std::string_view> native, emulated;
     bool productsNative = true; ///< no MATMUL or CONV2D among the emulated ones
     bool hasProducts = false;
   };
-  static std::map<std::string, Instrs> instrsByOrigin(const cdl_image_t* image, const runtime::Runner& runner) {
-    std::map<std::string, Instrs> all;
-    for (uint32_t i = 1; i < image->instrs.count; ++i) {
-      const uint16_t kind = cdl_get_instr(image, i)->kind;
-      const bool isNative = runner.support()[i] == target::Support::native;
-      const bool isProduct = kind == CDL_KIND_MATMUL || kind == CDL_KIND_CONV2D;
-      for (const std::string& origin : originsOf(image, i)) {
-        Instrs& instrs = all[origin];
-        (isNative ? instrs.native : instrs.emulated).emplace(program::kindName(kind));
-        instrs.hasProducts |= isProduct;
-        instrs.productsNative &= isNative || !isProduct;
-      }
-    }
-    return all;
-  }
 
   /// Where every node went.
   void place(Attempt& attempt, const target::Partitioning& partitioning, const std::vector<LoweredPart>& parts) {
     for (size_t p = 0; p < parts.size(); ++p) {
       const target::Part& part = partitioning.parts[p];
       const bool onHost = part.target == devices_.size();
-      const auto byOrigin = instrsByOrigin(asImage(attempt.bundle.partitions[p].image), *attempt.runners[p]);
+      const cdl_image_t* image = asImage(attempt.bundle.partitions[p].image);
+      std::map<std::string, std::vector<uint32_t>> byOrigin;
+      for (uint32_t i = 1; i < image->instrs.count; ++i)
+        for (const std::string& origin : originsOf(image, i)) byOrigin[origin].push_back(i);
       for (const graph::Node* node : part.nodes) {
         if (node->kind == graph::OpKind::Constant) continue;
         Instrs instrs;
-        for (const std::string& origin : node->provenance) {
-          const auto at = byOrigin.find(origin);
-          if (at == byOrigin.end()) continue;
-          instrs.native.insert(at->second.native.begin(), at->second.native.end());
-          instrs.emulated.insert(at->second.emulated.begin(), at->second.emulated.end());
-          instrs.hasProducts |= at->second.hasProducts;
-          instrs.productsNative &= at->second.productsNative;
-        }
+        for (const std::string& origin : node->provenance)
+          for (const uint32_t i : byOrigin[origin]) {
+            const uint16_t kind = cdl_get_instr(image, i)->kind;
+            const bool isNative = attempt.runners[p]->support()[i] == target::Support::native;
+            const bool isProduct = kind == CDL_KIND_MATMUL || kind == CDL_KIND_CONV2D;
+            (isNative ? instrs.native : instrs.emulated).emplace(program::kindName(kind));
+            instrs.hasProducts |= isProduct;
+            instrs.productsNative &= isNative || !isProduct;
+          }
         NodePlacement placement;
         placement.node = node->userName();
         placement.op = fmt::format("{} {}", graph::opName(node->kind), elemName(node->result()->type.elem));
@@ -302,6 +274,27 @@ private:
   std::vector<const target::Target*> targets_;
 };
 
+/// The type of a bound buffer, from its views: the first dense one of the whole buffer, else a flat one.
+runtime::BundleValue boundValue(const program::Program& program, uint32_t buffer) {
+  runtime::BundleValue value{program.buffers[buffer].name, Elem::u8_, {}};
+  bool typed = false;
+  for (const program::Instr& instr : program.instrs)
+    for (const auto* views : {&instr.inputs, &instr.outputs})
+      for (const program::View& view : *views) {
+        if (view.buffer != buffer) continue;
+        const uint64_t bytes = elemBytes(view.elem, view.count());
+        if (view.isDense() && view.offset == 0 && bytes == program.buffers[buffer].bytes) {
+          value.elem = view.elem;
+          value.dims.assign(view.dims.begin(), view.dims.end());
+          return value;
+        }
+        if (!typed) value.elem = view.elem;
+        typed = true;
+      }
+  value.dims = {static_cast<int64_t>(program.buffers[buffer].bytes * 8 / elemBits(value.elem))};
+  return value;
+}
+
 } // namespace
 
 Bundle describeModel(const graph::Graph& graph, const std::string& name) {
@@ -329,36 +322,27 @@ std::vector<runtime::KeptValue> keepValues(graph::Graph& graph) {
   return kept;
 }
 
+uint64_t macs(const graph::Node& node) {
+  if (!node.info().has(graph::kTraitContraction)) return 0;
+  const auto outputs = static_cast<uint64_t>(node.result()->type.count());
+  const graph::TensorType& second = node.operand(1)->type;
+  switch (node.kind) {
+  case graph::OpKind::Conv:
+  case graph::OpKind::ConvInteger: // every output element sums over one filter
+    return second.dim(0) == 0 ? 0 : outputs * static_cast<uint64_t>(second.count() / second.dim(0));
+  case graph::OpKind::Gemm: return outputs * static_cast<uint64_t>(second.dim(node.intAttr("transB") ? 1 : 0));
+  case graph::OpKind::Attention: // both products
+    return static_cast<uint64_t>(node.operand(0)->type.count() + node.result()->type.count()) *
+           static_cast<uint64_t>(second.dim(-2));
+  default: return outputs * static_cast<uint64_t>(node.operand(0)->type.dim(-1)); // matmul, batch_matmul
+  }
+}
+
 Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std::string& modelName,
                                                   std::span<const std::shared_ptr<runtime::Device>> devices,
                                                   const CompileOptions& options) {
   return Compiler(std::move(graph), modelName, devices, options).compile();
 }
-
-namespace {
-
-/// The type of a bound buffer, from its views: the first dense one of the whole buffer, else a flat one.
-runtime::BundleValue boundValue(const program::Program& program, uint32_t buffer) {
-  runtime::BundleValue value{program.buffers[buffer].name, Elem::u8_, {}};
-  bool typed = false;
-  for (const program::Instr& instr : program.instrs)
-    for (const auto* views : {&instr.inputs, &instr.outputs})
-      for (const program::View& view : *views) {
-        if (view.buffer != buffer) continue;
-        const uint64_t bytes = elemBytes(view.elem, view.count());
-        if (view.isDense() && view.offset == 0 && bytes == program.buffers[buffer].bytes) {
-          value.elem = view.elem;
-          value.dims.assign(view.dims.begin(), view.dims.end());
-          return value;
-        }
-        if (!typed) value.elem = view.elem;
-        typed = true;
-      }
-  value.dims = {static_cast<int64_t>(program.buffers[buffer].bytes * 8 / elemBits(value.elem))};
-  return value;
-}
-
-} // namespace
 
 Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
                                                          std::shared_ptr<runtime::Device> device) {
@@ -366,7 +350,8 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
   bool placed = true;
   for (const program::Buffer& buffer : program.buffers)
     placed &= buffer.role != program::Role::temp || buffer.offset != CDL_UNPLACED;
-  Bundle bundle;
+  Attempt made;
+  Bundle& bundle = made.bundle;
   if (!placed) {
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(program));
     bundle.maxLiveBytes = report.maxLiveBytes;
@@ -374,7 +359,6 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
   bundle.arenaBytes = program.arenaBytes();
   bundle.model = modelName;
   bundle.modelNodes = program.instrs.size();
-  CDL_ASSIGN(runtime::BundlePartition partition, makePartition(bundle, program, device.get()));
   runtime::BundleStep step{device ? runtime::StepKind::run : runtime::StepKind::soft, 0, {}, {}};
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const program::Role role = program.buffers[b].role;
@@ -389,12 +373,10 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
     }
   }
   bundle.steps.push_back(std::move(step));
-  bundle.partitions.push_back(std::move(partition));
-  std::vector<std::unique_ptr<runtime::Runner>> runners(1);
-  CDL_ASSIGN(runners[0], runtime::makeRunner(bundle, bundle.partitions[0], device));
+  CDL_TRY(addPartition(made, program, device));
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const program::Instr& instr = program.instrs[i];
-    const target::Support support = runners[0]->support()[i + 1];
+    const target::Support support = made.runners[0]->support()[i + 1];
     NodePlacement placement;
     placement.node = instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node;
     placement.op = program::kindName(instr.kind);
@@ -405,7 +387,7 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
     bundle.placement.push_back(std::move(placement));
   }
   CDL_TRY(runtime::verifyBundle(bundle));
-  return runtime::Session::adopt(std::move(bundle), std::move(runners));
+  return runtime::Session::adopt(std::move(bundle), std::move(made.runners));
 }
 
 } // namespace candela::pipeline

@@ -3,7 +3,6 @@
 #include "core/pipeline/pipeline.h"
 #include "core/program/text.h"
 #include "core/support/file.h"
-#include "core/support/text/lexer.h"
 
 namespace candela::pipeline {
 Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
@@ -17,7 +16,7 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
     return Ir(std::move(program));
   }
   const text::Token first = in.peek();
-  in.fail(first, fmt::format("expected 'graph' or 'program' but found {}", first.shown()));
+  in.report(first, fmt::format("expected 'graph' or 'program' but found {}", first.shown()));
   return diagnostics.status();
 }
 

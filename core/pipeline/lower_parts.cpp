@@ -8,11 +8,7 @@
 namespace candela::pipeline {
 
 const target::Target& hostTarget() {
-  static const target::Target target = [] {
-    auto made = target::Target::fromCapabilities("soft", soft::capabilities(), true);
-    CDL_CHECK(made.isOk(), "{}", made.status().message());
-    return std::move(made).value();
-  }();
+  static const target::Target target = target::Target::fromCapabilities("soft", soft::capabilities(), true).orAbort();
   return target;
 }
 

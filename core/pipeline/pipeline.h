@@ -1,12 +1,9 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 
-#include "core/graph/graph.h"
 #include "core/program/program.h"
 #include "core/runtime/session.h"
-#include "core/support/diagnostic.h"
 #include "core/target/partition/partition.h"
 
 /// The order in which a model goes through the house, and nothing else.

@@ -1,7 +1,6 @@
 #include "core/pipeline/report.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/pipeline/pipeline.h"
 #include "core/program/emit/emit.h"
@@ -12,14 +11,8 @@ namespace {
 // Ordered, so that equal reports are equal bytes and a reader finds the answer first.
 using Json = nlohmann::ordered_json;
 
-const char* className(runtime::NodePlacement::Class cls) {
-  switch (cls) {
-  case runtime::NodePlacement::Class::native: return "native";
-  case runtime::NodePlacement::Class::emulated: return "emulated";
-  case runtime::NodePlacement::Class::host: break;
-  }
-  return "host";
-}
+/// By NodePlacement::Class.
+constexpr const char* kClassNames[] = {"native", "emulated", "host"};
 
 /// Bytes that cross from one partition to another, and how many values that are.
 Json transfers(const runtime::Bundle& bundle) {
@@ -47,13 +40,66 @@ uint64_t layoutConversions(const cdl_image_t* image) {
   return count;
 }
 
+Json describeTarget(const target::Target& target) {
+  Json profiles = Json::array(), spaces = Json::array();
+#define CANDELA_PROFILE(name, id, mask)                                                                                \
+  if (target.claims(id)) profiles.push_back(#name);
+  CDL_PROFILES(CANDELA_PROFILE)
+#undef CANDELA_PROFILE
+  uint64_t native = 0, emulated = 0;
+  for (const target::Target::Row& row : target.rows()) {
+    native += row.row.support == CDL_SUPPORT_NATIVE;
+    emulated += row.row.support == CDL_SUPPORT_EMULATED;
+  }
+  for (const target::Target::SpaceInfo& space : target.spaces())
+    spaces.push_back({{"name", space.name},
+                      {"capacity_bytes", space.space.capacity_bytes},
+                      {"alignment", space.space.alignment},
+                      {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
+  return {{"profiles", profiles}, {"rows", {{"native", native}, {"emulated", emulated}}}, {"spaces", spaces}};
+}
+
+Json describePlugin(const std::string& nameOrPath) {
+  Json entry = {{"name", nameOrPath}};
+  const auto plugin = runtime::findPlugin(nameOrPath);
+  if (!plugin) {
+    entry["error"] = plugin.status().message();
+    return entry;
+  }
+  entry["name"] = (*plugin)->name();
+  entry["version"] = (*plugin)->version();
+  entry["origin"] = (*plugin)->origin();
+  entry["description"] = (*plugin)->description();
+  const cdl_header_t& header = (*plugin)->table().header;
+  entry["abi"] = fmt::format("{}.{}", header.major, header.minor);
+  entry["door"] = (*plugin)->table().compile ? "compile" : "run";
+  entry["options"] = Json::array();
+  for (const cdl_option_schema_t& option : (*plugin)->options())
+    entry["options"].push_back({{"name", option.name},
+                                {"summary", option.summary ? option.summary : ""},
+                                {"values", option.values ? option.values : "string"},
+                                {"default", option.default_value ? option.default_value : ""}});
+  entry["devices"] = Json::array();
+  for (uint32_t d = 0; d < (*plugin)->deviceCount(); ++d) {
+    const auto device = (*plugin)->open(d, {});
+    if (!device) {
+      entry["devices"].push_back({{"error", device.status().message()}});
+      continue;
+    }
+    Json description = {{"name", (*device)->name()}};
+    description.update(describeTarget((*device)->target()));
+    entry["devices"].push_back(description);
+  }
+  return entry;
+}
+
 } // namespace
 
 std::string placementJson(const runtime::Bundle& bundle) {
   Json nodes = {{"native", 0}, {"emulated", 0}, {"host", 0}}, macsBy = nodes, detail = Json::array();
   std::set<std::string> backends;
   for (const runtime::NodePlacement& node : bundle.placement) {
-    const char* cls = className(node.cls);
+    const char* cls = kClassNames[static_cast<size_t>(node.cls)];
     nodes[cls] = nodes[cls].get<uint64_t>() + 1;
     macsBy["native"] = macsBy["native"].get<uint64_t>() + node.nativeMacs;
     const char* rest = node.cls == runtime::NodePlacement::Class::host ? "host" : "emulated";
@@ -142,63 +188,6 @@ std::string traceJson(const runtime::Bundle& bundle, const std::vector<runtime::
   }
   return Json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump(1);
 }
-
-namespace {
-
-Json describeTarget(const target::Target& target) {
-  Json profiles = Json::array(), spaces = Json::array();
-#define CANDELA_PROFILE(name, id, mask)                                                                                \
-  if (target.claims(id)) profiles.push_back(#name);
-  CDL_PROFILES(CANDELA_PROFILE)
-#undef CANDELA_PROFILE
-  uint64_t native = 0, emulated = 0;
-  for (const target::Target::Row& row : target.rows()) {
-    native += row.row.support == CDL_SUPPORT_NATIVE;
-    emulated += row.row.support == CDL_SUPPORT_EMULATED;
-  }
-  for (const target::Target::SpaceInfo& space : target.spaces())
-    spaces.push_back({{"name", space.name},
-                      {"capacity_bytes", space.space.capacity_bytes},
-                      {"alignment", space.space.alignment},
-                      {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
-  return {{"profiles", profiles}, {"rows", {{"native", native}, {"emulated", emulated}}}, {"spaces", spaces}};
-}
-
-Json describePlugin(const std::string& nameOrPath) {
-  Json entry = {{"name", nameOrPath}};
-  const auto plugin = runtime::findPlugin(nameOrPath);
-  if (!plugin) {
-    entry["error"] = plugin.status().message();
-    return entry;
-  }
-  entry["name"] = (*plugin)->name();
-  entry["version"] = (*plugin)->version();
-  entry["origin"] = (*plugin)->origin();
-  entry["description"] = (*plugin)->description();
-  const cdl_header_t& header = (*plugin)->table().header;
-  entry["abi"] = fmt::format("{}.{}", header.major, header.minor);
-  entry["door"] = (*plugin)->table().compile ? "compile" : "run";
-  entry["options"] = Json::array();
-  for (const cdl_option_schema_t& option : (*plugin)->options())
-    entry["options"].push_back({{"name", option.name},
-                                {"summary", option.summary ? option.summary : ""},
-                                {"values", option.values ? option.values : "string"},
-                                {"default", option.default_value ? option.default_value : ""}});
-  entry["devices"] = Json::array();
-  for (uint32_t d = 0; d < (*plugin)->deviceCount(); ++d) {
-    const auto device = (*plugin)->open(d, {});
-    if (!device) {
-      entry["devices"].push_back({{"error", device.status().message()}});
-      continue;
-    }
-    Json description = {{"name", (*device)->name()}};
-    description.update(describeTarget((*device)->target()));
-    entry["devices"].push_back(description);
-  }
-  return entry;
-}
-
-} // namespace
 
 std::string backendsJson(const std::vector<std::string>& paths) {
   Json list = Json::array();

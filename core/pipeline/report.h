@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "core/runtime/session.h"
 
 namespace candela::pipeline {

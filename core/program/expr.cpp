@@ -1,22 +1,11 @@
 #include "core/program/expr.h"
 
-#include <algorithm>
-
 #include "core/support/text/literal.h"
 
 namespace candela::program {
-
-namespace {
-
-/// By text::ExprArg::Source.
-constexpr Operand::Source kSources[] = {Operand::Source::view, Operand::Source::acc, Operand::Source::step,
-                                        Operand::Source::constant};
-
-} // namespace
-
-Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& views, Elem acc) {
+Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& views, Elem acc, size_t first) {
   std::vector<Elem> elems;
-  for (const View& view : views) elems.push_back(view.elem);
+  for (size_t v = first; v < views.size(); ++v) elems.push_back(views[v].elem);
   CDL_ASSIGN(const text::ExprTypes types, text::typeExpr(steps, elems, acc));
   Expr expr;
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -24,7 +13,8 @@ Result<Expr> resolveExpr(const text::ExprSteps& steps, const std::vector<View>& 
     bool hasConstant = false;
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       const text::ExprArg& arg = steps[s].args[a];
-      const Operand operand{kSources[static_cast<size_t>(arg.source)], types.args[s][a], arg.index};
+      Operand operand{static_cast<Operand::Source>(arg.source), types.args[s][a], arg.index};
+      if (operand.source == Operand::Source::view) operand.index += first;
       if (operand.source == Operand::Source::constant) {
         if (std::exchange(hasConstant, true)) return badModel("two literals in one step");
         CDL_ASSIGN(step.imm, text::parseElement(operand.elem, arg.literal));
@@ -42,11 +32,9 @@ text::ExprSteps exprSteps(const Expr& expr) {
     text::ExprStep out{step.kind, step.fn, Elem::none, step.saturate, {}};
     if (step.kind == CDL_KIND_CONVERT) out.to = step.elem;
     for (const Operand& operand : step.in) {
-      const auto source = std::find(std::begin(kSources), std::end(kSources), operand.source) - std::begin(kSources);
-      text::ExprArg& arg = out.args.emplace_back();
-      arg.source = static_cast<text::ExprArg::Source>(source);
-      arg.index = operand.index;
-      if (operand.source == Operand::Source::constant) arg.literal = text::elementText(operand.elem, step.imm);
+      const bool isLiteral = operand.source == Operand::Source::constant;
+      out.args.push_back({static_cast<text::ExprArg::Source>(operand.source), operand.index,
+                          isLiteral ? text::elementText(operand.elem, step.imm) : ""});
     }
     steps.push_back(std::move(out));
   }

@@ -4,8 +4,8 @@
 #include <limits>
 #include <map>
 
+#include "core/program/internal.h"
 #include "core/program/records.h"
-#include "core/program/verify_internal.h"
 
 namespace candela::program {
 
@@ -157,16 +157,15 @@ private:
     CDL_SECTIONS(CANDELA_SECTION)
 #undef CANDELA_SECTION
     header.size = size_;
-    auto image = Bytes::allocate(size_);
-    CDL_CHECK(image.isOk(), "{}", image.status().message());
-    std::byte* data = image->mutableData();
+    Bytes image = Bytes::allocate(size_).orAbort();
+    std::byte* data = image.mutableData();
     for (const Part& part : parts_) std::memcpy(data + part.offset, part.data, part.bytes);
     std::memcpy(data, &header, sizeof header);
     if (hashed_) {
       const Hash hash = sha256(data, size_);
       std::memcpy(data + offsetof(cdl_image_t, hash), hash.data(), hash.size());
     }
-    return std::move(image).value();
+    return image;
   }
 
   struct Part {
@@ -197,9 +196,7 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place) {
 
 Bytes toImage(const Program& program) {
   Place place;
-  auto image = writeImage(program, true, place);
-  CDL_CHECK(image.isOk(), "{}", image.status().message());
-  return std::move(image).value();
+  return writeImage(program, true, place).orAbort();
 }
 
 } // namespace candela::program

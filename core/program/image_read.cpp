@@ -87,9 +87,7 @@ private:
       return badModel("image: constant '{}' of {} bytes is no multiple of {}", name, record.bytes, elemName(elem));
     Payload payload = Payload::splat(elem, count, record.form ? record.bits : 0);
     if (!record.form && payloads_) {
-      auto found = payloads_(record);
-      if (!found) return found.status().context(fmt::format("constant '{}'", name));
-      payload = std::move(found).value();
+      CDL_ASSIGN(payload, payloads_(record).context(fmt::format("constant '{}'", name)));
       if (payload.form() != Payload::Form::data) { // an image says data where it names a hash
         CDL_ASSIGN(Tensor tensor, payload.materialize({payload.count()}));
         payload = Payload::data(std::move(tensor));

@@ -3,17 +3,16 @@
 #include <map>
 
 #include "core/program/expr.h"
+#include "core/program/internal.h"
 #include "core/program/text.h"
-#include "core/program/text_internal.h"
 #include "core/support/text/literal.h"
+#include "core/support/text/scan.h"
 
 namespace candela::program {
 
 namespace {
 
-using text::Token;
-using text::TokenKind;
-using text::TokenStream;
+using text::Token, text::TokenKind, text::TokenStream;
 
 using Names = std::map<std::string, uint32_t, std::less<>>;
 
@@ -22,13 +21,16 @@ public:
   Parser(TokenStream& in, std::string directory) : in_(in), directory_(std::move(directory)) {}
 
   void parse() {
-    in_.expect("program") && in_.expect(TokenKind::symbol, "the program's name", program.name);
-    if (in_.accept("engines")) program.engines = parenthesized("the number of engines");
+    in_.expect("program");
+    program.name = in_.expect(TokenKind::symbol, "the program's name").text;
+    if (in_.accept("engines")) {
+      in_.expect("(");
+      program.engines = number32("the number of engines");
+      in_.expect(")");
+    }
     in_.expect("{");
     program.spaces.clear();
-    while (!in_.failed() && !in_.accept("}")) statement();
-    if (const Token rest = in_.peek(); rest.kind != TokenKind::end)
-      in_.fail(rest, fmt::format("unexpected {} after the program", rest.shown()));
+    while (!in_.accept("}")) statement();
   }
 
   Program program;
@@ -38,75 +40,34 @@ private:
   // ---- Small pieces
   // --------------------------------------------------------------------------------
 
-  template <typename T> T number(std::string_view what, uint64_t highest) {
-    const Token token = in_.peek();
-    int64_t value = 0;
-    if (!in_.expectInt(what, value)) return 0;
-    if (value < 0 || static_cast<uint64_t>(value) > highest)
-      in_.fail(token, fmt::format("{} {} is not within 0 .. {}", what, value, highest));
-    return static_cast<T>(value);
-  }
-  uint32_t number32(std::string_view what) { return number<uint32_t>(what, UINT32_MAX); }
-  uint32_t parenthesized(std::string_view what) {
-    in_.expect("(");
-    const uint32_t value = number32(what);
-    in_.expect(")");
-    return value;
-  }
-
-  /// item { , item } up to `close`, which is taken; nothing at all is a list too.
-  template <typename Item> void list(std::string_view close, const Item& item) {
-    if (in_.accept(close)) return;
-    do item();
-    while (!in_.failed() && in_.accept(","));
-    in_.expect(close);
-  }
+  int64_t number(std::string_view what, int64_t highest = INT64_MAX) { return in_.expectInt(what, 0, highest); }
+  uint32_t number32(std::string_view what) { return static_cast<uint32_t>(number(what, UINT32_MAX)); }
   std::vector<int64_t> integers(std::string_view what) {
     std::vector<int64_t> values;
-    list("]", [&] { in_.expectInt(what, values.emplace_back()); });
+    in_.list("[", "]", [&] { values.push_back(in_.expectInt(what)); });
     return values;
-  }
-
-  Elem elem() {
-    const Token token = in_.peek();
-    std::string name;
-    if (!in_.expect(TokenKind::identifier, "an element type", name)) return Elem::none;
-    const auto found = parseElem(name);
-    if (!found) in_.fail(token, fmt::format("unknown element type '{}'", name));
-    return found.value_or(Elem::none);
   }
 
   /// Which of the words stands here.
   template <size_t N> size_t keyword(std::string_view what, const std::string_view (&words)[N], size_t first = 0) {
-    const Token token = in_.take();
+    const Token token = in_.expect(TokenKind::identifier, what);
     const auto found = std::find(std::begin(words) + first, std::end(words), token.text);
-    if (token.kind == TokenKind::identifier && found != std::end(words)) return found - std::begin(words);
-    in_.fail(token, fmt::format("expected {} but found {}", what, token.shown()));
-    return first;
-  }
-
-  uint64_t element(Elem type) {
-    const Token token = in_.take();
-    const auto bits = text::parseElement(type, token.text);
-    if (!bits) in_.fail(token, bits.status().message());
-    return bits ? *bits : 0;
+    if (found == std::end(words)) in_.fail(token, fmt::format("expected {} but found {}", what, token.shown()));
+    return found - std::begin(words);
   }
 
   /// Declares a name; a second one is an error at its place.
   std::string declare(Names& names, TokenKind kind, std::string_view what, size_t index) {
-    const Token token = in_.peek();
-    std::string name;
-    if (in_.expect(kind, what, name) && !names.emplace(name, static_cast<uint32_t>(index)).second)
+    const Token token = in_.expect(kind, what);
+    if (!names.emplace(token.text, static_cast<uint32_t>(index)).second)
       in_.fail(token, fmt::format("{} is declared twice", token.shown()));
-    return name;
+    return token.text;
   }
   uint32_t lookUp(const Names& names, TokenKind kind, std::string_view what) {
-    const Token token = in_.peek();
-    std::string name;
-    if (!in_.expect(kind, what, name)) return 0;
-    const auto found = names.find(name);
+    const Token token = in_.expect(kind, what);
+    const auto found = names.find(token.text);
     if (found == names.end()) in_.fail(token, fmt::format("{} is not declared", token.shown()));
-    return found == names.end() ? 0 : found->second;
+    return found->second;
   }
 
   // ---- Declarations
@@ -126,18 +87,19 @@ private:
     Space space;
     space.hostMapped = false;
     space.name = declare(spaces_, TokenKind::symbol, "the name of a space", program.spaces.size());
-    in_.expect("{");
-    list("}", [&] {
-      if (in_.accept("host_mapped"))
+    in_.list("{", "}", [&] {
+      if (in_.accept("host_mapped")) {
         space.hostMapped = true;
-      else if (in_.accept("local"))
+      } else if (in_.accept("local")) {
         space.local = true;
-      else if (in_.accept("capacity"))
-        space.capacityBytes = number<uint64_t>("capacity", INT64_MAX);
-      else if (in_.accept("banks"))
+      } else if (in_.accept("capacity")) {
+        space.capacityBytes = number("capacity");
+      } else if (in_.accept("banks")) {
         space.banks = number32("number of banks");
-      else if (in_.expect("align"))
+      } else {
+        in_.expect("align");
         space.alignment = number32("alignment");
+      }
     });
     program.spaces.push_back(std::move(space));
   }
@@ -147,16 +109,15 @@ private:
     const Token token = in_.peek();
     constant.name = declare(constants_, TokenKind::symbol, "the name of a constant", program.constants.size());
     in_.expect(":");
-    const Elem type = elem();
+    const Elem type = in_.expectElem();
     in_.expect("[");
-    const auto count = number<int64_t>("number of elements", uint64_t(1) << 48);
-    in_.expect("]") && in_.expect("=");
-    text::PayloadSyntax syntax;
-    if (in_.failed() || !text::parsePayload(in_, syntax)) return;
-    auto payload = text::resolvePayload(syntax, type, count, directory_, constant.name);
+    const int64_t count = number("number of elements", int64_t(1) << 48);
+    in_.expect("]");
+    in_.expect("=");
+    auto payload = text::resolvePayload(text::parsePayload(in_), type, count, directory_, constant.name);
     if (payload && payload->form() != Payload::Form::splat && payload->form() != Payload::Form::data)
       payload = materialized(*payload);
-    if (!payload) return in_.fail(token, payload.status().message());
+    if (!payload) in_.fail(token, payload.status().message());
     constant.payload = std::move(*payload);
     program.constants.push_back(std::move(constant));
   }
@@ -175,9 +136,9 @@ private:
     buffer.role = static_cast<Role>(keyword("a role", kRoles));
     if (buffer.role != Role::temp) buffer.offset = 0;
     buffer.space = lookUp(spaces_, TokenKind::symbol, "the name of a space");
-    buffer.bytes = number<uint64_t>("size in bytes", INT64_MAX);
+    buffer.bytes = number("size in bytes");
     if (in_.accept("align")) buffer.alignment = number32("alignment");
-    if (in_.accept("at")) buffer.offset = number<uint64_t>("offset", INT64_MAX);
+    if (in_.accept("at")) buffer.offset = number("offset");
     if (in_.accept("halo")) buffer.halo = parseHalo();
     if (in_.accept("=")) buffer.constant = lookUp(constants_, TokenKind::symbol, "the name of a constant");
     bufferPlaces.push_back(place);
@@ -187,14 +148,15 @@ private:
   Halo parseHalo() {
     Halo halo;
     const auto widths = [&](std::vector<uint32_t>& out) {
-      in_.expect(",") && in_.expect("[");
-      list("]", [&] { out.push_back(number32("width")); });
+      in_.expect(",");
+      in_.list("[", "]", [&] { out.push_back(number32("width")); });
     };
     in_.expect("(");
-    halo.elem = elem();
+    halo.elem = in_.expectElem();
     widths(halo.lo);
     widths(halo.hi);
-    if (in_.expect(",") && !in_.failed()) halo.fill = element(halo.elem);
+    in_.expect(",");
+    halo.fill = text::expectElement(in_, halo.elem);
     in_.expect(")");
     return halo;
   }
@@ -209,24 +171,24 @@ private:
     const uint32_t outer = std::exchange(current, static_cast<uint32_t>(regions.size()));
     regions.push_back(region);
     in_.expect("{");
-    while (!in_.failed() && !in_.accept("}")) statement();
+    while (!in_.accept("}")) statement();
     const uint32_t count = static_cast<uint32_t>(program.instrs.size()) - region.first;
-    if (!in_.failed() && count == 0) in_.fail(place, "a region without instructions");
+    if (count == 0) in_.fail(place, "a region without instructions");
     regions[current].count = count;
     current = outer;
   }
 
   void parseLoop(const Token& place) {
     if (loop_ != kNone && program.loops[loop_].parent != kNone)
-      return in_.fail(place, fmt::format("loops are nested more than {} deep", CDL_MAX_LOOP_NESTING));
+      in_.fail(place, fmt::format("loops are nested more than {} deep", CDL_MAX_LOOP_NESTING));
     Loop loop;
     loop.parent = loop_;
-    loop.trip = number<uint64_t>("trip count", INT64_MAX);
+    loop.trip = number("trip count");
     parseRegion(program.loops, loop, loop_, place);
   }
 
   void parseGroup(const Token& place) {
-    if (group_ != kNone) return in_.fail(place, "a group inside of a group");
+    if (group_ != kNone) in_.fail(place, "a group inside of a group");
     Group group;
     in_.expect("dim");
     group.bandDim = number32("dim");
@@ -242,8 +204,8 @@ private:
     Token place = in_.peek();
     const size_t number = program.instrs.size() + 1;
     if (in_.accept("[")) {
-      if (const uint32_t said = number32("the instruction's number"); !in_.failed() && said != number)
-        return in_.fail(place, fmt::format("instruction {} is numbered {}", number, said));
+      if (const uint32_t said = number32("the instruction's number"); said != number)
+        in_.fail(place, fmt::format("instruction {} is numbered {}", number, said));
       in_.expect("]");
       place = in_.peek();
     }
@@ -251,27 +213,17 @@ private:
     instr.loop = loop_;
     instr.group = group_;
     parseKind(instr);
-    if (in_.accept("{")) list("}", [&] { instr.attrs.push_back(parseAttr()); });
-    bool sawOut = false;
+    if (in_.at("{")) in_.list("{", "}", [&] { instr.attrs.push_back(parseAttr()); });
     do {
-      const Token direction = in_.peek();
-      std::string name;
-      in_.expect(TokenKind::symbol, "@in, @out or @inout", name);
-      const bool inout = name == "inout";
-      if (name != "in" && name != "out" && !inout)
+      const Token direction = in_.expect(TokenKind::symbol, "@in, @out or @inout");
+      const bool in = direction.text == "in", inout = direction.text == "inout", sawOut = !instr.outputs.empty();
+      if (!in && !inout && direction.text != "out")
         in_.fail(direction, fmt::format("expected @in, @out or @inout but found {}", direction.shown()));
-      else if (name == "in" && sawOut)
-        in_.fail(direction, "an @in view behind a result");
-      else if (sawOut && inout != instr.inout)
-        in_.fail(direction, "results are all @out or all @inout");
-      if (name == "in") {
-        instr.inputs.push_back(parseView());
-        continue;
-      }
-      sawOut = true;
-      instr.inout = inout;
-      instr.outputs.push_back(parseView());
-    } while (!in_.failed() && in_.accept(","));
+      if (in && sawOut) in_.fail(direction, "an @in view behind a result");
+      if (sawOut && inout != instr.inout) in_.fail(direction, "results are all @out or all @inout");
+      if (!in) instr.inout = inout;
+      (in ? instr.inputs : instr.outputs).push_back(parseView());
+    } while (in_.accept(","));
     parseClauses(instr);
     instrPlaces.push_back(std::move(place));
     program.instrs.push_back(std::move(instr));
@@ -279,80 +231,64 @@ private:
 
   /// `copy`, `binary.add`, `custom.7`; the lexer takes a name with its dots for one word.
   void parseKind(Instr& instr) {
-    const Token token = in_.peek();
-    std::string word;
-    if (!in_.expect(TokenKind::identifier, "an instruction", word)) return;
+    const Token token = in_.expect(TokenKind::identifier, "an instruction");
+    const std::string& word = token.text;
     const size_t dot = word.find('.');
     const std::string fn = dot == std::string::npos ? "" : word.substr(dot + 1);
-    const auto kind = program::parseKind(word.substr(0, dot));
-    if (!kind) return in_.fail(token, fmt::format("unknown instruction '{}'", word.substr(0, dot)));
+    const auto kind = candela::parseKind(word.substr(0, dot));
+    if (!kind) in_.fail(token, fmt::format("unknown instruction '{}'", word.substr(0, dot)));
     instr.kind = *kind;
     std::optional<uint16_t> found = parseFn(*kind, fn);
     if (*kind == CDL_KIND_CUSTOM && !fn.empty()) {
       if (const auto bits = text::parseElement(Elem::u16_, fn); bits) found = static_cast<uint16_t>(*bits);
-    } else if (fn.empty() && !hasFns(*kind) && dot == std::string::npos) {
+    } else if (fn.empty() && fnName(*kind, 0).empty() && dot == std::string::npos) {
       found = 0;
     }
     if (!found)
-      return in_.fail(token, fn.empty() ? fmt::format("{} needs a function: {}.name", word, word)
-                                        : fmt::format("unknown function '{}' of {}", fn, kindName(*kind)));
+      in_.fail(token, fn.empty() ? fmt::format("{} needs a function: {}.name", word, word)
+                                 : fmt::format("unknown function '{}' of {}", fn, kindName(*kind)));
     instr.fn = *found;
   }
 
   Attr parseAttr() {
-    const Token name = in_.peek();
-    std::string word;
-    Attr attr;
-    in_.expect(TokenKind::identifier, "an attribute", word);
-    if (const auto id = program::parseAttr(word))
-      attr.id = *id;
-    else if (const auto bits = text::parseElement(Elem::u16_, word.starts_with("attr") ? word.substr(4) : "-"); bits)
-      attr.id = static_cast<uint16_t>(*bits);
-    else
-      in_.fail(name, fmt::format("unknown attribute '{}'", word));
+    const Token name = in_.expect(TokenKind::identifier, "an attribute");
+    auto id = candela::parseAttr(name.text);
+    if (!id && name.text.starts_with("attr")) id = text::parseNumber<uint16_t>(name.text.substr(4));
+    if (!id) in_.fail(name, fmt::format("unknown attribute '{}'", name.text));
     in_.expect("=");
-    const Token value = in_.take();
-    const auto real = [&](const Token& token) {
+    const auto real = [&] {
+      const Token token = in_.take();
       const auto number = text::parseReal(token.text);
       if (!number) in_.fail(token, fmt::format("{} is no number", token.shown()));
-      attr = Attr::ofFloat(attr.id, number.value_or(0));
+      return Attr::ofFloat(*id, *number);
     };
-    if (value.is(TokenKind::punct, "[")) {
-      attr.type = 3;
-      attr.values = integers("a value");
-    } else if (value.is(TokenKind::identifier, "float")) {
-      if (in_.expect("(")) real(in_.take());
+    if (in_.at("[")) return Attr::ofInts(*id, integers("a value"));
+    if (in_.accept("float")) {
+      in_.expect("(");
+      Attr attr = real();
       in_.expect(")");
-    } else if (value.kind == TokenKind::integer) {
-      const bool bits = value.text.starts_with("0x");
-      const auto parsed = text::parseElement(bits ? Elem::u64_ : Elem::i64_, value.text);
-      if (!parsed)
-        in_.fail(value, parsed.status().message());
-      else
-        attr = {attr.id, static_cast<uint8_t>(bits ? 4 : 1), {static_cast<int64_t>(*parsed)}};
-    } else {
-      real(value);
+      return attr;
     }
-    return attr;
+    if (!in_.at(TokenKind::integer)) return real();
+    const bool bits = in_.peek().text.starts_with("0x");
+    const uint64_t value = text::expectElement(in_, bits ? Elem::u64_ : Elem::i64_);
+    return bits ? Attr::ofBits(*id, value) : Attr::ofInt(*id, static_cast<int64_t>(value));
   }
 
   View parseView() {
     View view;
     view.buffer = lookUp(buffers_, TokenKind::value, "a buffer");
-    in_.expect("[");
     view.dims = integers("a dim");
     in_.expect(":");
-    view.elem = elem();
+    view.elem = in_.expectElem();
     if (in_.accept("{")) view.layout = parseLayout();
-    if (in_.accept("at")) in_.expectInt("an offset", view.offset);
-    view.strides = denseStrides(view.dims);
-    if (in_.accept("strides") && in_.expect("[")) view.strides = integers("a stride");
+    if (in_.accept("at")) view.offset = in_.expectInt("an offset");
+    view.strides = in_.accept("strides") ? integers("a stride") : denseStrides(view.dims);
     while (in_.accept("+")) {
-      int64_t stride = 0;
-      in_.expectInt("a stride", stride);
+      const int64_t stride = in_.expectInt("a stride");
       in_.expect("*");
       const Token iv = in_.peek();
-      if (!in_.accept("i0") && !in_.expect("i1")) break;
+      if (!in_.accept("i0")) in_.expect("i1");
       int64_t& slot = view.ivStrides[iv.text == "i1"];
       if (slot) in_.fail(iv, fmt::format("a second stride of {}", iv.text));
       slot = stride;
@@ -363,7 +299,7 @@ private:
   Layout parseLayout() {
     Layout layout;
     std::vector<std::pair<Token, uint64_t>> inner; // what each step says after '/'
-    while (!in_.failed() && !in_.at("}") && !in_.at("opaque") && !in_.at("pad")) {
+    while (!in_.at("}") && !in_.at("opaque") && !in_.at("pad")) {
       const Token token = in_.take();
       const size_t letter = token.text.size() == 1 ? kDimLetters.find(token.text[0]) : std::string_view::npos;
       const auto digits = text::parseElement(Elem::u8_, token.text);
@@ -375,21 +311,22 @@ private:
       else
         in_.fail(token,
                  fmt::format("expected a dim (n, c, h, w or below {}) but found {}", CDL_MAX_RANK, token.shown()));
-      const uint64_t factor = in_.accept("/") ? number<uint64_t>("factor", INT64_MAX) : 1;
+      const uint64_t factor = in_.accept("/") ? number("factor") : 1;
       if (in_.accept("%")) step.factor = number32("factor");
       layout.logicalRank = std::max<uint8_t>(layout.logicalRank, step.dim + 1);
       layout.steps.push_back(step);
       inner.emplace_back(token, factor);
       if (!in_.accept(",")) break;
     }
-    for (size_t i = 0; i < inner.size() && !in_.failed(); ++i)
+    for (size_t i = 0; i < inner.size(); ++i)
       if (const uint64_t product = innerFactor(layout.steps, i); product != inner[i].second)
         in_.fail(inner[i].first, fmt::format("'{}/{}' but the factors inside of it give {}", inner[i].first.text,
                                              inner[i].second, product));
     if (in_.accept("opaque")) {
       layout.opaque = true;
-      in_.expect(TokenKind::string, "the name of an opaque layout", layout.name) && in_.expect("rank");
-      layout.logicalRank = number<uint8_t>("rank", CDL_MAX_RANK);
+      layout.name = in_.expect(TokenKind::string, "the name of an opaque layout").text;
+      in_.expect("rank");
+      layout.logicalRank = static_cast<uint8_t>(number("rank", CDL_MAX_RANK));
     }
     if (in_.accept("pad")) layout.padContent = static_cast<uint8_t>(keyword("zero or zero_point", kPadContents, 1));
     in_.expect("}");
@@ -398,9 +335,9 @@ private:
 
   void parseClauses(Instr& instr) {
     if (in_.at("expr")) parseExpression(instr);
-    if (in_.accept("engine")) instr.engine = number<uint16_t>("engine", UINT16_MAX);
-    if (in_.accept("waits") && in_.expect("("))
-      list(")", [&] {
+    if (in_.accept("engine")) instr.engine = static_cast<uint16_t>(number("engine", UINT16_MAX));
+    if (in_.accept("waits"))
+      in_.list("(", ")", [&] {
         const Token token = in_.peek();
         const uint32_t wait = number32("instruction");
         if (wait == 0) in_.fail(token, "instructions count from 1");
@@ -408,14 +345,11 @@ private:
       });
     if (!in_.accept("from")) return;
     do {
-      Origin origin;
-      in_.expect(TokenKind::string, "the name of a node", origin.node) && in_.expect(":");
-      if (in_.at(TokenKind::string))
-        origin.op = in_.take().text;
-      else
-        in_.expect(TokenKind::identifier, "an op", origin.op);
-      instr.provenance.push_back(std::move(origin));
-    } while (!in_.failed() && in_.accept(","));
+      Origin& origin = instr.provenance.emplace_back();
+      origin.node = in_.expect(TokenKind::string, "the name of a node").text;
+      in_.expect(":");
+      origin.op = in_.at(TokenKind::string) ? in_.take().text : in_.expect(TokenKind::identifier, "an op").text;
+    } while (in_.accept(","));
   }
 
   void parseExpression(Instr& instr) {
@@ -423,15 +357,14 @@ private:
     Elem acc = instr.outputs.empty() || instr.kind == CDL_KIND_ELEMENTWISE ? Elem::none : instr.outputs[0].elem;
     if (in_.accept("(")) {
       in_.expect("acc");
-      acc = elem();
+      acc = in_.expectElem();
       in_.expect(")");
     }
     in_.expect("{");
     const text::ExprSteps steps = text::parseExpr(in_);
     in_.expect("}");
-    if (in_.failed()) return;
     auto expr = resolveExpr(steps, instr.inputs, acc);
-    if (!expr) return in_.fail(place, expr.status().message());
+    if (!expr) in_.fail(place, expr.status().message());
     instr.expr = std::move(expr).value();
   }
 
@@ -444,25 +377,20 @@ private:
 } // namespace
 
 Result<Program> parse(std::string_view source, const std::string& file, Diagnostics& diagnostics) {
-  Diagnostics own;
-  TokenStream in(source, file, own);
+  TokenStream in(source, file, diagnostics);
   Parser parser(in, std::filesystem::path(file).parent_path().string());
-  parser.parse();
-  if (!in.failed()) {
-    Suspect suspect;
-    if (const Status status = verify(parser.program, suspect); !status) {
-      Token place;
-      place.line = 0; // of no line in particular
-      if (suspect.instr < parser.instrPlaces.size())
-        place = parser.instrPlaces[suspect.instr];
-      else if (suspect.buffer < parser.bufferPlaces.size())
-        place = parser.bufferPlaces[suspect.buffer];
-      in.report(place, status.message());
-    }
-  }
-  for (const Diagnostic& diagnostic : own.list()) diagnostics.error(diagnostic.location, diagnostic.message);
-  if (!own.empty()) return own.status();
-  return std::move(parser.program);
+  if (!in.parseAll("program", [&] { parser.parse(); })) return diagnostics.status();
+  Suspect suspect;
+  const Status status = verify(parser.program, suspect);
+  if (status) return std::move(parser.program);
+  Token place;
+  place.line = 0; // of no line in particular
+  if (suspect.instr < parser.instrPlaces.size())
+    place = parser.instrPlaces[suspect.instr];
+  else if (suspect.buffer < parser.bufferPlaces.size())
+    place = parser.bufferPlaces[suspect.buffer];
+  in.report(place, status.message());
+  return diagnostics.status();
 }
 
 } // namespace candela::program

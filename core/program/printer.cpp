@@ -1,16 +1,15 @@
 #include <algorithm>
 
 #include "core/program/expr.h"
+#include "core/program/internal.h"
 #include "core/program/text.h"
-#include "core/program/text_internal.h"
 #include "core/support/text/literal.h"
 
 namespace candela::program {
 
 namespace {
 
-using text::nameText;
-using text::quoteText;
+using text::nameText, text::quoteText;
 
 std::string listText(const auto& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
@@ -50,13 +49,6 @@ std::string attrText(const Attr& attr) {
   case 4: return out + fmt::format("0x{:x}", static_cast<uint64_t>(attr.values[0]));
   default: return out + fmt::format("{}", attr.values[0]);
   }
-}
-
-std::string kindText(const Instr& instr) {
-  std::string out(kindName(instr.kind));
-  if (instr.kind == CDL_KIND_CUSTOM) return instr.fn ? fmt::format("{}.{}", out, instr.fn) : out;
-  const std::string_view fn = fnName(instr.kind, instr.fn);
-  return fn.empty() ? out : fmt::format("{}.{}", out, fn);
 }
 
 class Printer {
@@ -106,35 +98,29 @@ private:
     out_ += '\n';
   }
 
-  void printView(const View& view) {
-    out_ += fmt::format("{}[{}]:{}", nameText('%', program_.buffers[view.buffer].name), fmt::join(view.dims, ","),
-                        elemName(view.elem));
-    if (!view.layout.isRowMajor()) out_ += layoutText(view.layout);
-    if (view.offset) out_ += fmt::format(" at {}", view.offset);
-    if (view.strides != denseStrides(view.dims)) out_ += " strides" + listText(view.strides);
+  std::string viewText(const View& view) {
+    std::string out = fmt::format("{}[{}]:{}", nameText('%', program_.buffers[view.buffer].name),
+                                  fmt::join(view.dims, ","), elemName(view.elem));
+    if (!view.layout.isRowMajor()) out += layoutText(view.layout);
+    if (view.offset) out += fmt::format(" at {}", view.offset);
+    if (view.strides != denseStrides(view.dims)) out += " strides" + listText(view.strides);
     for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
-      if (view.ivStrides[l]) out_ += fmt::format(" + {}*i{}", view.ivStrides[l], l);
+      if (view.ivStrides[l]) out += fmt::format(" + {}*i{}", view.ivStrides[l], l);
+    return out;
   }
 
   void printInstr(uint32_t index, int depth) {
     const Instr& instr = program_.instrs[index];
-    out_ += fmt::format("{:{}}[{}] {}", "", depth * 2, index + 1, kindText(instr));
+    out_ += fmt::format("{:{}}[{}] {}", "", depth * 2, index + 1, instrText(instr.kind, instr.fn));
     if (!instr.attrs.empty()) {
       std::vector<std::string> attrs;
       for (const Attr& attr : instr.attrs) attrs.push_back(attrText(attr));
       out_ += fmt::format("{{{}}}", fmt::join(attrs, ", "));
     }
-    const char* separator = " ";
-    for (const View& view : instr.inputs) {
-      out_ += fmt::format("{}@in ", separator);
-      printView(view);
-      separator = ", ";
-    }
-    for (const View& view : instr.outputs) {
-      out_ += fmt::format("{}{} ", separator, instr.inout ? "@inout" : "@out");
-      printView(view);
-      separator = ", ";
-    }
+    std::vector<std::string> views;
+    for (const View& view : instr.inputs) views.push_back("@in " + viewText(view));
+    for (const View& view : instr.outputs) views.push_back((instr.inout ? "@inout " : "@out ") + viewText(view));
+    out_ += fmt::format(" {}", fmt::join(views, ", "));
     printClauses(instr);
     out_ += '\n';
   }

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <span>
 
-#include "core/program/text_internal.h"
+#include "core/program/internal.h"
+#include "core/support/text/scan.h"
 
 namespace candela::program {
 
@@ -71,9 +70,7 @@ template <typename List> std::string uniqueName(const List& list, std::string na
     if (other.size() == name.size()) taken = true;
     const std::string_view digits = other.substr(std::min(other.size(), name.size() + 1));
     if (digits.empty() || digits.size() > 9 || other[name.size()] != '_') continue;
-    uint64_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size()) highest = std::max(highest, number);
+    highest = std::max(highest, text::parseNumber<uint64_t>(digits).value_or(0));
   }
   return taken ? fmt::format("{}_{}", name, highest + 1) : name;
 }
@@ -88,11 +85,8 @@ uint32_t Program::addBuffer(Buffer buffer) {
 }
 
 uint32_t Program::addConstant(std::string name, Payload payload) {
-  if (payload.form() == Payload::Form::iota || payload.form() == Payload::Form::random) {
-    auto tensor = payload.materialize({payload.count()});
-    CDL_CHECK(tensor.isOk(), "constant '{}': {}", name, tensor.status().message());
-    payload = Payload::data(std::move(tensor).value());
-  }
+  if (payload.form() == Payload::Form::iota || payload.form() == Payload::Form::random)
+    payload = Payload::data(payload.materialize({payload.count()}).orAbort());
   for (uint32_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].constant != kNone && constants[buffers[i].constant].payload == payload) return i;
   Buffer buffer;
@@ -120,55 +114,5 @@ std::string Program::instrName(uint32_t index) const {
   if (!instr.provenance.empty()) text += fmt::format(" '{}'", instr.provenance.front().node);
   return text;
 }
-
-// ---- Names and facts of kinds
-// ----------------------------------------------------------------------------------------
-
-namespace {
-
-/// `kind` is 0 but for functions.
-struct Name {
-  uint16_t kind, id;
-  std::string_view name;
-};
-constexpr Name kFns[] = {
-#define CANDELA_FN(kind, name, id, optional) {cdl_kind_id_##kind, id, #name},
-    CDL_FNS(CANDELA_FN)
-#undef CANDELA_FN
-};
-constexpr Name kKinds[] = {
-#define CANDELA_NAME(name, id, ...) {0, id, #name},
-    CDL_KINDS(CANDELA_NAME)};
-constexpr Name kAttrs[] = {CDL_ATTRS(CANDELA_NAME)
-#undef CANDELA_NAME
-};
-
-std::string_view nameOf(std::span<const Name> names, uint16_t kind, uint16_t id) {
-  for (const Name& name : names)
-    if (name.kind == kind && name.id == id) return name.name;
-  return {};
-}
-
-std::optional<uint16_t> idOf(std::span<const Name> names, uint16_t kind, std::string_view text) {
-  for (const Name& name : names)
-    if (name.kind == kind && name.name == text) return name.id;
-  return std::nullopt;
-}
-
-} // namespace
-
-std::string_view kindName(uint16_t kind) { return nameOf(kKinds, 0, kind); }
-std::string_view fnName(uint16_t kind, uint16_t fn) { return nameOf(kFns, kind, fn); }
-std::string_view attrName(uint16_t id) { return nameOf(kAttrs, 0, id); }
-std::optional<uint16_t> parseKind(std::string_view name) { return idOf(kKinds, 0, name); }
-std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name) { return idOf(kFns, kind, name); }
-std::optional<uint16_t> parseAttr(std::string_view name) { return idOf(kAttrs, 0, name); }
-
-bool isPrimitive(uint16_t kind) {
-  const cdl_kind_facts_t* facts = cdl_kind_facts(kind);
-  return facts && facts->primitive;
-}
-
-bool hasFns(uint16_t kind) { return !fnName(kind, 0).empty(); }
 
 } // namespace candela::program

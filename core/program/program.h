@@ -1,9 +1,6 @@
 #pragma once
 
-#include <string>
-#include <variant>
-#include <vector>
-
+#include "core/support/kinds.h"
 #include "core/support/payload.h"
 
 /// The low-level IR: instructions on addressed memory. This form is for building and rewriting;
@@ -12,6 +9,8 @@
 namespace candela::program {
 
 inline constexpr uint32_t kNone = UINT32_MAX;
+
+using candela::fnName, candela::isPrimitive, candela::kindName;
 
 struct Space {
   std::string name;
@@ -160,15 +159,6 @@ struct Program {
   /// the text.
   std::string instrName(uint32_t index) const;
 };
-
-std::string_view kindName(uint16_t kind);            ///< "matmul"; empty when unknown
-std::string_view fnName(uint16_t kind, uint16_t fn); ///< empty when unknown or when the kind has no functions
-std::string_view attrName(uint16_t id);
-std::optional<uint16_t> parseKind(std::string_view name);
-std::optional<uint16_t> parseFn(uint16_t kind, std::string_view name);
-std::optional<uint16_t> parseAttr(std::string_view name);
-bool hasFns(uint16_t kind);
-bool isPrimitive(uint16_t kind); ///< one of the 13
 
 /// Everything that must hold: indices, views inside buffers, operand shapes and types per kind
 /// (spec/primitives.toml), expr typing, waits, loops, roles (constants and inputs are never

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include "core/program/program.h"
 #include "core/support/diagnostic.h"
 

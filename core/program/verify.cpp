@@ -1,6 +1,6 @@
 #include <set>
 
-#include "core/program/verify_internal.h"
+#include "core/program/internal.h"
 
 namespace candela::program {
 

@@ -1,7 +1,7 @@
 #include <cctype>
 #include <map>
 
-#include "core/program/verify_internal.h"
+#include "core/program/internal.h"
 #include "core/support/text/expr.h"
 
 namespace candela::program {

@@ -68,8 +68,7 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
       const std::string& backend = bundle_.partitions[step.partition].backend;
       event.on = backend.empty() ? "soft" : backend;
       event.name = fmt::format("partition {}", step.partition);
-      if (Status status = runners_[step.partition]->run(in, out, counted); !status)
-        return status.context(fmt::format("partition {} on {}", step.partition, event.on));
+      CDL_TRY(runners_[step.partition]->run(in, out, counted).context(fmt::format("{} on {}", event.name, event.on)));
       for (size_t i = 0; i < step.outputs.size(); ++i) values[step.outputs[i]] = std::move(out[i]);
       for (const cdl_profile_record_t& r : counted.records)
         events.push_back({"", event.on, r.start_ns - start, r.end_ns - start, step.partition, r.instr});

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <span>
 
 #include "core/runtime/bundle/bundle.h"
 #include "core/runtime/plugin/plugin.h"

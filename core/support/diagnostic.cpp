@@ -1,5 +1,7 @@
 #include "core/support/diagnostic.h"
 
+#include <ranges>
+
 namespace candela {
 
 std::string Diagnostic::text() const {
@@ -9,12 +11,7 @@ std::string Diagnostic::text() const {
 
 Status Diagnostics::status() const {
   if (list_.empty()) return Status::ok();
-  std::string text;
-  for (const Diagnostic& diagnostic : list_) {
-    if (!text.empty()) text += '\n';
-    text += diagnostic.text();
-  }
-  return {Code::bad_model, std::move(text)};
+  return badModel("{}", fmt::join(list_ | std::views::transform(&Diagnostic::text), "\n"));
 }
 
 } // namespace candela

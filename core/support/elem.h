@@ -31,6 +31,8 @@ bool isStorageOnly(Elem elem);
 int elemToOnnx(Elem elem);
 std::optional<Elem> elemFromOnnx(int onnx);
 bool isValidElem(unsigned id);
+/// The bits that an element has, as the low ones of a word.
+inline uint64_t elemMask(Elem elem) { return ~uint64_t(0) >> (64 - elemBits(elem)); }
 /// Bytes of `count` elements; 4-bit types are packed, two in a byte.
 inline uint64_t elemBytes(Elem elem, uint64_t count) { return (count * elemBits(elem) + 7) / 8; }
 

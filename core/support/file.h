@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <functional>
-#include <string>
 
 #include "core/support/tensor.h"
 

@@ -3,7 +3,6 @@
 #include <openssl/evp.h>
 
 #include <cstring>
-#include <memory>
 
 namespace candela {
 namespace {

@@ -1,18 +1,18 @@
-#include <charconv>
 #include <cstring>
 
 #include "core/support/file.h"
+#include "core/support/text/scan.h"
 
 namespace candela {
 namespace {
 
-struct NpyType {
-  std::string_view text;
-  Elem elem;
-};
-constexpr NpyType kTypes[] = {{"<f4", Elem::f32_}, {"<f2", Elem::f16_}, {"<f8", Elem::f64_}, {"|i1", Elem::i8_},
-                              {"|u1", Elem::u8_},  {"<i2", Elem::i16_}, {"<u2", Elem::u16_}, {"<i4", Elem::i32_},
-                              {"<u4", Elem::u32_}, {"<i8", Elem::i64_}, {"<u8", Elem::u64_}, {"|b1", Elem::bool_}};
+/// How NumPy calls an element type: "<f4"; empty when it has none like it.
+std::string npyType(Elem elem) {
+  if (elem == Elem::bf16_ || isStorageOnly(elem)) return "";
+  const int bytes = elemBits(elem) / 8;
+  const char letter = elem == Elem::bool_ ? 'b' : isFloat(elem) ? 'f' : isSigned(elem) ? 'i' : 'u';
+  return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', letter, bytes);
+}
 
 /// The text after 'key': in the header's Python dict, or empty.
 std::string_view field(std::string_view header, std::string_view key) {
@@ -30,16 +30,12 @@ Result<Tensor> fromFortran(const Tensor& in) {
   CDL_ASSIGN(Tensor out, Tensor::zeros(in.elem, in.dims));
   const size_t rank = in.dims.size();
   const int size = elemBits(in.elem) / 8;
-  std::vector<int64_t> index(rank, 0), strides(rank, 1);
+  std::vector<int64_t> strides(rank, 1);
   for (size_t i = 1; i < rank; ++i) strides[i] = strides[i - 1] * in.dims[i - 1];
   for (int64_t i = 0, count = in.count(); i < count; ++i) {
-    int64_t from = 0;
-    for (size_t d = 0; d < rank; ++d) from += index[d] * strides[d];
+    int64_t from = 0, rest = i;
+    for (size_t d = rank; d-- > 0; rest /= in.dims[d]) from += rest % in.dims[d] * strides[d];
     std::memcpy(out.bytes.mutableData() + i * size, in.bytes.data() + from * size, size);
-    for (size_t d = rank; d-- > 0;) {
-      if (++index[d] < in.dims[d]) break;
-      index[d] = 0;
-    }
   }
   return out;
 }
@@ -61,21 +57,20 @@ Result<Tensor> readNpy(const std::string& path) {
 
   Tensor tensor;
   const std::string_view descr = field(header, "descr");
-  for (const NpyType& type : kTypes)
-    if (descr.size() >= 5 && descr.substr(1, 3) == type.text && descr[4] == descr[0]) tensor.elem = type.elem;
+  for (int id = 1; id < kElemCount; ++id)
+    if (const Elem elem = static_cast<Elem>(id);
+        descr.size() >= 5 && descr.substr(1, 3) == npyType(elem) && descr[4] == descr[0])
+      tensor.elem = elem;
   if (tensor.elem == Elem::none) return badModel("{}: unsupported .npy type {}", path, descr.substr(0, 8));
-  std::string_view shape = field(header, "shape");
-  if (shape.empty() || shape.front() != '(') return badModel("{}: malformed .npy shape", path);
-  shape.remove_prefix(1);
-  for (;;) {
-    while (!shape.empty() && (shape.front() == ' ' || shape.front() == ',')) shape.remove_prefix(1);
-    if (shape.empty()) return badModel("{}: malformed .npy shape", path);
-    if (shape.front() == ')') break;
-    int64_t dim = 0;
-    const auto [end, error] = std::from_chars(shape.data(), shape.data() + shape.size(), dim);
-    if (error != std::errc() || dim < 0) return badModel("{}: malformed .npy shape", path);
-    tensor.dims.push_back(dim);
-    shape.remove_prefix(end - shape.data());
+  const std::string_view shape = field(header, "shape");
+  const size_t close = shape.find(')');
+  if (!shape.starts_with('(') || close == shape.npos) return badModel("{}: malformed .npy shape", path);
+  for (std::string word : text::split(shape.substr(1, close - 1), ',')) {
+    std::erase(word, ' ');
+    if (word.empty()) continue;
+    const auto dim = text::parseNumber<int64_t>(word);
+    if (!dim || *dim < 0) return badModel("{}: malformed .npy shape", path);
+    tensor.dims.push_back(*dim);
   }
   const auto count = elementCount(tensor.dims);
   const uint64_t available = file.size() - start - length;
@@ -97,10 +92,7 @@ Status writeNpy(const std::string& path, const Tensor& tensor) {
     if (elemBits(stored) == 4) dims = {static_cast<int64_t>(bytes)};
     stored = Elem::u8_;
   }
-  std::string_view descr;
-  for (const NpyType& type : kTypes)
-    if (type.elem == stored) descr = type.text;
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", npyType(stored),
                                    fmt::join(dims, ", "), dims.size() == 1 ? "," : "");
   header.append((64 - (11 + header.size()) % 64) % 64, ' ');
   header += '\n';

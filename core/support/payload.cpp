@@ -17,10 +17,8 @@ Result<Tensor> Payload::materialize(Shape dims) const {
 }
 
 Hash Payload::hash() const {
-  if (form_ == Form::data) return sha256(bytes_.data(), sizeBytes());
-  auto tensor = materialize({count_});
-  CDL_CHECK(tensor.isOk(), "{}", tensor.status().message());
-  return sha256(tensor->bytes.data(), tensor->sizeBytes());
+  const Tensor tensor = materialize({count_}).orAbort();
+  return sha256(tensor.bytes.data(), tensor.sizeBytes());
 }
 
 bool operator==(const Payload& a, const Payload& b) {

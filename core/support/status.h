@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <source_location>
 #include <string>
 #include <utility>
 
@@ -53,6 +54,8 @@ template <typename... Args> Status badArgument(fmt::format_string<Args...> forma
   return {Code::invalid_argument, fmt::format(format, std::forward<Args>(args)...)};
 }
 
+[[noreturn]] void checkFailed(const char* file, int line, const char* condition, const std::string& message);
+
 /// A value, or the Status that says why there is none.
 template <typename T> class [[nodiscard]] Result {
 public:
@@ -62,9 +65,16 @@ public:
   bool isOk() const { return value_.has_value(); }
   explicit operator bool() const { return isOk(); }
   const Status& status() const { return status_; }
+  /// The same with "prefix: " in front of the failure's message.
+  Result context(std::string_view prefix) && { return isOk() ? std::move(*this) : Result(status_.context(prefix)); }
   T& value() & { return *value_; }
   const T& value() const& { return *value_; }
   T&& value() && { return *std::move(value_); }
+  /// The value, where a failure would be a defect of ours.
+  T orAbort(std::source_location at = std::source_location::current()) && {
+    if (!isOk()) checkFailed(at.file_name(), static_cast<int>(at.line()), "isOk()", status_.message());
+    return *std::move(value_);
+  }
   T& operator*() & { return *value_; }
   const T& operator*() const& { return *value_; }
   T* operator->() { return &*value_; }
@@ -74,8 +84,6 @@ private:
   std::optional<T> value_;
   Status status_;
 };
-
-[[noreturn]] void checkFailed(const char* file, int line, const char* condition, const std::string& message);
 
 } // namespace candela
 

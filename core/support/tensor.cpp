@@ -69,10 +69,9 @@ Result<Bytes> Bytes::allocate(uint64_t size) {
 }
 
 Bytes Bytes::copyOf(const void* data, uint64_t size) {
-  auto bytes = allocate(size);
-  CDL_CHECK(bytes.isOk(), "{}", bytes.status().message());
-  if (size) std::memcpy(bytes->mutableData(), data, size);
-  return std::move(bytes).value();
+  Bytes bytes = allocate(size).orAbort();
+  if (size) std::memcpy(bytes.mutableData(), data, size);
+  return bytes;
 }
 
 Bytes Bytes::slice(uint64_t offset, uint64_t size) const {

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstring>
 
-#include "candela/cdl_facts.h"
 #include "core/target/rows.h"
 #include "core/target/target.h"
 
@@ -34,77 +33,68 @@ template <typename T> T recordAt(const T* data, uint32_t stride, uint32_t index)
   return record;
 }
 
-Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row, uint32_t index, uint32_t atomIndex) {
-  const auto bad = [&](std::string why) {
-    return badArgument("row {} ({}): atom {}: {}", index, instrText(row.kind, row.fn), atomIndex, why);
-  };
+Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row) {
   if (atom.subject < CDL_ATOM_RANK || atom.subject > CDL_ATOM_DIM_PRODUCT)
-    return bad(fmt::format("subject {} is unknown", atom.subject));
+    return badArgument("subject {} is unknown", atom.subject);
   if (atom.relation < CDL_REL_EQ || atom.relation > CDL_REL_IN)
-    return bad(fmt::format("relation {} is unknown", atom.relation));
+    return badArgument("relation {} is unknown", atom.relation);
   const bool ofOperand = atom.subject != CDL_ATOM_ATTR;
   if (ofOperand && row.elem_count != 0 && atom.operand >= row.elem_count)
-    return bad(fmt::format("operand {} of a row of {}", atom.operand, row.elem_count));
+    return badArgument("operand {} of a row of {}", atom.operand, row.elem_count);
   if (atom.subject == CDL_ATOM_DIM) {
     const int dim = static_cast<int8_t>(atom.dim);
-    if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return bad(fmt::format("dim {} is out of range", dim));
+    if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return badArgument("dim {} is out of range", dim);
   }
   if (atom.subject == CDL_ATOM_ATTR) {
-    if (!cdl_attr_facts(atom.attr)) return bad(fmt::format("attribute {} is unknown", atom.attr));
-    if (atom.dim >= 8) return bad(fmt::format("value {} of an attribute is out of range", atom.dim));
+    if (!cdl_attr_facts(atom.attr)) return badArgument("attribute {} is unknown", atom.attr);
+    if (atom.dim >= 8) return badArgument("value {} of an attribute is out of range", atom.dim);
   }
   if (atom.subject == CDL_ATOM_DIM_PRODUCT && (atom.attr == 0 || atom.attr >> CDL_MAX_RANK != 0))
-    return bad(fmt::format("dim mask {:#x} is empty or names a dim above {}", atom.attr, CDL_MAX_RANK - 1));
-  if (atom.relation == CDL_REL_MOD && atom.a <= 0) return bad(fmt::format("modulus {} is not positive", atom.a));
+    return badArgument("dim mask {:#x} is empty or names a dim above {}", atom.attr, CDL_MAX_RANK - 1);
+  if (atom.relation == CDL_REL_MOD && atom.a <= 0) return badArgument("modulus {} is not positive", atom.a);
   if (atom.relation == CDL_REL_IN && (atom.set_count == 0 || atom.set_count > std::size(atom.set)))
-    return bad(fmt::format("set of {} values, expected 1 to {}", atom.set_count, std::size(atom.set)));
+    return badArgument("set of {} values, expected 1 to {}", atom.set_count, std::size(atom.set));
   return Status::ok();
 }
 
-Status checkRow(const cdl_row_t& row, uint32_t index, const cdl_capabilities_t& table) {
-  const auto bad = [&](std::string why) {
-    return badArgument("row {} ({}): {}", index, instrText(row.kind, row.fn), why);
-  };
+Status checkRow(const cdl_row_t& row, const cdl_capabilities_t& table) {
   const cdl_kind_facts_t* kind = cdl_kind_facts(row.kind);
-  if (!kind) return badArgument("row {}: kind {} is unknown", index, row.kind);
-  if (!cdl_fn_known(row.kind, row.fn))
-    return badArgument("row {}: function {} of {} is unknown", index, row.fn, kind->name);
-  if (row.elem_count > std::size(row.elems)) return bad(fmt::format("{} element types, at most 8", row.elem_count));
+  if (!kind) return badArgument("kind {} is unknown", row.kind);
+  if (!cdl_fn_known(row.kind, row.fn)) return badArgument("function {} of {} is unknown", row.fn, kind->name);
+  if (row.elem_count > std::size(row.elems)) return badArgument("{} element types, at most 8", row.elem_count);
   for (int i = 0; i < row.elem_count; ++i) {
     if (row.elems[i] != 0 && !isValidElem(row.elems[i]))
-      return bad(fmt::format("element type {} of operand {} is unknown", row.elems[i], i));
+      return badArgument("element type {} of operand {} is unknown", row.elems[i], i);
     if (row.layouts[i] != 0 && row.layouts[i] >= table.layout_count)
-      return bad(fmt::format("layout {} of operand {}, the table has {}", row.layouts[i], i, table.layout_count));
+      return badArgument("layout {} of operand {}, the table has {}", row.layouts[i], i, table.layout_count);
   }
-  if (row.support > CDL_SUPPORT_NATIVE) return bad(fmt::format("support {} is unknown", row.support));
+  if (row.support > CDL_SUPPORT_NATIVE) return badArgument("support {} is unknown", row.support);
   if (row.operand_class < CDL_CLASS_DENSE || row.operand_class > CDL_CLASS_AFFINE)
-    return bad(fmt::format("operand class {} is unknown", row.operand_class));
+    return badArgument("operand class {} is unknown", row.operand_class);
   if (uint64_t(row.first_atom) + row.atoms > table.atom_count)
-    return bad(fmt::format("atoms {} to {}, the table has {}", row.first_atom, uint64_t(row.first_atom) + row.atoms,
-                           table.atom_count));
+    return badArgument("atoms {} to {}, the table has {}", row.first_atom, uint64_t(row.first_atom) + row.atoms,
+                       table.atom_count);
   return Status::ok();
 }
 
-Status checkLayout(const cdl_layout_t& layout, uint32_t index) {
-  const auto bad = [&](std::string why) { return badArgument("layout {}: {}", index, why); };
+Status checkLayout(const cdl_layout_t& layout) {
   if (layout.opaque) return Status::ok();
-  if (layout.count < 1 || layout.count > CDL_MAX_RANK)
-    return bad(fmt::format("{} steps, expected 1 to 8", layout.count));
+  if (layout.count < 1 || layout.count > CDL_MAX_RANK) return badArgument("{} steps, expected 1 to 8", layout.count);
   if (layout.logical_rank < 1 || layout.logical_rank > CDL_MAX_RANK)
-    return bad(fmt::format("logical rank {}, expected 1 to 8", layout.logical_rank));
+    return badArgument("logical rank {}, expected 1 to 8", layout.logical_rank);
   unsigned seen = 0;
   for (int i = 0; i < layout.count; ++i) {
     if (layout.dim[i] >= layout.logical_rank)
-      return bad(fmt::format("step {} names dim {} of rank {}", i, layout.dim[i], layout.logical_rank));
+      return badArgument("step {} names dim {} of rank {}", i, layout.dim[i], layout.logical_rank);
     // A value of any extent must fit: the outermost step of each dim is the open one.
     const bool isOutermost = !(seen >> layout.dim[i] & 1);
     if (isOutermost != (layout.factor[i] == 0) || layout.factor[i] > kMaxFactor)
-      return bad(fmt::format("factor {} of step {}, expected {}", layout.factor[i], i,
-                             isOutermost ? "0" : fmt::format("1 to {}", kMaxFactor)));
+      return badArgument("factor {} of step {}, expected {}", layout.factor[i], i,
+                         isOutermost ? "0" : fmt::format("1 to {}", kMaxFactor));
     seen |= 1u << layout.dim[i];
   }
   if (seen + 1 != 1u << layout.logical_rank)
-    return bad(fmt::format("dims {:#x} of rank {} have a step", seen, layout.logical_rank));
+    return badArgument("dims {:#x} of rank {} have a step", seen, layout.logical_rank);
   return Status::ok();
 }
 
@@ -159,16 +149,17 @@ Status Target::read(const cdl_capabilities_t& table) {
   layouts_.emplace_back(); // the table's own first record may be left out
   for (uint32_t i = 1; i < table.layout_count; ++i) {
     layouts_.push_back(recordAt(table.layouts, table.layout_stride, i));
-    CDL_TRY(checkLayout(layouts_.back(), i));
+    CDL_TRY(checkLayout(layouts_.back()).context(fmt::format("layout {}", i)));
   }
   uint64_t atomsCopied = 0;
   for (uint32_t i = 0; i < table.row_count; ++i) {
     Row entry{recordAt(table.rows, table.row_stride, i), {}};
-    CDL_TRY(checkRow(entry.row, i, table));
+    const std::string name = fmt::format("row {} ({})", i, instrText(entry.row.kind, entry.row.fn));
+    CDL_TRY(checkRow(entry.row, table).context(name));
     if ((atomsCopied += entry.row.atoms) > kMaxAtoms) return badArgument("rows refer to more than {} atoms", kMaxAtoms);
     for (uint32_t k = 0; k < entry.row.atoms; ++k) {
       entry.atoms.push_back(recordAt(table.atoms, table.atom_stride, entry.row.first_atom + k));
-      CDL_TRY(checkAtom(entry.atoms.back(), entry.row, i, k));
+      CDL_TRY(checkAtom(entry.atoms.back(), entry.row).context(fmt::format("{}: atom {}", name, k)));
     }
     rows_.push_back(std::move(entry));
   }

@@ -1,23 +1,9 @@
 #include "core/target/rows.h"
 
-#include <algorithm>
-
-#include "candela/cdl_facts.h"
 #include "candela/cdl_rows.inc"
 
 namespace candela::target {
 namespace {
-
-struct FnName {
-  uint16_t kind, fn;
-  bool optional;
-  const char* name;
-};
-constexpr FnName kFns[] = {
-#define CANDELA_FN(kind, name, id, optional) {cdl_kind_id_##kind, id, optional != 0, #name},
-    CDL_FNS(CANDELA_FN)
-#undef CANDELA_FN
-};
 
 constexpr RequiredRow kRequired[] = {
 #define CANDELA_ROW(profile, kind, fn, count, e0, e1, e2, e3, e4, cls, ulp)                                            \
@@ -37,32 +23,17 @@ constexpr ProfileInfo kProfiles[] = {
 };
 static_assert(std::size(kProfiles) == kProfileCount);
 
-const FnName* findFn(uint16_t kind, uint16_t fn) {
-  const auto found = std::ranges::find_if(kFns, [&](const FnName& f) { return f.kind == kind && f.fn == fn; });
-  return found == std::end(kFns) ? nullptr : found;
-}
-
 } // namespace
 
-std::string instrText(uint16_t kind, uint16_t fn) {
-  const cdl_kind_facts_t* facts = cdl_kind_facts(kind);
-  const std::string name = facts ? facts->name : fmt::format("kind {}", kind);
-  if (const FnName* entry = findFn(kind, fn)) return name + "." + entry->name;
-  return fn == 0 ? name : fmt::format("{}.{}", name, fn);
-}
-
 uint16_t fnOf(uint16_t kind, std::string_view name) {
-  const auto found = std::ranges::find_if(kFns, [&](const FnName& f) { return f.kind == kind && f.name == name; });
-  CDL_CHECK(found != std::end(kFns), "{} has no function '{}'", instrText(kind, 0), name);
-  return found->fn;
+  const auto fn = parseFn(kind, name);
+  CDL_CHECK(fn, "{} has no function '{}'", kindName(kind), name);
+  return *fn;
 }
 
 std::string attrText(uint16_t attr) {
-#define CANDELA_ATTR(name, id, ...)                                                                                   \
-  if (attr == id) return #name;
-  CDL_ATTRS(CANDELA_ATTR)
-#undef CANDELA_ATTR
-  return fmt::format("attribute {}", attr);
+  const std::string_view name = attrName(attr);
+  return name.empty() ? fmt::format("attribute {}", attr) : std::string(name);
 }
 
 const char* classText(unsigned cls) {
@@ -74,12 +45,11 @@ const char* classText(unsigned cls) {
 }
 
 bool isRequiredFn(uint16_t kind, uint16_t fn) {
-  bool isPrimitive = false;
-#define CANDELA_KIND(name, id, primitive, ...) isPrimitive |= kind == id && primitive;
-  CDL_KINDS(CANDELA_KIND)
-#undef CANDELA_KIND
-  const FnName* function = findFn(kind, fn);
-  return isPrimitive && (function ? !function->optional : cdl_fn_known(kind, fn));
+#define CANDELA_FN(kindName, name, id, optional)                                                                       \
+  if (optional && kind == cdl_kind_id_##kindName && fn == id) return false;
+  CDL_FNS(CANDELA_FN)
+#undef CANDELA_FN
+  return isPrimitive(kind) && cdl_fn_known(kind, fn);
 }
 
 std::span<const int64_t> attrDefault(uint16_t attr) {

@@ -1,16 +1,15 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "core/support/elem.h"
+#include "core/support/kinds.h"
 #include "core/support/status.h"
 
 /// What spec/primitives.toml says, as tables: names for messages, defaults, required rows.
 namespace candela::target {
 
-/// "binary.add", or just the kind where it has no functions; "kind 99" when unknown.
-std::string instrText(uint16_t kind, uint16_t fn);
+using candela::instrText;
 /// The function of this name, which there is.
 uint16_t fnOf(uint16_t kind, std::string_view name);
 /// "row_strided" of CDL_CLASS_ROW_STRIDED.

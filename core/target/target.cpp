@@ -1,6 +1,7 @@
 #include "core/target/target.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/target/rows.h"
 
@@ -65,15 +66,23 @@ bool holds(const cdl_atom_t& atom, int64_t value) {
   }
 }
 
+/// By CDL_ATOM_*: how a message names it, and the reason that it gives.
+struct Subject {
+  std::string_view text;
+  uint16_t reason;
+};
+constexpr Subject kSubjects[] = {{},
+                                 {"rank of operand {operand}", CDL_REASON_RANK},
+                                 {"dim {dim} of operand {operand}", CDL_REASON_DIM},
+                                 {"{attr}[{dim}]", CDL_REASON_ATTRIBUTE},
+                                 {"constness of operand {operand}", CDL_REASON_NOT_CONSTANT},
+                                 {"elements of operand {operand}", CDL_REASON_DIM},
+                                 {"product of dims {mask:#x} of operand {operand}", CDL_REASON_DIM}};
+
 std::string subjectText(const cdl_atom_t& atom) {
-  switch (atom.subject) {
-  case CDL_ATOM_RANK: return fmt::format("rank of operand {}", atom.operand);
-  case CDL_ATOM_DIM: return fmt::format("dim {} of operand {}", static_cast<int8_t>(atom.dim), atom.operand);
-  case CDL_ATOM_ATTR: return fmt::format("{}[{}]", attrText(atom.attr), atom.dim);
-  case CDL_ATOM_IS_CONST: return fmt::format("constness of operand {}", atom.operand);
-  case CDL_ATOM_ELEMENTS: return fmt::format("elements of operand {}", atom.operand);
-  default: return fmt::format("product of dims {:#x} of operand {}", atom.attr, atom.operand);
-  }
+  return fmt::format(fmt::runtime(kSubjects[atom.subject].text), fmt::arg("operand", atom.operand),
+                     fmt::arg("dim", static_cast<int8_t>(atom.dim)), fmt::arg("attr", attrText(atom.attr)),
+                     fmt::arg("mask", atom.attr));
 }
 
 std::string relationText(const cdl_atom_t& atom) {
@@ -86,20 +95,9 @@ std::string relationText(const cdl_atom_t& atom) {
   }
 }
 
-uint16_t reasonOf(const cdl_atom_t& atom) {
-  switch (atom.subject) {
-  case CDL_ATOM_RANK: return CDL_REASON_RANK;
-  case CDL_ATOM_ATTR: return CDL_REASON_ATTRIBUTE;
-  case CDL_ATOM_IS_CONST: return CDL_REASON_NOT_CONSTANT;
-  default: return CDL_REASON_DIM;
-  }
-}
-
 std::string elemsText(const InstrDesc& desc) {
-  std::string text;
-  for (const OperandDesc& operand : desc.operands)
-    text += (text.empty() ? "" : ",") + std::string(elemName(operand.elem));
-  return text;
+  return fmt::format(
+      "{}", fmt::join(desc.operands | std::views::transform([](const auto& o) { return elemName(o.elem); }), ","));
 }
 
 std::string layoutText(const cdl_layout_t& layout) {
@@ -144,7 +142,7 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
   for (const cdl_atom_t& atom : entry.atoms) {
     const std::optional<int64_t> value = subjectOf(atom, desc);
     if (value && holds(atom, *value)) continue;
-    return {kAtoms, reasonOf(atom),
+    return {kAtoms, kSubjects[atom.subject].reason,
             fmt::format("{} {}, expected {} (row {})", subjectText(atom), value ? std::to_string(*value) : "is missing",
                         relationText(atom), index)};
   }

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <span>
-#include <string>
-#include <vector>
-
 #include "core/support/tensor.h"
 
 /// What a backend declares, as data, and the evaluator that answers "supported?" from it. No vendor

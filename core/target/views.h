@@ -1,9 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "core/support/tensor.h"
 
 /// How several operands walk one index space: what a question to a target and the instruction that

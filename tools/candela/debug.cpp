@@ -1,6 +1,4 @@
 // candela debug: the first instruction of a compiled model that a backend computes wrong.
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 
@@ -29,39 +27,43 @@ struct Arguments {
   bool all = false;
 };
 
-/// The bundle of a compiled model; the file that it goes through is gone afterwards.
-runtime::Bundle bundleOf(const Session& session, const std::string& path) {
-  if (endsWith(path, ".cdb")) return check(runtime::loadBundle(path));
-  std::string file = (std::filesystem::temp_directory_path() / "candela_debug_XXXXXX").string();
-  const int descriptor = mkstemp(file.data());
-  if (descriptor < 0) fail(kWorkFailed, "{}: cannot make this file", file);
-  close(descriptor);
-  try {
-    session.model.save(file);
-  } catch (const sdk::Error& error) {
-    unlink(file.c_str());
-    failWith(error, path);
-  }
-  Result<runtime::Bundle> bundle = runtime::loadBundle(file); // mapped: stays readable
-  unlink(file.c_str());
-  return check(std::move(bundle), kWorkFailed);
-}
-
-/// The devices that the partitions ask for, from the backends that were named.
-Stepper::Devices openDevices(const runtime::Bundle& bundle, const std::string& backends) {
-  std::map<std::string, std::shared_ptr<runtime::Plugin>> plugins;
-  for (const std::string& name : splitList(backends)) {
+/// The devices of the backends that were named, with the options that are for them, in their order.
+std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& model) {
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  for (const std::string& name : splitList(model.backends)) {
     if (name == "soft") continue;
-    auto plugin = check(runtime::findPlugin(name));
-    plugins[plugin->name()] = plugin;
-  }
-  Stepper::Devices devices;
-  for (const runtime::BundlePartition& partition : bundle.partitions) {
-    if (partition.backend.empty() || devices.count(partition.backend)) continue;
-    if (!plugins.count(partition.backend)) plugins[partition.backend] = check(runtime::findPlugin(partition.backend));
-    devices[partition.backend] = check(plugins[partition.backend]->open(0, partition.options));
+    const auto plugin = check(runtime::findPlugin(name));
+    runtime::Options options;
+    for (const std::string& text : model.options) { // that each is for one of them, openSession has seen
+      const Binding option = parseBinding("--option", text);
+      const size_t dot = option.name.find('.');
+      if (dot == std::string::npos || option.name.substr(0, dot) == plugin->name())
+        options[option.name.substr(dot + 1)] = option.value; // npos + 1 is 0
+    }
+    devices.push_back(check(plugin->open(0, options)));
   }
   return devices;
+}
+
+/// The model compiled for these devices, with all that the parts hold in memory: a stored bundle leaves out constants
+/// that its executables have. Inputs have the dims of the session's.
+std::unique_ptr<runtime::Session> compileFor(const std::vector<std::shared_ptr<runtime::Device>>& devices,
+                                             const Session& session, const ModelOptions& model) {
+  if (endsWith(model.path, ".cdl")) {
+    Diagnostics diagnostics;
+    Ir ir = check(parseIr(check(readText(model.path)), model.path, diagnostics));
+    if (auto* program = std::get_if<program::Program>(&ir))
+      return check(pipeline::compileProgram(std::move(*program), model.path, devices.empty() ? nullptr : devices[0]));
+  }
+  ImportFlags flags;
+  if (!endsWith(model.path, ".cdl")) {
+    flags.dims = model.dims;
+    for (const sdk::Port& port : session.inputPorts)
+      flags.shapes.push_back(fmt::format("{}={}", port.name, port.dims.empty() ? "scalar" : shapeText(port.dims)));
+  }
+  pipeline::CompileOptions options;
+  options.toPrimitives = model.toPrimitives;
+  return check(pipeline::compile(readGraph(model.path, flags), model.path, devices, options));
 }
 
 std::string boundText(double bound) { return bound > 0 ? fmt::format("{:.3g}", bound) : "none: exact"; }
@@ -137,9 +139,13 @@ void debug(Arguments& arguments, Console& console) {
   if (!options.seed) options.seed = 1;
   if (options.model.backends == "reference")
     fail(kBadInput, "--backend reference: it is what others are compared with");
+  if (endsWith(path, ".cdb")) fail(kBadInput, "{}: debug takes the model itself, not what was compiled of it", path);
   const Session session = openSession(options);
-  const runtime::Bundle bundle = bundleOf(session, path);
-  Stepper stepper(bundle, openDevices(bundle, options.model.backends));
+  const auto opened = openDevices(options.model);
+  const auto compiled = compileFor(opened, session, options.model);
+  Stepper::Devices devices;
+  for (const auto& device : opened) devices[device->plugin().name()] = device;
+  Stepper stepper(compiled->bundle(), devices);
   console.print("{}  {}   compiled in {}\n", console.bold(fileName(path)), placementLine(session.report),
                 timeText(session.compileMs));
 

@@ -1,4 +1,5 @@
-// Loops that do nothing but multiply and add in registers, one for each width of vectors, chosen at run time.
+// Loops that do nothing but multiply and add in registers, one for each width of vectors and one for tiles, chosen at
+// run time.
 #include "tools/candela/peak.h"
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace candela::tool {
@@ -91,6 +94,44 @@ __attribute__((target("avx2"))) float dot256(int64_t rounds) {
   return static_cast<float>(_mm256_cvtsi256_si32(sums[0]));
 }
 
+/// How many tiles sum, beside the two that are multiplied.
+constexpr int kTiles = 6;
+
+__attribute__((target("amx-tile,amx-int8"))) float tiles(int64_t rounds) {
+  struct alignas(64) {
+    uint8_t palette = 1, startRow = 0, reserved[14] = {};
+    uint16_t bytesPerRow[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } config;
+  alignas(64) int32_t sums[16][16] = {};
+  _tile_loadconfig(&config);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
+  for (int64_t r = 0; r < rounds; ++r) {
+    _tile_dpbusd(0, 6, 7);
+    _tile_dpbusd(1, 6, 7);
+    _tile_dpbusd(2, 6, 7);
+    _tile_dpbusd(3, 6, 7);
+    _tile_dpbusd(4, 6, 7);
+    _tile_dpbusd(5, 6, 7);
+  }
+  _tile_stored(0, sums, 64);
+  _tile_release();
+  return static_cast<float>(sums[0][0]);
+}
+
+/// Whether the machine has tiles, and the system lets this process use them.
+bool hasTiles() {
+  constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM
+  return __builtin_cpu_supports("amx-int8") && syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+
 Kernel floatKernel() {
   if (__builtin_cpu_supports("avx512f")) return {fma512, kMany * 16 * 2.0, "avx512 fma"};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {fma256, kFew * 8 * 2.0, "avx2 fma"};
@@ -98,6 +139,7 @@ Kernel floatKernel() {
 }
 
 Kernel integerKernel() {
+  if (hasTiles()) return {tiles, kTiles * 16 * 16 * 64 * 2.0, "amx tdpbusd"};
   if (__builtin_cpu_supports("avx512vnni")) return {dot512, kMany * 64 * 2.0, "avx512 vpdpbusd"};
   if (__builtin_cpu_supports("avx2")) return {dot256, kPairs * 16 * 2.0, "avx2 vpmaddwd"};
   return {nullptr, 0, ""};

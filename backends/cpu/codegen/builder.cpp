@@ -3,10 +3,10 @@
 
 #include "../isa.hpp"
 
-#include <cmath>
-
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsX86.h>
+
+#include <cmath>
 
 namespace cpu {
 

@@ -22,9 +22,15 @@ inline TensorType likeOperand(const Node& node, size_t i) {
   return oneResult(typeOf(node, i).elem, typeOf(node, i).dims).front();
 }
 
-/// Operands first .. last broadcast together; nullopt when they do not. A dim is exact when all
-/// that decide it are.
-std::optional<std::vector<Dim>> broadcastDims(const Node& node, size_t first, size_t last);
+/// The operands broadcast together; nullopt when they do not. A dim is exact when all that decide it are.
+std::optional<std::vector<Dim>> broadcastDims(const Node& node);
+
+/// Of all operands, for messages.
+inline std::vector<std::string> operandShapes(const Node& node) {
+  std::vector<std::string> shapes;
+  for (const Value* operand : node.operands()) shapes.push_back(shapeText(operand->type.shape()));
+  return shapes;
+}
 
 /// The type of this shape, after checking that it is one.
 inline Result<Types> resultOf(const Node& node, Elem elem, const Shape& shape) {

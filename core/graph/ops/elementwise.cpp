@@ -4,10 +4,10 @@
 
 namespace candela::graph {
 
-std::optional<std::vector<Dim>> broadcastDims(const Node& node, size_t first, size_t last) {
+std::optional<std::vector<Dim>> broadcastDims(const Node& node) {
   std::vector<Dim> out;
-  for (size_t i = first; i <= last; ++i) {
-    const std::vector<Dim>& dims = typeOf(node, i).dims;
+  for (const Value* operand : node.operands()) {
+    const std::vector<Dim>& dims = operand->type.dims;
     if (dims.size() > out.size()) out.insert(out.begin(), dims.size() - out.size(), Dim(1));
     const size_t lead = out.size() - dims.size();
     for (size_t d = 0; d < dims.size(); ++d) {
@@ -31,10 +31,8 @@ Result<Types> inferBroadcast(const Node& node) {
   const Elem elem = like                ? like->type.elem
                     : result.elems == 0 ? node.elemAttr("to")
                                         : static_cast<Elem>(std::countr_zero(result.elems));
-  if (const auto dims = broadcastDims(node, 0, node.operands().size() - 1)) return oneResult(elem, *dims);
-  std::vector<std::string> shapes;
-  for (const Value* operand : node.operands()) shapes.push_back(shapeText(operand->type.shape()));
-  return node.fail("c1", shapes);
+  if (const auto dims = broadcastDims(node)) return oneResult(elem, *dims);
+  return node.fail("c1", operandShapes(node));
 }
 
 Result<Types> inferClip(const Node& node) {

@@ -137,13 +137,8 @@ Result<Types> inferTable(const Node& node) {
 }
 
 Result<Types> inferExpr(const Node& node) {
-  const auto dims = broadcastDims(node, 0, node.operands().size() - 1);
-  if (!dims) {
-    std::string shapes;
-    for (const Value* operand : node.operands())
-      shapes += (shapes.empty() ? "" : ", ") + shapeText(operand->type.shape());
-    return node.fail("expr_c1", shapes);
-  }
+  const auto dims = broadcastDims(node);
+  if (!dims) return node.fail("expr_c1", fmt::format("{}", fmt::join(operandShapes(node), ", ")));
   const auto steps = text::parseExpr(node.stringAttr("steps"));
   if (!steps) return node.fail("expr_c2", steps.status().message());
   std::vector<Elem> elems;

@@ -73,7 +73,7 @@ private:
     plan.offsets.assign(problem_.buffers.size(), 0);
     for (size_t i : indices) {
       const Interval& b = problem_.buffers[i];
-      const uint64_t offset = plan.offsets[i] = best ? bestFit(b) : firstFit(b);
+      const uint64_t offset = plan.offsets[i] = fit(b, best);
       const auto after = std::ranges::upper_bound(placed_, offset, {}, &Placed::begin);
       placed_.insert(after, {offset, offset + b.size, b.begin, b.end, i});
     }
@@ -89,60 +89,33 @@ private:
 
   // What has to be placed, the hardest first; ties by index.
   std::vector<size_t> sorted(Order order) const {
-    const auto& buffers = problem_.buffers;
-    const auto breadth = [&](size_t i) {
-      return static_cast<long double>(buffers[i].size) *
-             (static_cast<long double>(buffers[i].end) - static_cast<long double>(buffers[i].begin));
-    };
     std::vector<size_t> indices;
-    for (size_t i = 0; i < buffers.size(); ++i)
-      if (buffers[i].size != 0) indices.push_back(i);
-    std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) {
-      switch (order) {
-      case Order::Begin:
-        return buffers[a].begin != buffers[b].begin ? buffers[a].begin < buffers[b].begin
-                                                    : buffers[a].size > buffers[b].size;
-      case Order::Size: return buffers[a].size > buffers[b].size;
-      default: return breadth(a) > breadth(b);
-      }
+    for (size_t i = 0; i < problem_.buffers.size(); ++i)
+      if (problem_.buffers[i].size != 0) indices.push_back(i);
+    std::ranges::stable_sort(indices, {}, [&](size_t i) -> std::pair<long double, long double> {
+      const Interval& b = problem_.buffers[i];
+      const long double size = b.size, begin = b.begin, end = b.end; // which holds 64 bits
+      if (order == Order::Begin) return {begin, -size};
+      return {order == Order::Size ? -size : -size * (end - begin), 0};
     });
     return indices;
   }
 
-  // Calls gap(from, to) for every gap, from low to high, between the buffers that live at the same
-  // time as b; the last one is open. Stops when it returns true.
-  template <class F> void forEachGap(const Interval& b, F&& gap) const {
-    uint64_t free = 0;
+  // The lowest or the tightest gap between the buffers that live at the same time as b, else the room above them.
+  uint64_t fit(const Interval& b, bool best) const {
+    uint64_t free = 0, tightest = UINT64_MAX;
+    std::optional<uint64_t> offset;
     for (const Placed& p : placed_) {
       if (p.firstTime >= b.end || b.begin >= p.lastTime) continue;
-      if (p.begin > free && gap(free, p.begin)) return;
+      const uint64_t at = alignUp(free, b.alignment);
+      if (at <= p.begin && p.begin - at >= b.size && p.begin - free < tightest) {
+        if (!best || p.begin - free == b.size) return at;
+        offset = at;
+        tightest = p.begin - free;
+      }
       free = std::max(free, p.end);
     }
-    gap(free, UINT64_MAX);
-  }
-
-  uint64_t firstFit(const Interval& b) const {
-    uint64_t offset = 0;
-    forEachGap(b, [&](uint64_t from, uint64_t to) {
-      offset = alignUp(from, b.alignment);
-      return offset <= to && to - offset >= b.size;
-    });
-    return offset;
-  }
-
-  uint64_t bestFit(const Interval& b) const {
-    uint64_t offset = 0, tightest = UINT64_MAX;
-    forEachGap(b, [&](uint64_t from, uint64_t to) {
-      const uint64_t at = alignUp(from, b.alignment);
-      if (to == UINT64_MAX) {
-        if (tightest == UINT64_MAX) offset = at;
-      } else if (at <= to && to - at >= b.size && to - from < tightest) {
-        offset = at;
-        tightest = to - from;
-      }
-      return tightest == b.size;
-    });
-    return offset;
+    return offset.value_or(alignUp(free, b.alignment));
   }
 
   const MemoryProblem& problem_;

@@ -1,7 +1,6 @@
 #include "core/plan/schedule/lifetimes.h"
 
 #include <algorithm>
-#include <span>
 
 namespace candela::plan {
 
@@ -38,16 +37,8 @@ std::vector<Life> livesOf(const Program& program) {
 }
 
 bool isElementwise(uint16_t kind) {
-  switch (kind) {
-  case CDL_KIND_BINARY:
-  case CDL_KIND_UNARY:
-  case CDL_KIND_SELECT:
-  case CDL_KIND_CONVERT:
-  case CDL_KIND_ELEMENTWISE:
-  case CDL_KIND_RESCALE:
-  case CDL_KIND_TABLE: return true;
-  default: return false;
-  }
+  return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_SELECT || kind == CDL_KIND_CONVERT ||
+         kind == CDL_KIND_ELEMENTWISE || kind == CDL_KIND_RESCALE || kind == CDL_KIND_TABLE;
 }
 
 /// Every element of the result is written where the operand's element of the same index was read.

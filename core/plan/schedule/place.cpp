@@ -1,6 +1,6 @@
-#include "core/plan/schedule/dependences.h"
 #include "core/plan/schedule/lifetimes.h"
 #include "core/plan/schedule/schedule.h"
+#include "core/program/dependences.h"
 
 namespace candela::plan {
 
@@ -20,11 +20,10 @@ Result<SpacePlan> planSpace(const Program& program, uint32_t space, const std::v
   if (live > problem.capacity)
     return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name, problem.capacity,
                    live);
-  auto plan = planMemory(problem);
-  if (!plan) return plan.status().context(fmt::format("space '{}'", name));
-  const auto wrong = validate(problem, *plan);
+  CDL_ASSIGN(MemoryPlan plan, planMemory(problem).context(fmt::format("space '{}'", name)));
+  const auto wrong = validate(problem, plan);
   CDL_CHECK(!wrong, "{}", *wrong);
-  return SpacePlan{std::move(*plan), live};
+  return SpacePlan{std::move(plan), live};
 }
 
 } // namespace

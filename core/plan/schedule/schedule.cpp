@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/plan/schedule/dependences.h"
 #include "core/plan/schedule/lifetimes.h"
 #include "core/plan/schedule/simplify.h"
+#include "core/program/dependences.h"
 
 namespace candela::plan {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/plan/schedule/dependences.h"
+#include "core/program/dependences.h"
 
 namespace candela::plan {
 

@@ -3,10 +3,10 @@
 #include <dlfcn.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/support/hash.h"
+#include "core/support/text/scan.h"
 
 namespace candela::runtime {
 namespace {
@@ -67,6 +67,24 @@ Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
   return Status::ok();
 }
 
+Status checkOption(const Plugin& plugin, const std::string& name, const std::string& value) {
+  std::string known;
+  for (const cdl_option_schema_t& option : plugin.options()) {
+    if (name != option.name) {
+      known += (known.empty() ? "" : ", ") + std::string(option.name);
+      continue;
+    }
+    const std::string values = option.values ? option.values : "string";
+    const bool fits = values == "string"  ? true
+                      : values == "int"   ? text::parseNumber<int64_t>(value).has_value()
+                      : values == "float" ? text::parseNumber<double>(value).has_value()
+                                          : !value.empty() && text::isOneOf(value, values);
+    if (fits) return Status::ok();
+    return badArgument("{}: option {}={}: expected {}", plugin.name(), name, value, values);
+  }
+  return badArgument("{}: unknown option {}; it has {}", plugin.name(), name, known.empty() ? "none" : known);
+}
+
 } // namespace
 
 Status ErrorBuffer::status(cdl_code_t code, const std::string& who) const {
@@ -106,38 +124,6 @@ Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
   return fromQuery(reinterpret_cast<cdl_backend_query_fn>(symbol), path);
 }
 
-std::vector<cdl_option_schema_t> Plugin::options() const {
-  return {table_.options, table_.options + table_.option_count};
-}
-
-namespace {
-
-Status checkOption(const Plugin& plugin, const std::string& name, const std::string& value) {
-  std::string known;
-  for (const cdl_option_schema_t& option : plugin.options()) {
-    if (name != option.name) {
-      known += (known.empty() ? "" : ", ") + std::string(option.name);
-      continue;
-    }
-    const std::string values = option.values ? option.values : "string";
-    if (values == "string") return Status::ok();
-    char* end = nullptr;
-    if (values == "int") {
-      (void)std::strtoll(value.c_str(), &end, 10);
-      if (!value.empty() && !*end) return Status::ok();
-    } else if (values == "float") {
-      (void)std::strtod(value.c_str(), &end);
-      if (!value.empty() && !*end) return Status::ok();
-    } else if (("|" + values + "|").find("|" + value + "|") != std::string::npos && !value.empty()) {
-      return Status::ok();
-    }
-    return badArgument("{}: option {}={}: expected {}", plugin.name(), name, value, values);
-  }
-  return badArgument("{}: unknown option {}; it has {}", plugin.name(), name, known.empty() ? "none" : known);
-}
-
-} // namespace
-
 Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& options) {
   if (index >= table_.device_count)
     return badArgument("{}: device {} of {} does not exist", name(), index, table_.device_count);
@@ -172,50 +158,49 @@ Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t 
   const uint64_t size = std::max<uint64_t>(bytes, 1); // a zero-sized buffer is still an address to bind
   cdl_memory_t* handle = nullptr;
   CDL_TRY(callSlot(plugin_->name(), table().memory_create, handle_, space, size, alignment, &handle));
-  std::shared_ptr<DeviceMemory> memory(new DeviceMemory(shared_from_this()));
-  memory->handle_ = handle;
+  if (!handle) return failure(Code::internal, "{}: memory_create succeeded without memory", plugin_->name());
+  const auto memory = std::make_shared<DeviceMemory>();
   void* pointer = nullptr;
   if (table().memory_map && callSlot("memory_map", table().memory_map, handle_, handle, uint64_t{0}, size, &pointer))
     memory->mapped_ = pointer;
+  memory->handle_ = {handle, [device = shared_from_this(), mapped = memory->mapped_](cdl_memory_t* owned) {
+                       const cdl_plugin_t& table = device->table();
+                       if (mapped && table.memory_unmap)
+                         (void)table.memory_unmap(device->handle(), owned, mapped, nullptr);
+                       table.memory_destroy(device->handle(), owned);
+                     }};
   return memory;
-}
-
-DeviceMemory::~DeviceMemory() {
-  if (!handle_) return;
-  const cdl_plugin_t& table = device_->table();
-  if (mapped_ && table.memory_unmap) (void)table.memory_unmap(device_->handle(), handle_, mapped_, nullptr);
-  table.memory_destroy(device_->handle(), handle_);
 }
 
 Result<std::shared_ptr<Queue>> Device::createQueue() {
   cdl_queue_t* handle = nullptr;
   CDL_TRY(callSlot(plugin_->name(), table().queue_create, handle_, &handle));
-  std::shared_ptr<Queue> queue(new Queue(shared_from_this()));
-  queue->handle_ = handle;
+  if (!handle) return failure(Code::internal, "{}: queue_create succeeded without a queue", plugin_->name());
+  const auto queue = std::make_shared<Queue>();
+  queue->device_ = shared_from_this();
+  queue->handle_ = {handle, [device = queue->device_](cdl_queue_t* owned) {
+                      device->table().queue_destroy(device->handle(), owned);
+                    }};
   return queue;
-}
-
-Queue::~Queue() {
-  if (handle_) device_->table().queue_destroy(device_->handle(), handle_);
 }
 
 Status Queue::write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  return callSlot("queue_write", device_->table().queue_write, handle_, to.handle(), offset, from, bytes);
+  return callSlot("queue_write", device_->table().queue_write, handle(), to.handle(), offset, from, bytes);
 }
 
 Status Queue::read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  return callSlot("queue_read", device_->table().queue_read, handle_, from.handle(), offset, to, bytes);
+  return callSlot("queue_read", device_->table().queue_read, handle(), from.handle(), offset, to, bytes);
 }
 
 Status Queue::wait(uint64_t value) {
-  return callSlot("queue_wait", device_->table().queue_wait, handle_, value, UINT64_MAX);
+  return callSlot("queue_wait", device_->table().queue_wait, handle(), value, UINT64_MAX);
 }
 
 Status Queue::drain() {
   const uint64_t value = next();
-  CDL_TRY(callSlot("queue_signal", device_->table().queue_signal, handle_, value));
+  CDL_TRY(callSlot("queue_signal", device_->table().queue_signal, handle(), value));
   return wait(value);
 }
 

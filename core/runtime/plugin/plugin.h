@@ -1,11 +1,7 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "core/target/target.h"
 
@@ -28,7 +24,7 @@ public:
   std::string version() const { return table_.version; }
   std::string description() const { return table_.description ? table_.description : ""; }
   uint32_t deviceCount() const { return table_.device_count; }
-  std::vector<cdl_option_schema_t> options() const;
+  std::span<const cdl_option_schema_t> options() const { return {table_.options, table_.option_count}; }
   const cdl_plugin_t& table() const { return table_; }
 
   /// Opens a device after its options were checked against the schema, and its capability table too.
@@ -53,27 +49,19 @@ std::vector<std::string> listPlugins();
 /// Memory of a device, freed with the last reference.
 class DeviceMemory {
 public:
-  ~DeviceMemory();
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-  cdl_memory_t* handle() const { return handle_; }
+  cdl_memory_t* handle() const { return handle_.get(); }
   /// The host's address, or null when the device cannot map.
   void* mapped() const { return mapped_; }
 
 private:
   friend class Device;
-  DeviceMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-  std::shared_ptr<Device> device_;
-  cdl_memory_t* handle_ = nullptr;
+  std::shared_ptr<cdl_memory_t> handle_; ///< keeps the device
   void* mapped_ = nullptr;
 };
 
 class Queue {
 public:
-  ~Queue();
-  Queue(const Queue&) = delete;
-  Queue& operator=(const Queue&) = delete;
-  cdl_queue_t* handle() const { return handle_; }
+  cdl_queue_t* handle() const { return handle_.get(); }
   Status write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes);
   Status read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes);
   /// Waits until everything submitted so far is done.
@@ -84,17 +72,14 @@ public:
 
 private:
   friend class Device;
-  Queue(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   std::shared_ptr<Device> device_;
-  cdl_queue_t* handle_ = nullptr;
+  std::shared_ptr<cdl_queue_t> handle_;
   uint64_t value_ = 0;
 };
 
 class Device : public std::enable_shared_from_this<Device> {
 public:
   ~Device();
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
 
   const Plugin& plugin() const { return *plugin_; }
   const cdl_plugin_t& table() const { return plugin_->table(); }

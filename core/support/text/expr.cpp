@@ -2,47 +2,22 @@
 
 #include <map>
 
+#include "core/support/kinds.h"
 #include "core/support/text/literal.h"
 #include "core/support/text/scan.h"
 
 namespace candela::text {
 namespace {
 
-struct FnName {
-  uint16_t kind, fn;
-  std::string_view name;
-};
-constexpr FnName kFns[] = {
-#define CANDELA_FN(kind, name, id, optional) {cdl_kind_id_##kind, id, #name},
-    CDL_FNS(CANDELA_FN)
-#undef CANDELA_FN
-};
-
-std::optional<uint16_t> findFn(uint16_t kind, std::string_view name) {
-  for (const FnName& fn : kFns)
-    if (fn.kind == kind && fn.name == name) return fn.fn;
-  return std::nullopt;
-}
-
-std::string_view fnName(uint16_t kind, uint16_t fn) {
-  for (const FnName& record : kFns)
-    if (record.kind == kind && record.fn == fn) return record.name;
-  return "unknown";
-}
-
-size_t argCount(uint16_t kind) {
-  return kind == CDL_KIND_SELECT ? 3 : kind == CDL_KIND_BINARY || kind == CDL_KIND_COMPARE ? 2 : 1;
-}
-
 /// The function that a name stands for, without operands.
-std::optional<ExprStep> parseFn(std::string_view name) {
+std::optional<ExprStep> parseStep(std::string_view name) {
   ExprStep step;
   if (name == "select") {
     step.kind = CDL_KIND_SELECT;
     return step;
   }
   for (const uint16_t kind : {CDL_KIND_UNARY, CDL_KIND_BINARY, CDL_KIND_COMPARE}) {
-    if (const auto fn = findFn(kind, name)) {
+    if (const auto fn = parseFn(kind, name)) {
       step.kind = kind;
       step.fn = *fn;
       return step;
@@ -56,7 +31,7 @@ std::optional<ExprStep> parseFn(std::string_view name) {
     name.remove_suffix(9);
   }
   if (const size_t mode = name.find('_'); mode != std::string_view::npos) {
-    const auto fn = findFn(CDL_KIND_CONVERT, name.substr(mode + 1));
+    const auto fn = parseFn(CDL_KIND_CONVERT, name.substr(mode + 1));
     if (!fn) return std::nullopt;
     step.fn = *fn;
     name = name.substr(0, mode);
@@ -77,20 +52,17 @@ public:
   explicit Parser(TokenStream& in) : in_(in) {}
 
   ExprSteps parse() {
-    for (;;) {
-      if (in_.at(TokenKind::identifier) && in_.peek(1).is(TokenKind::punct, "=")) {
-        const Token name = in_.take();
-        in_.take();
-        if (named_.count(name.text) || name.text == "acc" || parseView(name.text))
-          in_.fail(name, fmt::format("'{}' is already something else", name.text));
-        const ExprArg value = call(0);
-        if (!in_.expect(";")) return {};
-        named_[name.text] = value.index;
-        continue;
-      }
-      call(0);
-      return std::move(steps_);
+    while (in_.at(TokenKind::identifier) && in_.peek(1).is(TokenKind::punct, "=")) {
+      const Token name = in_.take();
+      in_.take();
+      if (named_.count(name.text) || name.text == "acc" || parseView(name.text))
+        in_.fail(name, fmt::format("'{}' is already something else", name.text));
+      const uint16_t step = call(0).index;
+      in_.expect(";");
+      named_[name.text] = step;
     }
+    call(0);
+    return std::move(steps_);
   }
 
 private:
@@ -101,7 +73,6 @@ private:
       arg.source = ExprArg::Source::literal;
     } else if (token.kind != TokenKind::identifier) {
       in_.fail(token, fmt::format("expected an operand but found {}", token.shown()));
-      return arg;
     } else if (in_.peek(1).is(TokenKind::punct, "(")) {
       return call(depth);
     } else if (token.text == "acc") {
@@ -115,7 +86,6 @@ private:
       arg.source = ExprArg::Source::literal;
     } else {
       in_.fail(token, fmt::format("unknown operand '{}'", token.text));
-      return arg;
     }
     in_.take();
     if (arg.source == ExprArg::Source::literal) arg.literal = token.text;
@@ -123,30 +93,17 @@ private:
   }
 
   ExprArg call(int depth) {
-    ExprArg result{ExprArg::Source::step, 0, ""};
-    const Token name = in_.peek();
-    std::string text;
-    if (!in_.expect(TokenKind::identifier, "a function", text)) return result;
-    auto step = parseFn(text);
-    if (!step) {
-      in_.fail(name, fmt::format("unknown function '{}'", text));
-      return result;
-    }
+    const Token name = in_.expect(TokenKind::identifier, "a function");
+    auto step = parseStep(name.text);
+    if (!step) in_.fail(name, fmt::format("unknown function '{}'", name.text));
     // Every open call becomes a step, so the limit on steps bounds the recursion too.
-    if (depth >= CDL_MAX_STEPS) {
-      in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
-      return result;
-    }
-    if (!in_.expect("(")) return result;
-    do { step->args.push_back(argument(depth + 1)); } while (in_.accept(",") && !in_.failed());
-    if (!in_.expect(")")) return result;
-    if (step->args.size() != argCount(step->kind))
-      in_.fail(name, fmt::format("{} takes {} operands, not {}", text, argCount(step->kind), step->args.size()));
+    if (depth >= CDL_MAX_STEPS) in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
+    in_.list("(", ")", [&] { step->args.push_back(argument(depth + 1)); });
+    if (const size_t count = cdl_kind_facts(step->kind)->min_inputs; step->args.size() != count)
+      in_.fail(name, fmt::format("{} takes {} operands, not {}", name.text, count, step->args.size()));
     if (steps_.size() >= CDL_MAX_STEPS) in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
-    if (in_.failed()) return result;
-    result.index = static_cast<uint16_t>(steps_.size());
     steps_.push_back(std::move(*step));
-    return result;
+    return {ExprArg::Source::step, static_cast<uint16_t>(steps_.size() - 1), ""};
   }
 
   TokenStream& in_;
@@ -192,10 +149,8 @@ ExprSteps parseExpr(TokenStream& in) { return Parser(in).parse(); }
 Result<ExprSteps> parseExpr(std::string_view text) {
   Diagnostics diagnostics;
   TokenStream in(text, "", diagnostics);
-  ExprSteps steps = parseExpr(in);
-  if (const Token rest = in.peek(); rest.kind != TokenKind::end)
-    in.fail(rest, fmt::format("unexpected {}", rest.shown()));
-  if (!in.failed()) return steps;
+  ExprSteps steps;
+  if (in.parseAll("expression", [&] { steps = parseExpr(in); })) return steps;
   const Diagnostic& first = diagnostics.list().front();
   return badModel("{} at character {}", first.message, first.location.column);
 }

@@ -1,11 +1,7 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
 
-#include "core/support/elem.h"
-#include "core/support/status.h"
 #include "core/support/text/lexer.h"
 
 /// Elementwise expressions as text: `max(add(acc, v1), 0.0)`. Operands are v0, v1, ..., the
@@ -15,7 +11,12 @@
 namespace candela::text {
 
 struct ExprArg {
-  enum class Source : uint8_t { view, acc, step, literal };
+  enum class Source : uint8_t {
+    acc = CDL_FROM_ACC,
+    view = CDL_FROM_VIEW,
+    literal = CDL_FROM_CONST,
+    step = CDL_FROM_STEP
+  };
   Source source = Source::view;
   uint16_t index = 0;  ///< of the view, or of an earlier step
   std::string literal; ///< its bits depend on the element type that typeExpr finds
@@ -35,8 +36,7 @@ using ExprSteps = std::vector<ExprStep>;
 
 /// Failure: bad_model with what is wrong and at which character.
 Result<ExprSteps> parseExpr(std::string_view text);
-/// The same inside of a longer text: stops behind the last step. The stream has failed when the
-/// expression is malformed.
+/// The same inside of a longer text: stops behind the last step. Throws Malformed.
 ExprSteps parseExpr(TokenStream& in);
 /// Reads back to equal steps.
 std::string exprText(std::span<const ExprStep> steps);

@@ -1,5 +1,7 @@
 #include "core/support/text/lexer.h"
 
+#include <algorithm>
+
 #include "core/support/text/scan.h"
 
 namespace candela::text {
@@ -14,6 +16,12 @@ int hexDigit(char c) {
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
 }
+
+/// What stands behind a backslash in a string; \xHH is any byte.
+struct Escape {
+  char letter, meant;
+};
+constexpr Escape kEscapes[] = {{'n', '\n'}, {'t', '\t'}, {'"', '"'}, {'\\', '\\'}};
 
 } // namespace
 
@@ -30,9 +38,16 @@ std::string Token::shown() const {
 TokenStream::TokenStream(std::string_view source, std::string file, Diagnostics& diagnostics)
     : source_(source), file_(std::move(file)), diagnostics_(diagnostics) {}
 
-void TokenStream::report(const Token& at, std::string message) { diagnostics_.error(location(at), std::move(message)); }
+void TokenStream::report(const Token& at, std::string message) {
+  diagnostics_.error({file_, at.line, at.column}, std::move(message));
+}
 
 void TokenStream::fail(const Token& at, std::string message) {
+  stop(at, std::move(message));
+  throw Malformed();
+}
+
+void TokenStream::stop(const Token& at, std::string message) {
   if (!failed_) report(at, std::move(message));
   failed_ = true;
   place_ = source_.size();
@@ -64,32 +79,30 @@ bool TokenStream::accept(std::string_view text) {
   return true;
 }
 
-bool TokenStream::expect(std::string_view text) {
-  if (accept(text)) return true;
-  const Token token = peek();
-  fail(token, fmt::format("expected '{}' but found {}", text, token.shown()));
-  return false;
+void TokenStream::expect(std::string_view text) {
+  if (!accept(text)) fail(peek(), fmt::format("expected '{}' but found {}", text, peek().shown()));
 }
 
-bool TokenStream::expect(TokenKind kind, std::string_view what, std::string& text) {
-  const Token token = peek();
-  if (token.kind != kind) {
-    fail(token, fmt::format("expected {} but found {}", what, token.shown()));
-    return false;
-  }
-  text = take().text;
-  return true;
+Token TokenStream::expect(TokenKind kind, std::string_view what) {
+  if (!at(kind)) fail(peek(), fmt::format("expected {} but found {}", what, peek().shown()));
+  return take();
 }
 
-bool TokenStream::expectInt(std::string_view what, int64_t& value) {
-  const Token token = peek();
-  std::string text;
-  if (!expect(TokenKind::integer, what, text)) return false;
-  const bool hex = text.starts_with("0x");
-  const auto number = parseNumber<int64_t>(std::string_view(text).substr(hex ? 2 : 0), hex ? 16 : 10);
-  if (!number) fail(token, fmt::format("{} '{}' does not fit 64 bits", what, text));
-  value = number.value_or(0);
-  return number.has_value();
+int64_t TokenStream::expectInt(std::string_view what, int64_t lowest, int64_t highest) {
+  const Token token = expect(TokenKind::integer, what);
+  const bool hex = token.text.starts_with("0x");
+  const auto number = parseNumber<int64_t>(std::string_view(token.text).substr(hex ? 2 : 0), hex ? 16 : 10);
+  if (!number) fail(token, fmt::format("{} '{}' does not fit 64 bits", what, token.text));
+  if (*number < lowest || *number > highest)
+    fail(token, fmt::format("{} {} is not within {} .. {}", what, *number, lowest, highest));
+  return *number;
+}
+
+Elem TokenStream::expectElem() {
+  const Token token = expect(TokenKind::identifier, "an element type");
+  const auto elem = parseElem(token.text);
+  if (!elem) fail(token, fmt::format("unknown element type '{}'", token.text));
+  return *elem;
 }
 
 void TokenStream::advance() {
@@ -132,7 +145,7 @@ Token TokenStream::next() {
     return inner;
   }
   if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~') {
-    fail(token, fmt::format("unexpected character 0x{:02x}", static_cast<unsigned char>(c)));
+    stop(token, fmt::format("unexpected character 0x{:02x}", static_cast<unsigned char>(c)));
     return token;
   }
   token.kind = TokenKind::punct;
@@ -144,10 +157,7 @@ Token TokenStream::next() {
 
 Token TokenStream::name(TokenKind kind) {
   Token token{kind, "", line_, column_};
-  while (isNamePart(current())) {
-    token.text += current();
-    advance();
-  }
+  for (; isNamePart(current()); advance()) token.text += current();
   return token;
 }
 
@@ -187,7 +197,7 @@ Token TokenStream::number() {
 Token TokenStream::quotedString() {
   Token token{TokenKind::string, "", line_, column_};
   const auto bad = [&](std::string message) {
-    fail(token, std::move(message));
+    stop(token, std::move(message));
     return Token{TokenKind::end, "", token.line, token.column};
   };
   advance();
@@ -199,14 +209,9 @@ Token TokenStream::quotedString() {
       continue;
     }
     advance();
-    const char c = current();
-    if (c == 'n') {
-      token.text += '\n';
-    } else if (c == 't') {
-      token.text += '\t';
-    } else if (c == '"' || c == '\\') {
-      token.text += c;
-    } else if (c == 'x' && hexDigit(current(1)) >= 0 && hexDigit(current(2)) >= 0) {
+    if (const auto escape = std::ranges::find(kEscapes, current(), &Escape::letter); escape != std::end(kEscapes)) {
+      token.text += escape->meant;
+    } else if (current() == 'x' && hexDigit(current(1)) >= 0 && hexDigit(current(2)) >= 0) {
       token.text += static_cast<char>(hexDigit(current(1)) * 16 + hexDigit(current(2)));
       advance(), advance();
     } else {
@@ -221,13 +226,9 @@ Token TokenStream::quotedString() {
 std::string quoteText(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
-    if (c == '"' || c == '\\') {
+    if (const auto escape = std::ranges::find(kEscapes, c, &Escape::meant); escape != std::end(kEscapes)) {
       out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
+      out += escape->letter;
     } else if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {

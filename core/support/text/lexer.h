@@ -1,10 +1,9 @@
 #pragma once
 
 #include <deque>
-#include <string>
-#include <string_view>
 
 #include "core/support/diagnostic.h"
+#include "core/support/elem.h"
 
 /// What both IRs' text forms (.cdl) are made of.
 namespace candela::text {
@@ -29,13 +28,24 @@ struct Token {
   std::string shown() const;
 };
 
-/// Cuts a text into tokens and holds the place in it. `//` comments to the end of the line. The
-/// first malformed token or failed expectation is recorded as a diagnostic; from then on failed()
-/// is true and every token is `end`, so a parser needs no check after each step to terminate. The
-/// text must outlive the stream.
+/// Thrown by what a TokenStream expects, below parseAll().
+struct Malformed {};
+
+/// Cuts a text into tokens and holds the place in it. `//` comments to the end of the line. The first malformed token
+/// or failed expectation is recorded as a diagnostic; from then on every token is `end`. An expectation that fails
+/// throws Malformed, so a parser needs no check after each step. The text must outlive the stream.
 class TokenStream {
 public:
   TokenStream(std::string_view source, std::string file, Diagnostics& diagnostics);
+
+  /// Runs what reads the whole text, a `what`. False when the text is malformed, as is recorded then.
+  template <typename F> bool parseAll(std::string_view what, F&& parse) {
+    try {
+      parse();
+      if (!at(TokenKind::end)) fail(peek(), fmt::format("unexpected {} after the {}", peek().shown(), what));
+    } catch (const Malformed&) { return false; }
+    return !failed_;
+  }
 
   const Token& peek(size_t ahead = 0);
   Token take();
@@ -45,21 +55,30 @@ public:
   /// Takes it when it is next.
   bool accept(std::string_view text);
   /// Takes it, or fails: "expected ')' but found 'x'".
-  bool expect(std::string_view text);
-  /// Takes a token of the kind into `text`, or fails with "expected <what> but found ...".
-  bool expect(TokenKind kind, std::string_view what, std::string& text);
-  /// An integer that fits int64.
-  bool expectInt(std::string_view what, int64_t& value);
+  void expect(std::string_view text);
+  /// A token of the kind; fails with "expected <what> but found ...".
+  Token expect(TokenKind kind, std::string_view what);
+  /// An integer within lowest .. highest.
+  int64_t expectInt(std::string_view what, int64_t lowest = INT64_MIN, int64_t highest = INT64_MAX);
+  /// The name of an element type.
+  Elem expectElem();
+  /// open item { , item } close, or nothing between the two; `item` reads one.
+  template <typename F> void list(std::string_view open, std::string_view close, F&& item) {
+    expect(open);
+    if (accept(close)) return;
+    do item();
+    while (accept(","));
+    expect(close);
+  }
 
-  bool failed() const { return failed_; }
-  /// Records an error and stops the stream.
-  void fail(const Token& at, std::string message);
+  /// Records an error, stops the stream and throws Malformed.
+  [[noreturn]] void fail(const Token& at, std::string message);
   /// Records an error about meaning; reading goes on.
   void report(const Token& at, std::string message);
-  Location location(const Token& at) const { return {file_, at.line, at.column}; }
-  const std::string& file() const { return file_; }
 
 private:
+  /// fail() without the exception: of the lexer, which may look ahead of what is parsed.
+  void stop(const Token& at, std::string message);
   Token next();
   Token name(TokenKind kind);
   Token number();

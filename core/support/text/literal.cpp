@@ -3,7 +3,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
 #include "core/support/file.h"
@@ -40,7 +39,6 @@ std::string shortestOf(Elem elem, uint64_t bits) {
 }
 
 uint64_t canonicalNan(Elem elem) { return fromReal(elem, std::bit_cast<double>(uint64_t(0x7ff8) << 48)); }
-uint64_t widthMask(Elem elem) { return ~uint64_t(0) >> (64 - elemBits(elem)); }
 
 Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
   if (literal == "nan") return canonicalNan(elem);
@@ -74,7 +72,7 @@ Result<uint64_t> parseIntegerElement(Elem elem, std::string_view literal) {
   const IntegerRange range = integerRange(elem);
   if (error != std::errc() || value < range.lowest || value > range.highest)
     return badModel("{} does not fit {}", literal, elemName(elem));
-  return static_cast<uint64_t>(value) & widthMask(elem);
+  return static_cast<uint64_t>(value) & elemMask(elem);
 }
 
 /// A file name that means the same everywhere and never leaves its directory.
@@ -109,13 +107,12 @@ Result<Payload> loadResource(const PayloadSyntax& syntax, Elem elem, int64_t cou
   if (syntax.name.empty() || fileName(syntax.name) != syntax.name)
     return badModel("value '{}': {} is no resource name", value, quoteText(syntax.name));
   const std::string path = (directory.empty() ? "" : directory + "/") + syntax.name + ".bin";
-  auto bytes = mapFile(path);
-  if (!bytes) return bytes.status().context(fmt::format("value '{}'", value));
-  if (bytes->size() != elemBytes(elem, count))
-    return badModel("value '{}': {} holds {} bytes, expected {}", value, path, bytes->size(), elemBytes(elem, count));
-  const std::string hash = hashText(sha256(bytes->data(), bytes->size()));
+  CDL_ASSIGN(Bytes bytes, mapFile(path).context(fmt::format("value '{}'", value)));
+  if (bytes.size() != elemBytes(elem, count))
+    return badModel("value '{}': {} holds {} bytes, expected {}", value, path, bytes.size(), elemBytes(elem, count));
+  const std::string hash = hashText(sha256(bytes.data(), bytes.size()));
   if (hash != syntax.hash) return badModel("value '{}': {} has sha256 {}, expected {}", value, path, hash, syntax.hash);
-  return Payload::data(Tensor{elem, {count}, std::move(*bytes)});
+  return Payload::data(Tensor{elem, {count}, std::move(bytes)});
 }
 
 Result<Payload> listPayload(const PayloadSyntax& syntax, Elem elem, int64_t count) {
@@ -155,7 +152,7 @@ std::optional<double> parseReal(std::string_view text) {
 }
 
 std::string elementText(Elem elem, uint64_t bits) {
-  bits &= widthMask(elem);
+  bits &= elemMask(elem);
   if (elem == Elem::bool_ && bits <= 1) return bits ? "true" : "false";
   if (elem == Elem::bool_) return fmt::format("0x{:x}", bits);
   if (!isFloat(elem)) return fmt::format("{}", integerOf(elem, bits));
@@ -170,44 +167,56 @@ std::string elementText(Elem elem, uint64_t bits) {
 Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
   if (literal.starts_with("0x")) {
     const auto bits = parseNumber<uint64_t>(literal.substr(2), 16);
-    if (!bits || (*bits & ~widthMask(elem))) return badModel("{} does not fit {}", literal, elemName(elem));
+    if (!bits || (*bits & ~elemMask(elem))) return badModel("{} does not fit {}", literal, elemName(elem));
     return *bits;
   }
   return isFloat(elem) ? parseFloatElement(elem, literal) : parseIntegerElement(elem, literal);
 }
 
-bool parsePayload(TokenStream& in, PayloadSyntax& out) {
+uint64_t expectElement(TokenStream& in, Elem elem) {
+  const Token token = in.take();
+  if (token.kind == TokenKind::string) in.fail(token, fmt::format("expected a number but found {}", token.shown()));
+  const auto bits = parseElement(elem, token.text);
+  if (!bits) in.fail(token, bits.status().message());
+  return *bits;
+}
+
+PayloadSyntax parsePayload(TokenStream& in) {
+  PayloadSyntax out;
   out.start = in.peek();
-  const auto values = [&](std::string_view close) {
-    while (!in.at(close)) {
-      const Token token = in.peek();
-      if (token.kind != TokenKind::integer && token.kind != TokenKind::real && token.kind != TokenKind::identifier) {
+  const auto values = [&](std::string_view open, std::string_view close) {
+    in.list(open, close, [&] {
+      const Token token = out.values.emplace_back(in.take());
+      if (token.kind != TokenKind::integer && token.kind != TokenKind::real && token.kind != TokenKind::identifier)
         in.fail(token, fmt::format("expected a number but found {}", token.shown()));
-        return false;
-      }
-      out.values.push_back(in.take());
-      if (!in.accept(",")) break;
-    }
-    return in.expect(close);
+    });
   };
   const auto arguments = [&](PayloadSyntax::Form form, size_t count) {
     out.form = form;
-    if (!in.expect("(") || !values(")")) return false;
-    if (out.values.size() == count) return true;
-    in.fail(out.start, fmt::format("{} takes {} values, not {}", out.start.text, count, out.values.size()));
-    return false;
+    values("(", ")");
+    if (out.values.size() != count)
+      in.fail(out.start, fmt::format("{} takes {} values, not {}", out.start.text, count, out.values.size()));
   };
-  if (in.accept("[")) return values("]");
-  if (in.accept("splat")) return arguments(PayloadSyntax::Form::splat, 1);
-  if (in.accept("iota")) return arguments(PayloadSyntax::Form::iota, 2);
-  if (in.accept("random")) return arguments(PayloadSyntax::Form::random, 1);
-  if (in.accept("resource")) {
+  if (in.at("[")) {
+    values("[", "]");
+  } else if (in.accept("splat")) {
+    arguments(PayloadSyntax::Form::splat, 1);
+  } else if (in.accept("iota")) {
+    arguments(PayloadSyntax::Form::iota, 2);
+  } else if (in.accept("random")) {
+    arguments(PayloadSyntax::Form::random, 1);
+  } else if (in.accept("resource")) {
     out.form = PayloadSyntax::Form::resource;
-    return in.expect("(") && in.expect(TokenKind::string, "the name of a resource", out.name) && in.expect(",") &&
-           in.expect("sha256") && in.expect(TokenKind::string, "64 hexadecimal digits", out.hash) && in.expect(")");
+    in.expect("(");
+    out.name = in.expect(TokenKind::string, "the name of a resource").text;
+    in.expect(",");
+    in.expect("sha256");
+    out.hash = in.expect(TokenKind::string, "64 hexadecimal digits").text;
+    in.expect(")");
+  } else {
+    in.fail(out.start, fmt::format("expected the content of a constant but found {}", out.start.shown()));
   }
-  in.fail(out.start, fmt::format("expected the content of a constant but found {}", out.start.shown()));
-  return false;
+  return out;
 }
 
 Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count, const std::string& directory,

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "core/support/payload.h"
 #include "core/support/text/lexer.h"
 
@@ -19,6 +17,8 @@ std::string elementText(Elem elem, uint64_t bits);
 /// The bits of one element, zero-extended. 0x... gives the bits directly, for every type. Failure:
 /// "300 does not fit u8".
 Result<uint64_t> parseElement(Elem elem, std::string_view literal);
+/// The same of the next token; throws Malformed.
+uint64_t expectElement(TokenStream& in, Elem elem);
 
 /// The content of a constant before its type is known:
 ///   [1.0, 2.0] | splat(0.5) | iota(0, 1) | random(7) | resource("name", sha256 "<64 hex digits>")
@@ -29,8 +29,8 @@ struct PayloadSyntax {
   std::vector<Token> values; ///< literals
   std::string name, hash;    ///< of a resource
 };
-/// False when the text is malformed; the stream has failed then.
-bool parsePayload(TokenStream& in, PayloadSyntax& out);
+/// Throws Malformed.
+PayloadSyntax parsePayload(TokenStream& in);
 /// A resource is read from <directory>/<name>.bin and checked against its hash; `value` is the name
 /// that failures give.
 Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t count, const std::string& directory,

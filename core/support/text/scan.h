@@ -21,6 +21,11 @@ template <typename T> std::optional<T> parseNumber(std::string_view text, [[mayb
   return value;
 }
 
+/// Whether the word is one of "one|two|three".
+inline bool isOneOf(const std::string& word, const std::string& words) {
+  return word.find('|') == word.npos && ("|" + words + "|").find("|" + word + "|") != words.npos;
+}
+
 /// What stands between the separators; one empty part for an empty text.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;

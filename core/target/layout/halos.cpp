@@ -11,7 +11,6 @@ using graph::Halo;
 using graph::Layout;
 using graph::Node;
 using graph::OpKind;
-using graph::Value;
 
 namespace {
 
@@ -21,7 +20,7 @@ struct Reach {
   std::vector<int64_t> pads;
 };
 
-std::optional<Reach> reachOf(const Node& reader, const Value& x) {
+std::optional<Reach> reachOf(const Node& reader, const graph::Value& x) {
   if (reader.operand(0) != &x || reader.kind == OpKind::Expr) return std::nullopt;
   const std::vector<NodeInstr> instrs = instructionsOf(reader);
   if (instrs.empty() || (instrs[0].kind != CDL_KIND_CONV2D && instrs[0].kind != CDL_KIND_POOL2D)) return std::nullopt;
@@ -48,7 +47,7 @@ std::optional<size_t> wholeStep(const Layout& layout, uint8_t dim) {
 }
 
 /// As large as the largest of the readers needs that agree with the first one on what is in it.
-std::shared_ptr<const Halo> haloFor(const Graph& graph, const Value& x) {
+std::shared_ptr<const Halo> haloFor(const Graph& graph, const graph::Value& x) {
   const Layout& layout = x.type.layout;
   const auto h = wholeStep(layout, 2), w = wholeStep(layout, 3);
   if (!h || !w || graph.isOutput(&x)) return nullptr;
@@ -81,7 +80,7 @@ void giveHalos(Graph& graph, const Target& target) {
   for (const auto& node : graph.nodes()) {
     if (node->kind == OpKind::Constant || node->kind == OpKind::Reshape || node->results().size() != 1) continue;
     if (epilogueOf(*node)) continue; // it never lies in memory
-    Value* value = node->result();
+    graph::Value* value = node->result();
     auto halo = haloFor(graph, *value);
     if (!halo || !fillsStrided(target, value->type.elem)) continue;
     value->type.halo = std::move(halo);

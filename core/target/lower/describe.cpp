@@ -10,9 +10,7 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
+using graph::Node, graph::OpKind, graph::Value;
 
 namespace {
 
@@ -276,6 +274,19 @@ Instrs matmul(const Node& node) {
   return {instr(CDL_KIND_MATMUL, 0, std::move(operands), dense(node.result()))};
 }
 
+cdl_layout_t recordOf(const NodeView& view) {
+  cdl_layout_t record{};
+  if (view.layout.isRowMajor()) return record;
+  record.count = static_cast<uint8_t>(view.layout.steps.size());
+  record.pad_content = static_cast<uint8_t>(view.layout.pad);
+  for (size_t i = 0; i < view.layout.steps.size(); ++i) {
+    record.dim[i] = view.layout.steps[i].dim;
+    record.factor[i] = view.layout.steps[i].factor;
+    record.logical_rank = std::max<uint8_t>(record.logical_rank, record.dim[i] + 1);
+  }
+  return record;
+}
+
 // Batches in one dim; nothing where a mask does not walk them with one stride.
 Instrs attention(const Node& node) {
   const Value *q = node.operand(0), *mask = node.operand(3);
@@ -433,23 +444,6 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
     return elementwise(node, node.info().instrKind, node.info().instrFn);
   }
 }
-
-namespace {
-
-cdl_layout_t recordOf(const NodeView& view) {
-  cdl_layout_t record{};
-  if (view.layout.isRowMajor()) return record;
-  record.count = static_cast<uint8_t>(view.layout.steps.size());
-  record.pad_content = static_cast<uint8_t>(view.layout.pad);
-  for (size_t i = 0; i < view.layout.steps.size(); ++i) {
-    record.dim[i] = view.layout.steps[i].dim;
-    record.factor[i] = view.layout.steps[i].factor;
-    record.logical_rank = std::max<uint8_t>(record.logical_rank, record.dim[i] + 1);
-  }
-  return record;
-}
-
-} // namespace
 
 InstrDesc describe(const NodeInstr& instr) {
   InstrDesc desc;

@@ -5,10 +5,6 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
-using Value = Lowering::Value;
-
 namespace {
 
 // Coefficients from low to high, fitted at Chebyshev nodes.

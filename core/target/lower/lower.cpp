@@ -4,8 +4,7 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
+using graph::Node, graph::OpKind;
 
 namespace {
 
@@ -89,22 +88,20 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
     CDL_ASSIGN(const Values values, replacements(l, *node, target, answer));
     CDL_CHECK(values.size() == node->results().size(), "{} gave {} values for {} results", graph::opName(node->kind),
               values.size(), node->results().size());
-    std::vector<std::string> names;
+    std::vector<std::pair<graph::Value*, std::string>> renamed;
     for (size_t i = 0; i < values.size(); ++i) {
       CDL_CHECK(values[i] || !graph.isUsed(node->result(i)));
-      names.push_back(node->result(i)->name);
       if (!values[i]) continue;
       CDL_CHECK(values[i]->type.elem == node->result(i)->type.elem &&
                     values[i]->type.shape() == node->result(i)->type.shape(),
                 "{} '{}': {} became {}", graph::opName(node->kind), node->userName(), node->result(i)->type.text(),
                 values[i]->type.text());
       graph.replaceAllUses(node->result(i), values[i]);
+      if (l.made(values[i]->producer)) renamed.emplace_back(values[i], node->result(i)->name);
     }
-    std::vector<bool> fresh;
-    for (graph::Value* value : values) fresh.push_back(value && value->producer && l.made(value->producer));
     graph.erase(node);
-    for (size_t i = 0; i < values.size(); ++i)
-      if (fresh[i] && !graph.find(names[i])) graph.rename(values[i], names[i]);
+    for (const auto& [value, name] : renamed)
+      if (!graph.find(name)) graph.rename(value, name);
     it = first ? graph.nodes().begin() : std::next(before);
   }
   graph.eraseDead();

@@ -45,9 +45,9 @@ public:
   Value max(Value a, Value b) { return binary(graph::OpKind::Max, a, b); }
   Value equal(Value a, Value b) { return binary(graph::OpKind::Equal, a, b); }
   Value less(Value a, Value b) { return binary(graph::OpKind::Less, a, b); }
-  Value select(Value cond, Value a, Value b);
-  Value unary(graph::OpKind kind, Value x);
-  Value binary(graph::OpKind kind, Value a, Value b);
+  Value select(Value cond, Value a, Value b) { return node(graph::OpKind::Select, {cond, a, b}); }
+  Value unary(graph::OpKind kind, Value x) { return node(kind, {x}); }
+  Value binary(graph::OpKind kind, Value a, Value b) { return node(kind, {a, b}); }
   Value cast(Value x, Elem to); ///< x itself when it has that type
   // Movement.
   Value reshape(Value x, Shape shape); ///< x itself when it has that shape
@@ -58,27 +58,27 @@ public:
   Value pad(Value x, const std::vector<int64_t>& lo, const std::vector<int64_t>& hi, uint64_t bits);
   Value place(std::vector<Value> pieces, Shape dims, std::vector<int64_t> offsets, std::vector<int64_t> steps,
               uint64_t bits, bool fill);
-  Value take(Value x3, Value index1, std::string mode = "clamp");
+  Value take(Value x3, Value index1) {
+    return node(graph::OpKind::Take, {x3, index1}, {{"mode", std::string("clamp")}});
+  }
   // Reductions over one axis of any tensor (kept as 1), and over a [o,r,i] form.
   Value reduceAxis(Value x, int axis, const char* fn);
-  Value reduce3(Value x3, const char* fn);
-  Value matmul(Value a3, Value b3, Elem to);
+  Value reduce3(Value x3, const char* fn) { return node(graph::OpKind::Reduce, {x3}, {{"fn", std::string(fn)}}); }
+  Value matmul(Value a3, Value b3, Elem to) { return node(graph::OpKind::BatchMatmul, {a3, b3}, {{"to", to}}); }
   // Constants. Floats are rounded to the type once.
-  Value scalar(Elem elem, double value);
+  Value scalar(Elem elem, double value) { return splat(elem, {}, value); }
   Value constant(Payload payload, const Shape& shape);
   Value constant(Tensor tensor);
   Value splat(Elem elem, const Shape& shape, double value);
+  /// Null operands are absent; those at the end may be given too.
   Value node(graph::OpKind kind, std::vector<Value> operands, graph::Attrs attrs = {});
 
   /// The type to compute in: f32 for a 16-bit float where the target converts both ways and has
   /// FP32, else `elem`.
   Elem wide(Elem elem) const;
-  const Target& target() const { return target_; }
   /// True when `node` was appended by this builder.
   bool made(const graph::Node* node) const { return made_.count(node) != 0; }
-
   graph::Graph& graph() { return graph_; }
-  graph::Node* at() const { return at_; }
 
 private:
   graph::Graph& graph_;

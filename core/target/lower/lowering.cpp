@@ -1,23 +1,13 @@
 #include "core/support/float_bits.h"
-#include "core/support/text/literal.h"
 #include "core/target/lower/shared.h"
 #include "core/target/views.h"
 
 namespace candela::target {
 
-using graph::OpKind;
-using graph::TensorType;
-using Value = Lowering::Value;
-
 namespace {
 
 uint64_t bitsOf(Elem elem, double value) {
   return isFloat(elem) ? fromReal(elem, value) : wholeBits(elem, static_cast<int64_t>(value));
-}
-
-int64_t signExtended(Elem elem, uint64_t bits) {
-  const int unused = 64 - elemBits(elem);
-  return isSigned(elem) ? static_cast<int64_t>(bits << unused) >> unused : static_cast<int64_t>(bits);
 }
 
 // One element in another type, as CONVERT does it; nullopt where the rule needs more than this
@@ -26,7 +16,7 @@ std::optional<uint64_t> castBits(Elem from, Elem to, uint64_t bits) {
   if (to == Elem::bool_) return std::nullopt;
   if (isFloat(from)) return isFloat(to) ? std::optional(fromReal(to, toReal(from, bits))) : std::nullopt;
   // Beyond 2^53 the way through a double would round twice.
-  const int64_t whole = signExtended(from, bits);
+  const int64_t whole = static_cast<int64_t>(integerOf(from, bits));
   if (isFloat(to)) {
     if (elemBits(from) > 32) return std::nullopt;
     return fromReal(to, static_cast<double>(whole));
@@ -38,12 +28,8 @@ constexpr uint64_t kSmallConstant = 4096;
 
 } // namespace
 
-uint64_t wholeBits(Elem elem, int64_t value) {
-  const auto bits = static_cast<uint64_t>(value);
-  return elemBits(elem) == 64 ? bits : bits & ((uint64_t(1) << elemBits(elem)) - 1);
-}
-
 Value Lowering::node(OpKind kind, std::vector<Value> operands, graph::Attrs attrs) {
+  while (!operands.empty() && !operands.back()) operands.pop_back();
   auto made = graph_.addNode(kind, std::move(operands), std::move(attrs), at_->provenance, at_);
   if (!made) throw Failure{made.status()};
   made_.insert(*made);
@@ -51,7 +37,7 @@ Value Lowering::node(OpKind kind, std::vector<Value> operands, graph::Attrs attr
 }
 
 Value Lowering::constant(Payload payload, const Shape& shape) {
-  const TensorType type(payload.elem(), shape);
+  const graph::TensorType type(payload.elem(), shape);
   Value value = graph_.addConstant(std::move(payload), type, at_->provenance, at_);
   made_.insert(value->producer);
   return value;
@@ -67,12 +53,6 @@ Value Lowering::splat(Elem elem, const Shape& shape, double value) {
   if (!count) throw Failure{badModel("{} elements are too many", shapeText(shape))};
   return constant(Payload::splat(elem, *count, bitsOf(elem, value)), shape);
 }
-
-Value Lowering::scalar(Elem elem, double value) { return splat(elem, {}, value); }
-
-Value Lowering::select(Value cond, Value a, Value b) { return node(OpKind::Select, {cond, a, b}); }
-Value Lowering::unary(OpKind kind, Value x) { return node(kind, {x}); }
-Value Lowering::binary(OpKind kind, Value a, Value b) { return node(kind, {a, b}); }
 
 Value Lowering::cast(Value x, Elem to) {
   const Elem from = x->type.elem;
@@ -163,12 +143,6 @@ Value Lowering::place(std::vector<Value> pieces, Shape dims, std::vector<int64_t
   return node(OpKind::Place, std::move(pieces), std::move(attrs));
 }
 
-Value Lowering::take(Value x3, Value index1, std::string mode) {
-  return node(OpKind::Take, {x3, index1}, {{"mode", std::move(mode)}});
-}
-
-Value Lowering::reduce3(Value x3, const char* fn) { return node(OpKind::Reduce, {x3}, {{"fn", std::string(fn)}}); }
-
 Value Lowering::reduceAxis(Value x, int axis, const char* fn) {
   Shape shape = x->type.shape();
   Value reduced = reduce3(reshape(x, aroundAxis(shape, axis)), fn);
@@ -176,7 +150,11 @@ Value Lowering::reduceAxis(Value x, int axis, const char* fn) {
   return reshape(reduced, std::move(shape));
 }
 
-Value Lowering::matmul(Value a3, Value b3, Elem to) { return node(OpKind::BatchMatmul, {a3, b3}, {{"to", to}}); }
+Value alongAxis(Lowering& l, Value x, int axis, int rank) {
+  Shape shape(rank - axis, 1);
+  shape[0] = x->type.count();
+  return l.reshape(x, shape);
+}
 
 Elem Lowering::wide(Elem elem) const {
   if (elem != Elem::f16_ && elem != Elem::bf16_) return elem;

@@ -6,28 +6,34 @@
 /// What several decompositions use.
 namespace candela::target {
 
+using graph::Node, graph::OpKind;
+using Value = Lowering::Value;
+
 /// All windows of x[n,c,spatial..] side by side: [n*c, taps, places], places of the spatial dims
 /// `out`. What lies outside of x is `bits`.
-Lowering::Value unfold(Lowering& l, Lowering::Value x, const graph::Window& window, const Shape& out, uint64_t bits);
+Value unfold(Lowering& l, Value x, const graph::Window& window, const Shape& out, uint64_t bits);
 
 /// fn over these dims of x, which stay as 1.
-Lowering::Value reduceDims(Lowering& l, Lowering::Value x, const std::vector<bool>& reduced, const char* fn);
+Value reduceDims(Lowering& l, Value x, const std::vector<bool>& reduced, const char* fn);
 /// Their mean. Integers of less than 32 bits sum in i32; the quotient truncates. Halves go by way
 /// of f32 where the target can; else f16 is scaled in two halves so that a sum near the mean's own
 /// size does not overflow.
-Lowering::Value meanDims(Lowering& l, Lowering::Value x, const std::vector<bool>& reduced);
+Value meanDims(Lowering& l, Value x, const std::vector<bool>& reduced);
 
 /// The bits of an integer in a type, zero-extended.
-uint64_t wholeBits(Elem elem, int64_t value);
+inline uint64_t wholeBits(Elem elem, int64_t value) { return static_cast<uint64_t>(value) & elemMask(elem); }
 
 /// The bits of the lowest value of a type: -inf for floats.
 uint64_t lowestBits(Elem elem);
 
-/// batch_matmul of [batch.., m, k] and [batch.., k, n], whose batch dims broadcast; of integers with zero points.
-Lowering::Value matmulAnyRank(Lowering& l, Lowering::Value a, Lowering::Value b, Elem to,
-                              Lowering::Value aZero = nullptr, Lowering::Value bZero = nullptr);
+/// batch_matmul of [batch.., m, k] and [batch.., k, n], whose batch dims broadcast, or of vectors that stand for a row
+/// and a column; of integers with zero points.
+Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero = nullptr, Value bZero = nullptr);
+
+/// x[c] with dims of 1 behind it, so that it broadcasts along `axis` of a value of this rank.
+Value alongAxis(Lowering& l, Value x, int axis, int rank);
 
 /// A constant i32 tensor.
-Lowering::Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
+Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 
 } // namespace candela::target

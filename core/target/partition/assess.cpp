@@ -2,9 +2,7 @@
 
 namespace candela::target {
 
-using graph::Graph;
-using graph::Node;
-using graph::Value;
+using graph::Graph, graph::Node, graph::Value;
 
 namespace {
 

@@ -7,10 +7,7 @@
 
 namespace candela::target {
 
-using graph::Graph;
-using graph::Node;
-using graph::OpKind;
-using graph::Value;
+using graph::Graph, graph::Node, graph::OpKind, graph::Value;
 
 namespace {
 
@@ -96,14 +93,13 @@ private:
 };
 
 // Parts in dependency order; among those that are ready the one that begins first.
-std::vector<Part> orderParts(const std::vector<const Node*>& nodes, const std::vector<size_t>& targetOf,
-                             Clusters& clusters) {
+std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<size_t>& targetOf, Clusters& clusters) {
   std::map<size_t, Part> parts; // by root
   std::map<size_t, int> waiting;
   for (size_t i = 0; i < nodes.size(); ++i) {
     Part& part = parts[clusters.find(i)];
     part.target = targetOf[i];
-    part.nodes.push_back(const_cast<Node*>(nodes[i]));
+    part.nodes.push_back(nodes[i]);
   }
   std::map<size_t, std::set<size_t>> feeds;
   for (auto& [root, part] : parts)
@@ -128,7 +124,7 @@ std::vector<Part> orderParts(const std::vector<const Node*>& nodes, const std::v
 
 // Aliases go where their operand is; what is left (of inputs and constants) goes where the first
 // user is.
-void placeAliases(const std::vector<const Node*>& nodes, const std::map<const Node*, size_t>& indexOf,
+void placeAliases(const std::vector<Node*>& nodes, const std::map<const Node*, size_t>& indexOf,
                   std::vector<size_t>& targetOf, size_t host) {
   const auto isPlain = [](const Node* node) { return node->kind != OpKind::Constant && isAlias(*node); };
   for (size_t i = 0; i < nodes.size(); ++i)
@@ -165,12 +161,9 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
     return badArgument("the last target of {} is not the host", targets.size());
   CDL_TRY(checkRowMajor(graph));
   Partitioning result;
-  std::vector<const Node*> nodes;
+  const std::vector<Node*> nodes = graph.snapshot();
   std::map<const Node*, size_t> indexOf;
-  for (const auto& node : graph.nodes()) {
-    indexOf[node.get()] = nodes.size();
-    nodes.push_back(node.get());
-  }
+  for (size_t i = 0; i < nodes.size(); ++i) indexOf[nodes[i]] = i;
   std::vector<size_t> targetOf(nodes.size(), kNobody);
   std::map<std::string, std::vector<Assessment>> known;
   std::string refused;

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <map>
-#include <set>
-
-#include "core/graph/graph.h"
 #include "core/target/lower/lower.h"
-#include "core/target/target.h"
 
 namespace candela::target {
 

@@ -5,7 +5,7 @@ no clock of a shared machine would show it.
 usage: assembly_lint.py CANDELA
 
 Compiles the models of assembly/ on every tier that this machine has, with CANDELA_CPU_DUMP=1. The hot block of a kernel is
-the one with the most multiplications. Held of it, by the table below: no call, no vector in stack memory, so many
+the one with the most multiplications. Held of it, by the table below: no call, no vector or tile in stack memory, so many
 multiplications at least (a tile that shrank), and so many instructions for each of them at most (loads, address arithmetic).
 Then faults are planted into the same text, each of which must be found.
 """
@@ -16,8 +16,7 @@ import subprocess
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "assembly"
-TIERS = ("x86-64-v3", "avx512", "avx512vnni")
-FLOAT, DOT, PAIRS = r"vfn?madd\w*ps", r"vpdpbusd", r"vpmaddwd"
+FLOAT, DOT, PAIRS, TILES = r"vfn?madd\w*ps", r"vpdpbusd", r"vpmaddwd", r"tdpb[su]{2}d"
 
 # (model, tier): what multiplies, how often at least, instructions per multiplication at most, vectors on the stack at most.
 # Without vpdpbusd a dot product is many instructions, and its tile does not fit into the registers.
@@ -34,9 +33,11 @@ EXPECTED = {
     ("conv_int8", "x86-64-v3"): (PAIRS, 96, 4.5, 96),
     ("conv_int8", "avx512"): (PAIRS, 224, 4.5, 224),
     ("conv_int8", "avx512vnni"): (DOT, 112, 2.5, 0),
+    ("conv_int8", "amx"): (TILES, 4, 4.0, 0),
     ("matmul_int8", "x86-64-v3"): (PAIRS, 96, 5.0, 96),
     ("matmul_int8", "avx512"): (PAIRS, 192, 5.0, 192),
     ("matmul_int8", "avx512vnni"): (DOT, 96, 3.6, 0),
+    ("matmul_int8", "amx"): (TILES, 4, 4.0, 0),
 }
 
 
@@ -60,7 +61,7 @@ def hot_block(text, product):
 def complaints(text, product, products, per_product, stack):
     block = hot_block(text, product)
     count = sum(bool(re.match(product, line)) for line in block)
-    spills = [line for line in block if "(%rsp" in line and re.search(r"%[xyz]mm", line)]
+    spills = [line for line in block if "(%rsp" in line and re.search(r"%[xyzt]mm", line)]
     if count < products:
         yield f"{count} multiplications, expected at least {products}"
     if len(block) > per_product * count:

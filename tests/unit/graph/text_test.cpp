@@ -152,8 +152,7 @@ TEST(GraphText, MalformedTextStopsAtItsPlace) {
             "a.cdl:1:18: error: a dimension '99999999999999999999' does not fit 64 bits");
   EXPECT_EQ(firstError("graph @g(%x: f32[4294967296,4294967296]) -> () {}"),
             "a.cdl:1:14: error: 'f32[4294967296,4294967296]': impossible shape 4294967296x4294967296");
-  EXPECT_EQ(firstError("graph @g() -> () {} graph"),
-            "a.cdl:1:21: error: expected one graph but found 'graph' behind it");
+  EXPECT_EQ(firstError("graph @g() -> () {} graph"), "a.cdl:1:21: error: unexpected 'graph' after the graph");
   EXPECT_EQ(firstError("graph @g(%\"x\n"), "a.cdl:1:11: error: string has no closing quote");
   EXPECT_EQ(firstError("graph @\"\\q\""), "a.cdl:1:8: error: unknown escape in string");
   EXPECT_EQ(firstError("graph \x01"), "a.cdl:1:7: error: unexpected character 0x01");

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/plan/schedule/dependences.h"
 #include "core/plan/schedule/lifetimes.h"
+#include "core/program/dependences.h"
 #include "core/reference/interp/interp.h"
 #include "tests/fuzz/random_program.h"
 #include "tests/unit/schedule/runnable_program.h"
@@ -200,9 +200,9 @@ TEST(Schedule, RefusesPlacedBuffers) {
 
 /// Whether b must stay behind a: they meet on bytes that one of them writes.
 bool dependsOn(const Program& program, uint32_t b, uint32_t a) {
-  const auto later = plan::accessesOf(program, program.instrs[b]);
-  for (const plan::Access& x : plan::accessesOf(program, program.instrs[a]))
-    for (const plan::Access& y : later)
+  const auto later = program::accessesOf(program, program.instrs[b]);
+  for (const program::Access& x : program::accessesOf(program, program.instrs[a]))
+    for (const program::Access& y : later)
       if ((x.write || y.write) && x.overlaps(y)) return true;
   return false;
 }
@@ -236,7 +236,7 @@ TEST(Dependences, MeetOnBytes) {
 TEST(Dependences, DirectOnesLeadToAll) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Program program = testing::ProgramMaker(seed).make(20);
-    const auto direct = plan::directDependences(program);
+    const auto direct = program::directDependences(program);
     // before[i][j]: i stays behind j, by any way.
     std::vector<std::vector<bool>> before(direct.size(), std::vector<bool>(direct.size()));
     for (uint32_t i = 0; i < direct.size(); ++i) {

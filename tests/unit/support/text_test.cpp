@@ -107,9 +107,9 @@ TEST(Lexer, FailureEndsTheStream) {
   Diagnostics diagnostics;
   TokenStream in("a\n  ?b", "f.cdl", diagnostics);
   EXPECT_TRUE(in.accept("a"));
-  EXPECT_FALSE(in.expect("b"));
+  EXPECT_THROW(in.expect("b"), Malformed);
   EXPECT_TRUE(in.at(TokenKind::end));
-  EXPECT_FALSE(in.expect("c"));
+  EXPECT_THROW(in.expect("c"), Malformed);
   ASSERT_EQ(diagnostics.list().size(), 1u);
   EXPECT_EQ(diagnostics.list()[0].text(), "f.cdl:2:3: error: expected 'b' but found '?'");
 }
@@ -155,7 +155,7 @@ TEST(Expr, RefusesMalformedText) {
   EXPECT_EQ(roundTrip("add(v0)"), "add takes 2 operands, not 1 at character 1");
   EXPECT_EQ(roundTrip("add(v0, v1"), "expected ')' but found end of file at character 11");
   EXPECT_EQ(roundTrip("exp(w0)"), "unknown operand 'w0' at character 5");
-  EXPECT_EQ(roundTrip("exp(v0) v1"), "unexpected 'v1' at character 9");
+  EXPECT_EQ(roundTrip("exp(v0) v1"), "unexpected 'v1' after the expression at character 9");
   EXPECT_EQ(roundTrip("acc = exp(v0); exp(acc)"), "'acc' is already something else at character 1");
   EXPECT_EQ(roundTrip("convert_f33(v0)"), "unknown function 'convert_f33' at character 1");
   std::string deep, wide = "v0";

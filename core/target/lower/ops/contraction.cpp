@@ -5,15 +5,11 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
-using Value = Lowering::Value;
-
 Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero, Value bZero) {
+  if (a->type.rank() == 1) a = l.reshape(a, {1, a->type.dim(0)});
+  if (b->type.rank() == 1) b = l.reshape(b, {b->type.dim(0), 1});
   const auto product = [&](Value left, Value right) {
-    std::vector<Value> operands{left, right, aZero, bZero};
-    while (!operands.back()) operands.pop_back();
-    return l.node(OpKind::BatchMatmul, std::move(operands), {{"to", to}});
+    return l.node(OpKind::BatchMatmul, {left, right, aZero, bZero}, {{"to", to}});
   };
   Shape aDims = a->type.shape(), bDims = b->type.shape();
   const int64_t m = aDims[aDims.size() - 2], k = aDims.back(), n = bDims.back();
@@ -37,10 +33,8 @@ Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero, Value b
 }
 
 Result<Values> lowerMatmul(Lowering& l, const Node& node) {
-  Value a = node.operand(0), b = node.operand(1);
-  if (a->type.rank() == 1) a = l.reshape(a, {1, a->type.dim(0)});
-  if (b->type.rank() == 1) b = l.reshape(b, {b->type.dim(0), 1});
-  return Values{l.reshape(matmulAnyRank(l, a, b, a->type.elem), node.result()->type.shape())};
+  Value a = node.operand(0);
+  return Values{l.reshape(matmulAnyRank(l, a, node.operand(1), a->type.elem), node.result()->type.shape())};
 }
 
 namespace {
@@ -78,11 +72,8 @@ Value depthwise(Lowering& l, Value columns, Value w, int64_t batch) {
 Result<Values> lowerConv(Lowering& l, const Node& node) {
   Value x = node.operand(0), w = node.operand(1);
   const Shape wDims = w->type.shape(), yDims = node.result()->type.shape();
-  if (node.operand(2)) {
-    Shape perChannel(yDims.size() - 1, 1);
-    perChannel[0] = wDims[0];
-    return Values{l.add(l.node(OpKind::Conv, {x, w}, node.attrs), l.reshape(node.operand(2), perChannel))};
-  }
+  if (node.operand(2))
+    return Values{l.add(l.node(OpKind::Conv, {x, w}, node.attrs), alongAxis(l, node.operand(2), 1, x->type.rank()))};
   const graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
   const int64_t batch = x->type.dim(0), group = node.intAttr("group"), outputs = wDims[0] / group;
   const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;

@@ -1,15 +1,10 @@
 #include <algorithm>
-#include <cstring>
 #include <limits>
-#include <utility>
 
 #include "core/target/lower/shared.h"
 #include "core/target/views.h"
 
 namespace candela::target {
-
-using graph::Node;
-using Value = Lowering::Value;
 
 Result<Values> lowerTranspose(Lowering& l, const Node& node) {
   return Values{l.transpose(node.operand(0), node.intsAttr("perm"))};
@@ -106,10 +101,8 @@ Result<Values> lowerPad(Lowering& l, const Node& node) {
   Value x = crop(l, node.operand(0), lo, hi);
   if (!value) return Values{l.pad(x, lo, hi, 0)};
   if (value->isConstant()) {
-    CDL_ASSIGN(const Tensor tensor, value->payload().materialize(value->type.shape()));
-    uint64_t bits = 0;
-    memcpy(&bits, tensor.bytes.data(), elemBytes(tensor.elem, 1));
-    return Values{l.pad(x, lo, hi, bits)};
+    CDL_ASSIGN(const Tensor tensor, value->tensor());
+    return Values{l.pad(x, lo, hi, loadElement(tensor.elem, tensor.bytes.data(), 0))};
   }
   // A border that is known at run time only: a mask says where x stands.
   Value mask = l.pad(l.splat(Elem::bool_, x->type.shape(), 1), lo, hi, 0);
@@ -124,7 +117,7 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
   if (extent > std::numeric_limits<int32_t>::max())
     return failure(Code::unsupported, "gather '{}': dim of {} does not fit an i32 index", node.userName(), extent);
   if (index->isConstant()) {
-    CDL_ASSIGN(const Tensor tensor, index->payload().materialize(index->type.shape()));
+    CDL_ASSIGN(const Tensor tensor, index->tensor());
     std::vector<int32_t> known;
     for (int64_t i : tensor.toInts()) {
       if (i < -extent || i >= extent)

@@ -2,10 +2,6 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
-using Value = Lowering::Value;
-
 Result<Values> lowerSoftmax(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem;
   const int axis = graph::wrapAxis(node.intAttr("axis"), node.operand(0)->type.rank());
@@ -40,18 +36,17 @@ Result<Values> lowerRmsNorm(Lowering& l, const Node& node) { return Values{rowNo
 Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);
   const Shape dims = node.operand(0)->type.shape();
-  Shape perChannel(dims.size() - 1, 1);
-  perChannel[0] = dims[1];
-  const auto channel = [&](size_t i) { return l.reshape(l.cast(node.operand(i), inner), perChannel); };
+  const auto along = [&](Value v) { return alongAxis(l, v, 1, node.operand(0)->type.rank()); };
+  const auto channel = [&](size_t i) { return along(l.cast(node.operand(i), inner)); };
   Value x = l.cast(node.operand(0), inner), mean = channel(3), var = channel(4);
   const bool training = node.intAttr("training_mode") != 0;
   Value centred;
   if (training) {
     std::vector<bool> reduced(dims.size(), true);
     reduced[1] = false;
-    mean = l.reshape(meanDims(l, x, reduced), perChannel);
+    mean = along(meanDims(l, x, reduced));
     centred = l.sub(x, mean);
-    var = l.reshape(meanDims(l, l.mul(centred, centred), reduced), perChannel);
+    var = along(meanDims(l, l.mul(centred, centred), reduced));
   } else {
     centred = l.sub(x, mean);
   }

@@ -2,19 +2,13 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
-using Value = Lowering::Value;
-
 namespace {
 
-// Of one value an axis: beside x's dims.
-Value alongAxis(Lowering& l, const Node& node, Value value) {
-  if (!node.hasAttr("axis")) return value;
+// A scale or zero point, of which the node may have one for each index of its axis.
+Value parameter(Lowering& l, const Node& node, size_t i) {
   const int rank = node.operand(0)->type.rank();
-  Shape shape(static_cast<size_t>(rank - graph::wrapAxis(node.intAttr("axis"), rank)), 1);
-  shape[0] = value->type.count();
-  return l.reshape(value, shape);
+  if (!node.hasAttr("axis")) return node.operand(i);
+  return alongAxis(l, node.operand(i), graph::wrapAxis(node.intAttr("axis"), rank), rank);
 }
 
 Value whole(Lowering& l, int64_t value) { return l.scalar(Elem::i32_, static_cast<double>(value)); }
@@ -33,9 +27,9 @@ void makeSigned(Lowering& l, Value& b, Value& zero) {
 Result<Values> lowerQuantize(Lowering& l, const Node& node) {
   const Elem inner = l.wide(node.operand(0)->type.elem), to = node.operand(2)->type.elem;
   const IntegerRange range = integerRange(to);
-  Value zero = l.cast(alongAxis(l, node, node.operand(2)), Elem::i32_);
+  Value zero = l.cast(parameter(l, node, 2), Elem::i32_);
   const auto limit = [&](__int128 bound) { return l.sub(whole(l, static_cast<int64_t>(bound)), zero); };
-  Value x = l.div(l.cast(node.operand(0), inner), l.cast(alongAxis(l, node, node.operand(1)), inner));
+  Value x = l.div(l.cast(node.operand(0), inner), l.cast(parameter(l, node, 1), inner));
   x = l.node(OpKind::Round, {x}, {{"to", Elem::i32_}, {"mode", std::string("rne")}});
   return Values{l.cast(l.add(l.min(l.max(x, limit(range.lowest)), limit(range.highest)), zero), to)};
 }
@@ -43,16 +37,15 @@ Result<Values> lowerQuantize(Lowering& l, const Node& node) {
 Result<Values> lowerDequantize(Lowering& l, const Node& node) {
   const Elem to = node.operand(1)->type.elem, inner = l.wide(to);
   Value x = l.cast(node.operand(0), Elem::i32_);
-  if (node.operand(2)) x = l.sub(x, l.cast(alongAxis(l, node, node.operand(2)), Elem::i32_));
-  return Values{l.cast(l.mul(l.cast(x, inner), l.cast(alongAxis(l, node, node.operand(1)), inner)), to)};
+  if (node.operand(2)) x = l.sub(x, l.cast(parameter(l, node, 2), Elem::i32_));
+  return Values{l.cast(l.mul(l.cast(x, inner), l.cast(parameter(l, node, 1), inner)), to)};
 }
 
 Result<Values> lowerMatmulInteger(Lowering& l, const Node& node) {
-  Value a = node.operand(0), b = node.operand(1), bZero = node.operand(3);
-  if (a->type.rank() == 1) a = l.reshape(a, {1, a->type.dim(0)});
-  if (b->type.rank() == 1) b = l.reshape(b, {b->type.dim(0), 1});
+  Value b = node.operand(1), bZero = node.operand(3);
   makeSigned(l, b, bZero);
-  return Values{l.reshape(matmulAnyRank(l, a, b, Elem::i32_, node.operand(2), bZero), node.result()->type.shape())};
+  Value y = matmulAnyRank(l, node.operand(0), b, Elem::i32_, node.operand(2), bZero);
+  return Values{l.reshape(y, node.result()->type.shape())};
 }
 
 // Places are the rows of the left side, which may be of either sign; the weights, of i8, stand on the right.
@@ -61,12 +54,8 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
   const Shape wDims = w->type.shape(), yDims = node.result()->type.shape();
   if (node.operand(2) || w->type.elem == Elem::u8_) {
     makeSigned(l, w, wZero);
-    std::vector<Value> operands{x, w, nullptr, xZero, wZero};
-    while (!operands.back()) operands.pop_back();
-    Value y = l.node(OpKind::ConvInteger, std::move(operands), node.attrs);
-    Shape perChannel(yDims.size() - 1, 1);
-    perChannel[0] = wDims[0];
-    return Values{node.operand(2) ? l.add(y, l.reshape(node.operand(2), perChannel)) : y};
+    Value y = l.node(OpKind::ConvInteger, {x, w, nullptr, xZero, wZero}, node.attrs);
+    return Values{node.operand(2) ? l.add(y, alongAxis(l, node.operand(2), 1, x->type.rank())) : y};
   }
   uint64_t border = 0;
   if (xZero && !xZero->isConstant())

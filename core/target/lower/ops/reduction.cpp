@@ -5,10 +5,6 @@
 
 namespace candela::target {
 
-using graph::Node;
-using graph::OpKind;
-using Value = Lowering::Value;
-
 namespace {
 
 bool isHalf(Elem elem) { return elem == Elem::f16_ || elem == Elem::bf16_; }

@@ -3,14 +3,9 @@
 #include <limits>
 
 #include "core/support/float_bits.h"
-#include "core/support/text/literal.h"
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
-
-using graph::Node;
-using graph::OpKind;
-using Value = Lowering::Value;
 
 uint64_t lowestBits(Elem elem) {
   if (isFloat(elem)) return fromReal(elem, -std::numeric_limits<double>::infinity());

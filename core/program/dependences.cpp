@@ -1,11 +1,9 @@
-#include "core/plan/schedule/dependences.h"
+#include "core/program/dependences.h"
 
 #include <algorithm>
 #include <map>
 
-namespace candela::plan {
-
-using namespace program;
+namespace candela::program {
 
 namespace {
 
@@ -18,7 +16,7 @@ void extend(int64_t& low, int64_t& high, int64_t extent, int64_t stride) {
 /// Trip counts of the enclosing loops, outer first; 1 where there is none.
 std::pair<int64_t, int64_t> trips(const Program& program, const Instr& instr) {
   if (instr.loop == kNone) return {1, 1};
-  const program::Loop& loop = program.loops[instr.loop];
+  const Loop& loop = program.loops[instr.loop];
   const auto own = static_cast<int64_t>(loop.trip);
   if (loop.parent == kNone) return {own, 1};
   return {static_cast<int64_t>(program.loops[loop.parent].trip), own};
@@ -119,4 +117,4 @@ void rebuildWaits(Program& program) {
   }
 }
 
-} // namespace candela::plan
+} // namespace candela::program

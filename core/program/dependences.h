@@ -2,7 +2,7 @@
 
 #include "core/program/program.h"
 
-namespace candela::plan {
+namespace candela::program {
 
 /// Bytes that an instruction touches, over all iterations of its loops; strided views count with
 /// the gaps between their elements. Two accesses can meet only in the same region: a buffer, or the
@@ -15,14 +15,14 @@ struct Access {
 };
 
 /// Reads first, then writes. Views without elements touch nothing.
-std::vector<Access> accessesOf(const program::Program& program, const program::Instr& instr);
-Access accessOf(const program::Program& program, const program::Instr& instr, const program::View& view, bool write);
+std::vector<Access> accessesOf(const Program& program, const Instr& instr);
+Access accessOf(const Program& program, const Instr& instr, const View& view, bool write);
 
 /// For each instruction the earlier ones that it must stay behind, ascending, but for those that
 /// follow by way of others.
-std::vector<std::vector<uint32_t>> directDependences(const program::Program& program);
+std::vector<std::vector<uint32_t>> directDependences(const Program& program);
 
 /// Waits become the direct dependences within each block.
-void rebuildWaits(program::Program& program);
+void rebuildWaits(Program& program);
 
-} // namespace candela::plan
+} // namespace candela::program

@@ -2,8 +2,10 @@
 
 #include "core/program/program.h"
 
-/// The parts of verify(): the records of the image, which cdl_image_check() holds, and what only a Program must be.
+/// What the files of this room share; not for other rooms.
 namespace candela::program {
+
+// ---- The parts of verify(): the records of the image, which cdl_image_check() holds, and what only a Program must be
 
 /// What verify() was looking at when it failed: kNone, or an index.
 struct Suspect {
@@ -24,5 +26,16 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place);
 
 /// The element types that the kind and the steps ask for, of an instruction whose records are right.
 Status verifyTypes(const Instr& instr);
+
+// ---- What printer and parser must agree on
+
+inline constexpr std::string_view kRoles[] = {"temp", "input", "output", "inout", "state", "constant"};
+inline constexpr std::string_view kPadContents[] = {"undefined", "zero", "zero_point"};
+/// How layouts of logical rank 4 spell their dims; others use numbers.
+inline constexpr std::string_view kDimLetters = "nchw";
+
+/// The product of the factors of the same dim that stand further inside: the N of `c/N`. Wraps on a
+/// layout that was not verified.
+uint64_t innerFactor(const std::vector<Layout::Step>& steps, size_t index);
 
 } // namespace candela::program
