@@ -45,4 +45,30 @@ std::vector<int64_t> broadcastStrides(const Shape& shape, const Shape& dims) {
   return strides;
 }
 
+std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shape& to) {
+  if (from == to) return shape;
+  Shape given(from.size() - shape.size(), 1), over;
+  given.insert(given.end(), shape.begin(), shape.end());
+  // The fewest dims of both that hold the same elements are walked, or repeated, as one.
+  for (size_t p = 0, q = 0; p < from.size() || q < to.size();) {
+    const size_t p0 = p;
+    int64_t a = p < from.size() ? from[p++] : 1, b = q < to.size() ? to[q++] : 1;
+    while (a != b) {
+      if (a < b ? p == from.size() : q == to.size()) return std::nullopt;
+      if (a < b)
+        a *= from[p++];
+      else
+        b *= to[q++];
+    }
+    bool isWhole = true, repeats = true;
+    for (size_t d = p0; d < p; ++d) {
+      isWhole &= given[d] == from[d];
+      repeats &= given[d] == 1;
+    }
+    if (!isWhole && !repeats) return std::nullopt;
+    while (over.size() < q) over.push_back(isWhole ? to[over.size()] : 1);
+  }
+  return over;
+}
+
 } // namespace candela::target

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 namespace cpu {
 
@@ -14,7 +13,6 @@ namespace {
 constexpr int kUnroll = 4;           // steps of the innermost axis in one basic block
 constexpr int64_t kTilesPerUnit = 8; // along a row that is longer
 constexpr int64_t kNear = 1 << 20;   // bytes that stay in the second-level cache beside what streams through it
-constexpr int64_t kFewTiles = 32;    // that share weights: fewer do not hide the way of the next ones from memory
 
 struct TileShape {
   int rows, columns, panels;
@@ -25,12 +23,6 @@ struct TileShape {
 std::vector<TileShape> shapesOf(const Isa& isa) {
   if (isa.registers >= 32) return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4}, {2, 7, 2}, {2, 6, 2}, {1, 24, 1}};
   return {{1, 6, 1}, {2, 3, 1}};
-}
-
-/// So many rows of `a` at once would push each other out of the first-level cache: 64 sets of lines, 8 ways counted on.
-bool collides(int64_t rows, int64_t bytes) {
-  const int64_t sets = bytes % 64 ? 64 : 64 / std::gcd<int64_t>(64, bytes / 64);
-  return rows > 8 * sets;
 }
 
 /// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles until a sum can be
@@ -50,7 +42,7 @@ double costOf(const TileShape& s, const Contraction& c, const Isa& isa) {
     for (const auto& [columns, columnCount] : {std::pair<int64_t, int64_t>{s.columns, columnTiles}, {columnRest, 1}})
       for (const auto& [panels, panelCount] : {std::pair<int64_t, int64_t>{s.panels, groups}, {panelRest, 1}})
         cost += one(rows, columns, panels) * static_cast<double>(rowCount * columnCount * panelCount);
-  return collides(s.columns, c.a.column) ? cost * 1.5 : cost;
+  return cost;
 }
 
 TileShape chooseShape(const Contraction& c, const Isa& isa) {
@@ -82,12 +74,8 @@ public:
   Ending& ending() { return ending_; }
 
   /// rows x columns points by `panels` panels, the last of which has `lastLanes` results. Addresses are those of the
-  /// tile's first result. `ahead`: bytes from these weights to others that are soon needed, where there are any; of
-  /// kUnroll vectors of them this tile fetches kUnroll / `spread`.
-  void tile(Value a, Value weights, Value ahead, int spread, const Bases& at, int rows, int columns, int panels,
-            int lastLanes) {
-    ahead_ = ahead;
-    fetches_ = kUnroll / spread;
+  /// tile's first result.
+  void tile(Value a, Value weights, const Bases& at, int rows, int columns, int panels, int lastLanes) {
     const Ty ty = c.isInt8 || !isFloat(tyOf(c.accElem)) ? Ty::I32 : Ty::F32;
     const int points = rows * columns, width = panels * vectors_;
     Values acc(static_cast<size_t>(points * width), b.zero(ty, lanes_));
@@ -145,10 +133,6 @@ private:
     const int width = panels * vectors_;
     // Else the optimizer keeps an address per point alive across the loops, and spills them.
     a = b.launder(a);
-    if (ahead_.raw) {
-      const Value there = b.at(weights, ahead_);
-      for (int s = 0; s < std::min(count, fetches_); ++s) b.prefetch(there, s * axis.b);
-    }
     for (int s = 0; s < count; ++s) {
       Values w;
       for (int panel = 0; panel < panels; ++panel)
@@ -175,8 +159,6 @@ private:
   Ending ending_;
   const int lanes_, vectors_;
   const bool isLong_; // the epilogue
-  Value ahead_;
-  int fetches_ = 0;
 };
 
 void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.group << p.panel << p.row << p.column << p.lane; }
@@ -197,17 +179,12 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   const int64_t panelBytes = steps * kPanel * 4;
   const int64_t aBytes = std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
   const bool isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
-  // While few tiles work with the same weights, they fetch those of the next panels, evenly.
-  const int64_t tilesOfRow = columnTiles + (columnRest ? 1 : 0), tiles = rowTiles * tilesOfRow;
-  const bool fetchesAhead =
-      c.panels * panelBytes > kNear && tiles >= shape.panels && tiles <= kFewTiles && c.bPanel == panelBytes;
-  const int spread = tiles >= 4 * shape.panels ? 4 : tiles >= 2 * shape.panels ? 2 : 1;
   const auto units = static_cast<uint64_t>(c.batch * c.groups * panelGroups * rowTiles * parts);
 
   Key key("contraction");
   key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns
-      << c.lastLanes << isPanelInner << fetchesAhead << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup
-      << c.bPanel << c.accElem;
+      << c.lastLanes << isPanelInner << c.isInt8 << c.aIsSigned << c.accumulates << c.bBatch << c.bGroup << c.bPanel
+      << c.accElem;
   for (const Axis& axis : c.axes) key << axis.count << axis.a << axis.b;
   addKey(key, c.a);
   std::vector<Arg> args = {c.a.at, c.b};
@@ -247,16 +224,8 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
       const auto columns = [&](int rows, int panels, int lastLanes) {
         const auto at = [&](Value tile, int width) {
           const Value column = b.mul(tile, b.i64(shape.columns));
-          Value ahead;
-          if (fetchesAhead) { // `spread` tiles fetch a panel; tiles beyond the last one of them repeat it
-            const Value index =
-                b.min(b.add(b.mul(rowTile, b.i64(tilesOfRow)), tile), b.i64(int64_t(shape.panels) * spread - 1));
-            const Value panel = b.add(b.div(index, b.i64(spread), false), b.i64(shape.panels));
-            ahead = b.add(b.mul(panel, b.i64(c.bPanel)),
-                          b.mul(b.rem(index, b.i64(spread), false), b.i64(kUnroll / spread * c.axes.back().b)));
-          }
-          writer.tile(moved(a, column, c.a.column), weights, ahead, spread, writer.ending().moved(bases, column), rows,
-                      width, panels, lastLanes);
+          writer.tile(moved(a, column, c.a.column), weights, writer.ending().moved(bases, column), rows, width, panels,
+                      lastLanes);
         };
         const Value from = b.mul(part, b.i64(kTilesPerUnit));
         const Value to = parts == 1 ? b.i64(columnTiles) : b.min(b.add(from, b.i64(kTilesPerUnit)), b.i64(columnTiles));

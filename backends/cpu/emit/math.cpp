@@ -36,8 +36,10 @@ Value expF32(Builder& b, Value x) {
   const Value p = polynomial(
       b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   const Value y = b.add(b.fma(p, b.mul(r, r), r), b.f32(1.0f));
-  // In two factors: results down to the smallest denormal, and infinity.
-  const Value whole = b.toInteger(n, Ty::I32, true), half = b.shr(whole, b.i32(1), true);
+  // The integer n stands in the low bits of n + 1.5 * 2^23. In two factors: results down to the smallest denormal, and
+  // infinity.
+  const Value whole = b.sub(b.bitcast(b.add(n, b.f32(12582912.0f)), Ty::I32), b.i32(0x4b400000));
+  const Value half = b.shr(whole, b.i32(1), true);
   return b.mul(b.mul(y, powerOfTwo(b, half)), powerOfTwo(b, b.sub(whole, half)));
 }
 

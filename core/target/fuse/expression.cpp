@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/support/text/literal.h"
-#include "core/target/rows.h"
+#include "core/target/views.h"
 
 namespace candela::target {
 
@@ -91,57 +91,6 @@ private:
 };
 
 } // namespace
-
-bool isWalkable(const std::vector<Value*>& values) {
-  return !values.empty() &&
-         std::ranges::all_of(values, [](const Value* v) { return v && v->type.isExact() && !v->type.quant; });
-}
-
-std::optional<text::ExprStep> stepOf(const Node& node) {
-  if (node.results().size() != 1 || !isWalkable(node.operands())) return std::nullopt;
-  text::ExprStep step;
-  step.kind = node.info().instrKind;
-  step.fn = node.info().instrFn;
-  switch (step.kind) {
-  case CDL_KIND_UNARY:
-  case CDL_KIND_BINARY:
-  case CDL_KIND_COMPARE:
-  case CDL_KIND_SELECT: return step;
-  case CDL_KIND_CONVERT:
-    step.to = node.elemAttr("to");
-    step.saturate = node.intAttr("saturate") != 0;
-    if (node.kind == OpKind::Round) step.fn = fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
-    // "not 0" is a comparison, not a rounding.
-    return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
-  default: return std::nullopt;
-  }
-}
-
-std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shape& to) {
-  if (from == to) return shape;
-  Shape given(from.size() - shape.size(), 1), over;
-  given.insert(given.end(), shape.begin(), shape.end());
-  // The fewest dims of both that hold the same elements are walked, or repeated, as one.
-  for (size_t p = 0, q = 0; p < from.size() || q < to.size();) {
-    const size_t p0 = p;
-    int64_t a = p < from.size() ? from[p++] : 1, b = q < to.size() ? to[q++] : 1;
-    while (a != b) {
-      if (a < b ? p == from.size() : q == to.size()) return std::nullopt;
-      if (a < b)
-        a *= from[p++];
-      else
-        b *= to[q++];
-    }
-    bool isWhole = true, repeats = true;
-    for (size_t d = p0; d < p; ++d) {
-      isWhole &= given[d] == from[d];
-      repeats &= given[d] == 1;
-    }
-    if (!isWhole && !repeats) return std::nullopt;
-    while (over.size() < q) over.push_back(isWhole ? to[over.size()] : 1);
-  }
-  return over;
-}
 
 std::optional<Expression> expressionOf(const Node& root, const std::set<const Node*>& inside, Value* accumulator) {
   Builder builder(inside, accumulator);

@@ -3,8 +3,7 @@
 #include <optional>
 #include <set>
 
-#include "core/graph/graph.h"
-#include "core/support/text/expr.h"
+#include "core/target/lower/describe.h"
 
 namespace candela::target {
 
@@ -19,16 +18,6 @@ struct Expression {
   text::ExprSteps steps;
   std::vector<Operand> operands; ///< the accumulator first, where there is one
 };
-
-/// Exact and not quantized, all of them: an expression walks values as they lie.
-bool isWalkable(const std::vector<graph::Value*>& values);
-
-/// The function that a node is as a step, without operands; nullopt when no step does the same.
-std::optional<text::ExprStep> stepOf(const graph::Node& node);
-
-/// The shape of what broadcasts as `shape` to `from`, to broadcast alike to `to`, which has the same elements in the
-/// same order; nullopt where no shape does.
-std::optional<Shape> shapeOver(const Shape& shape, const Shape& from, const Shape& to);
 
 /// `root` and what it reads of `inside`: steps, and reshapes where there is an accumulator. nullopt beyond the limits
 /// on steps and operands.

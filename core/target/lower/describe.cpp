@@ -313,6 +313,31 @@ Instrs attention(const Node& node) {
 
 } // namespace
 
+bool isWalkable(const std::vector<Value*>& values) {
+  return !values.empty() &&
+         std::ranges::all_of(values, [](const Value* v) { return v && v->type.isExact() && !v->type.quant; });
+}
+
+std::optional<text::ExprStep> stepOf(const Node& node) {
+  if (node.results().size() != 1 || !isWalkable(node.operands())) return std::nullopt;
+  text::ExprStep step;
+  step.kind = node.info().instrKind;
+  step.fn = node.info().instrFn;
+  switch (step.kind) {
+  case CDL_KIND_UNARY:
+  case CDL_KIND_BINARY:
+  case CDL_KIND_COMPARE:
+  case CDL_KIND_SELECT: return step;
+  case CDL_KIND_CONVERT:
+    step.to = node.elemAttr("to");
+    step.saturate = node.intAttr("saturate") != 0;
+    if (node.kind == OpKind::Round) step.fn = fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
+    // "not 0" is a comparison, not a rounding.
+    return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
+  default: return std::nullopt;
+  }
+}
+
 bool hasEpilogue(uint16_t kind) { return cdl_kind_facts(kind)->epilogue; }
 
 const Node* accumulatorOf(const Node& node) {

@@ -49,6 +49,12 @@ const graph::Node* epilogueOf(const graph::Node& node);
 /// first operand with an epilogue; where there is none it is ELEMENTWISE and `acc` one more operand.
 std::vector<NodeInstr> instructionsOf(const graph::Node& node);
 
+/// Exact and not quantized, all of them: an expression walks values as they lie.
+bool isWalkable(const std::vector<graph::Value*>& values);
+
+/// The function that a node is as a step, without operands; nullopt when no step does the same.
+std::optional<text::ExprStep> stepOf(const graph::Node& node);
+
 /// The question to a target whether it takes the instruction.
 InstrDesc describe(const NodeInstr& instr);
 

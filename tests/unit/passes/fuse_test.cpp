@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "core/soft/soft.h"
-#include "core/target/fuse/expression.h"
 #include "core/target/lower/lower.h"
+#include "core/target/views.h"
 #include "tests/unit/passes/random_graph.h"
 #include "tests/unit/target/tables.h"
 
