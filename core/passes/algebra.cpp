@@ -50,17 +50,21 @@ Result<Node*> withoutNeg(Graph& graph, Node* node) {
   return static_cast<Node*>(nullptr);
 }
 
-/// (x * c) * d = x * (c * d), for numbers c and d.
+/// A number that every float type holds as a normal one.
+bool isModest(double x) { return std::abs(x) >= 0x1p-14 && std::abs(x) < 0x1p15; }
+
+/// (x * c) * d = x * (c * d), for modest numbers c, d and c * d. What remains: one rounding less, and x * c that leaves
+/// the type's range although x * (c * d) does not, for an x within 2^15 of an end of it.
 Result<Node*> joinFactors(Graph& graph, Node* node) {
   const Node* inner = plainProducer(node->operand(0), OpKind::Mul);
   const Value *c = inner ? inner->operand(1) : nullptr, *d = node->operand(1);
   if (!c || !isPlainConstant(c) || !isPlainConstant(d) || !splatReal(c) || !splatReal(d))
     return static_cast<Node*>(nullptr);
   const double product = *splatReal(c) * *splatReal(d);
-  CDL_ASSIGN(const Tensor tensor, tensorOf(d->type.elem, {}, {product}));
   const bool shapesStay = inner->operand(0)->type == node->result()->type;
-  // A product that every float type holds as a normal number.
-  if (!shapesStay || !(std::abs(product) < 0x1p15) || std::abs(product) < 0x1p-14) return static_cast<Node*>(nullptr);
+  if (!shapesStay || !isModest(*splatReal(c)) || !isModest(*splatReal(d)) || !isModest(product))
+    return static_cast<Node*>(nullptr);
+  CDL_ASSIGN(const Tensor tensor, tensorOf(d->type.elem, {}, {product}));
   Value* constant =
       graph.addConstant(tensor, graph::mergedProvenance(c->producer->provenance, d->producer->provenance), node);
   return graph.addNode(OpKind::Mul, {inner->operand(0), constant}, {},
@@ -81,13 +85,18 @@ Result<Node*> joinSlices(Graph& graph, Node* node) {
   const Node* inner = plainProducer(node->operand(0), OpKind::Slice);
   if (!inner) return static_cast<Node*>(nullptr);
   auto starts = inner->intsAttr("starts"), steps = inner->intsAttr("steps");
-  const auto then = node->intsAttr("starts"), thenSteps = node->intsAttr("steps");
+  const auto then = node->intsAttr("starts"), counts = node->intsAttr("counts"), thenSteps = node->intsAttr("steps");
   for (size_t d = 0; d < starts.size(); ++d) {
-    starts[d] += then[d] * steps[d];
-    steps[d] *= thenSteps[d];
+    int64_t ahead;
+    if (__builtin_mul_overflow(then[d], steps[d], &ahead) || __builtin_add_overflow(starts[d], ahead, &starts[d]))
+      return static_cast<Node*>(nullptr);
+    // One element has no next one: its step may be anything, up to a product that overflows.
+    if (counts[d] <= 1)
+      steps[d] = 1;
+    else if (__builtin_mul_overflow(steps[d], thenSteps[d], &steps[d]))
+      return static_cast<Node*>(nullptr);
   }
-  return graph.addNode(OpKind::Slice, {inner->operand(0)},
-                       {{"starts", starts}, {"counts", node->intsAttr("counts")}, {"steps", steps}},
+  return graph.addNode(OpKind::Slice, {inner->operand(0)}, {{"starts", starts}, {"counts", counts}, {"steps", steps}},
                        graph::mergedProvenance(inner->provenance, node->provenance), node);
 }
 
