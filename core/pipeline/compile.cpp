@@ -1,4 +1,3 @@
-
 #include <algorithm>
 
 #include "core/passes/passes.h"
