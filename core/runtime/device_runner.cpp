@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "core/runtime/image_runner.h"
@@ -191,8 +192,13 @@ private:
     uint32_t count = 0;
     CDL_TRY(callSlot(device_->name(), device_->table().profile_end, queue, records.data(),
                      static_cast<uint32_t>(records.size()), &count));
-    records.resize(std::min<size_t>(count, records.size()));
-    const uint64_t first = records.empty() ? start : records[0].start_ns;
+    if (count > records.size())
+      return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", device_->name(), count,
+                     records.size());
+    records.resize(count);
+    // Of several engines the one that is told first need not have begun first.
+    uint64_t first = records.empty() ? start : UINT64_MAX;
+    for (const cdl_profile_record_t& r : records) first = std::min(first, r.start_ns);
     const uint64_t shift = first >= start && first <= end ? 0 : start - first;
     for (const cdl_profile_record_t& r : records)
       if (r.instr > 0 && r.instr < image_->instrs.count && r.end_ns >= r.start_ns)

@@ -100,6 +100,37 @@ TEST_P(Backend, TracesEachInstructionOnRequest) {
   EXPECT_EQ(countOf(model.traceJson(), "\"instr\""), 0u);
 }
 
+// A device's first record may be of an engine that began last; its earliest one is where the execution began.
+TEST(Profile, OfAnotherClockBeginsWithItsEarliestRecord) {
+  Options options = optionsFor(PLUGIN_door2);
+  options.options = {"clock=own"};
+  Model model = Model::compile(kDigits + "digits.onnx", options);
+  model.profile(true);
+  scores(model);
+  const std::string trace = model.traceJson();
+  constexpr double kHourUs = 3.6e9;
+  const std::string key = "\"ts\": ";
+  double low = HUGE_VAL, high = 0;
+  for (size_t at = trace.find(key); at != std::string::npos; at = trace.find(key, at + 1)) {
+    low = std::min(low, std::stod(trace.substr(at + key.size())));
+    high = std::max(high, std::stod(trace.substr(at + key.size())));
+  }
+  EXPECT_GT(high, low);
+  EXPECT_LT(high - low, kHourUs);
+}
+
+TEST(Profile, LongerThanTheExecutionIsAnError) {
+  Options options = optionsFor(PLUGIN_door2);
+  options.options = {"clock=twice"};
+  Model model = Model::compile(kDigits + "digits.onnx", options);
+  scores(model);
+  model.profile(true);
+  try {
+    scores(model);
+    FAIL() << "records are dropped without a word";
+  } catch (const sdk::Error& error) { EXPECT_THAT(error.what(), HasSubstr("records, there is room for ")); }
+}
+
 TEST_P(Backend, AgreesWhenLoweredToPrimitives) {
   Options options = optionsFor(GetParam());
   options.toPrimitives = true;
