@@ -3,7 +3,7 @@
 
   check_stored.py deploy CANDELA PLUGIN_FOLDER MODEL    without the compiler: runs, and compiling says what is missing
   check_stored.py processors CANDELA MODEL QEMU         on processors without AVX2 and without AVX-512
-  check_stored.py figures CANDELA MODEL [ARG...]        memory, size and time to the first answer
+  check_stored.py figures CANDELA MODEL [ARG...]        size, memory and what is loaded are held; times are printed
 """
 
 import json
@@ -36,17 +36,28 @@ def scoresOf(output):
     return output[output.index("  output"):]
 
 
+def runWithoutCompiler(candela, stored):
+    """The output of a run, which must open the plugin and nothing of the compiler."""
+    out, files = call([candela, "run", stored, "--random", "1"], {"LD_DEBUG": "files"})
+    expect("libcandela_cpu.so" in files, "LD_DEBUG=files does not tell of the plugin")
+    for name in (COMPILER, "libLLVM"):
+        expect(name not in files, f"running a stored executable loads {name}")
+    return out
+
+
+def hasAvx512():
+    with open("/proc/cpuinfo") as file:
+        flags = set(re.search(r"^flags\s*:(.*)$", file.read(), re.MULTILINE)[1].split())
+    return {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= flags
+
+
 def deploy(candela, plugins, model):
     with tempfile.TemporaryDirectory() as folder:
         stored = f"{folder}/model.cdb"
         call([candela, "compile", model, "--dim", "N=2", "--backend", "cpu", "-o", stored])
         compiled, _ = call([candela, "run", model, "--dim", "N=2", "--random", "1", "--backend", "cpu"])
 
-        # What a process opens: the plugin, and nothing of the compiler.
-        out, files = call([candela, "run", stored, "--random", "1"], {"LD_DEBUG": "files"})
-        expect("libcandela_cpu.so" in files, "LD_DEBUG=files does not tell of the plugin")
-        for name in (COMPILER, "libLLVM"):
-            expect(name not in files, f"running a stored executable loads {name}")
+        out = runWithoutCompiler(candela, stored)
         expect(scoresOf(out) == scoresOf(compiled), f"other answers:\n{out}\n{compiled}")
         _, files = call([candela, "run", model, "--dim", "N=2", "--random", "1", "--backend", "cpu"], {"LD_DEBUG": "files"})
         expect(COMPILER in files and "libLLVM" in files, "compiling does not load the compiler: this test sees nothing")
@@ -93,12 +104,12 @@ def processors(candela, model, qemu):
         for isa in ("avx512", "avx512vnni"):
             _, error = call(haswell + run + ["cpu", "--option", f"isa={isa}"], status=2)
             expect(f"isa={isa}: this machine has x86-64-v3; it lacks AVX512F" in error, error)
-        with open(stored, "rb") as file:
-            data = file.read()
-        tier = int.from_bytes(data[data.index(b"CCPU") + 112:][:4], "little")
-        if tier > 1:
+        if hasAvx512():
             _, error = call(haswell + ["run", stored, "--random", "1"], status=2)
             expect(re.search("stored executable was made for (avx512|amx)", error) and "this machine lacks AVX512F" in error, error)
+        else:
+            print("this machine has no AVX-512: what is compiled for it is not looked at")
+            call(haswell + ["run", stored, "--random", "1"])
         call([candela, "compile", model, "--dim", "N=2", "--backend", "cpu", "--option", "isa=x86-64-v3", "-o", stored])
         call(haswell + ["run", stored, "--random", "1"])
 
@@ -133,9 +144,7 @@ def figures(candela, model, *args):
             modelMB = len(file.read()) / 1e6
         expect(size <= 1.1 * modelMB + 2, f"the bundle has {size:.1f} MB, the model {modelMB:.1f}: something lies in it twice")
         expect(peak <= size + arena + 40, f"peak memory {peak:.1f} MB is above {size:.1f} + {arena:.1f} + 40")
-        # 200 on a machine where a run takes up to 100.
-        expect(answerMs <= max(200, runMs + 100), f"{answerMs:.0f} ms to the first answer, a run takes {runMs:.0f}")
-        expect(compileS <= 3, f"{compileS:.1f} s to compile, more than 3")
+        runWithoutCompiler(candela, stored)
 
 
 if __name__ == "__main__":
