@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "core/runtime/bundle/bundle.h"
 #include "core/support/file.h"
@@ -51,7 +52,7 @@ private:
 };
 
 void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
-  out.set_model(in.model);
+  out.set_model(std::filesystem::path(in.model).filename().string()); // the same from every folder
   out.set_model_nodes(in.modelNodes);
   out.set_parameters(in.parameters);
   out.set_arena_bytes(in.arenaBytes);
@@ -170,12 +171,14 @@ Status saveBundle(const Bundle& bundle, const std::string& path) {
   PayloadWriter payloads;
   fill(manifest, payloads, bundle);
   std::string text;
+  bool isWritten;
   {
     google::protobuf::io::StringOutputStream stream(&text);
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true); // equal bundles are equal files
-    manifest.SerializeToCodedStream(&coded);
+    isWritten = manifest.SerializeToCodedStream(&coded) && !coded.HadError();
   }
+  if (!isWritten) return failure(Code::unsupported, "{}: its manifest of more than 2 GiB cannot be written", path);
   FileHeader header{};
   std::memcpy(header.magic, kMagic, 4);
   header.major = kMajor;
