@@ -1,4 +1,5 @@
 // candela compile: a model becomes a bundle.
+#include <algorithm>
 #include <filesystem>
 
 #include "core/support/file.h"
@@ -19,7 +20,11 @@ struct Arguments {
 
 void compile(const Arguments& arguments, Console& console) {
   const std::string& path = arguments.model.path;
-  if (endsWith(path, ".cdb")) fail(kBadInput, "{}: this is a bundle already", path);
+  refuseBundle(path);
+  if (arguments.output.empty()) fail(kBadInput, "-o: a file is needed");
+  const std::vector<std::string> backends = splitList(arguments.model.backends);
+  if (std::find(backends.begin(), backends.end(), "reference") != backends.end())
+    fail(kBadInput, "--backend reference: the reference runs graphs as they are, it makes no bundle");
   const auto start = std::chrono::steady_clock::now();
   const sdk::Model model = compileModel(arguments.model);
   const double compileMs = millisecondsSince(start);

@@ -72,6 +72,7 @@ void lower(Arguments& arguments, Console& console) {
   if (!arguments.to.empty() && arguments.to != "primitives")
     fail(kBadInput, "--to {}: only 'primitives' is known", arguments.to);
   ModelOptions& options = arguments.model;
+  refuseBundle(options.path);
   options.toPrimitives |= arguments.to == "primitives";
   std::vector<std::string> backends;
   const std::vector<pipeline::LoweredPart> parts = lowerModel(options, backends);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/import/onnx_io/model.h"
+#include "core/runtime/bundle/bundle.h"
 #include "core/support/file.h"
 
 namespace candela::tool {
@@ -81,6 +82,11 @@ void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::
 }
 
 bool endsWith(const std::string& text, std::string_view suffix) { return std::string_view(text).ends_with(suffix); }
+
+void refuseBundle(const std::string& path) {
+  if (endsWith(path, ".cdb") || runtime::isBundle(path))
+    fail(kBadInput, "{}: this is a bundle already; the model itself is needed", path);
+}
 
 std::string fileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 

@@ -28,6 +28,8 @@ bool saysHowToCompile(const CLI::App* command);
 void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help);
 
 bool endsWith(const std::string& text, std::string_view suffix);
+/// Fails where the file is a bundle, for commands that start from the model itself.
+void refuseBundle(const std::string& path);
 /// The path without its folders.
 std::string fileName(const std::string& path);
 

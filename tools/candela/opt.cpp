@@ -81,6 +81,7 @@ void opt(const Arguments& arguments, Console& console) {
     return;
   }
   if (arguments.path.empty()) fail(kBadInput, "a file is needed");
+  refuseBundle(arguments.path);
   if (arguments.verifyDiagnostics) return verifyDiagnostics(arguments, console);
   Ir ir;
   if (endsWith(arguments.path, ".onnx")) {
