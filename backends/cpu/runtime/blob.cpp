@@ -32,6 +32,59 @@ template <class T> std::vector<char> section(const std::vector<T>& records) {
   return bytes;
 }
 
+/// Bytes of the memory that an argument lies in; 0 where there is no such memory for arguments.
+uint64_t roomOf(const cdl_image_t* image, const Binary& binary, const Arg& arg) {
+  if (arg.buffer == Arg::kOwn) return binary.ownBytes;
+  if (arg.buffer == Arg::kScratch) return binary.scratchBytes;
+  if (arg.buffer == 0 || arg.buffer >= image->buffers.count) return 0;
+  const cdl_buffer_t& buffer = *cdl_get_buffer(image, arg.buffer);
+  return buffer.role == CDL_ROLE_CONSTANT ? 0 : buffer.bytes;
+}
+
+bool hasEmptyView(const cdl_image_t* image, const cdl_instr_t& instr) {
+  for (uint32_t v = 0; v < uint32_t(instr.inputs) + instr.outputs; ++v) {
+    const cdl_view_t& view = *cdl_get_view(image, instr.first_view + v);
+    if (std::find(view.dims, view.dims + view.rank, 0) != view.dims + view.rank) return true;
+  }
+  return false;
+}
+
+/// Whether an argument begins inside of its memory, whatever the loops around its instruction stand at.
+bool isInside(const cdl_image_t* image, const cdl_instr_t& instr, const Arg& arg, uint64_t room) {
+  __int128 low = arg.offset, high = arg.offset;
+  int depth = instr.loop && cdl_get_loop(image, instr.loop)->parent ? 1 : 0;
+  for (uint32_t l = instr.loop; l; l = cdl_get_loop(image, l)->parent, --depth) {
+    const __int128 way = __int128(arg.perLoop[depth]) * (cdl_get_loop(image, l)->trip - 1);
+    (way < 0 ? low : high) += way;
+  }
+  // What has no elements may lie at the end.
+  return low >= 0 && (high < room || (high == room && hasEmptyView(image, instr)));
+}
+
+/// What calls and arguments say of each other, of the sections and of the image.
+cdl::Status checkTables(const cdl_image_t* image, const Binary& binary) {
+  uint32_t last = 1, args = 0;
+  for (const Call& call : binary.calls) {
+    if (call.instr < last || call.instr >= image->instrs.count || call.kernel >= binary.kernels ||
+        call.args > binary.args.size() - args || call.firstArg != args)
+      return damaged("a call that its tables do not hold");
+    last = call.instr;
+    uint64_t most = 0;
+    for (const uint32_t end = args + call.args; args < end; ++args) {
+      const Arg& arg = binary.args[args];
+      const uint64_t room = roomOf(image, binary, arg);
+      if (!isInside(image, *cdl_get_instr(image, call.instr), arg, room))
+        return damaged("an argument in buffer " + std::to_string(arg.buffer) + " at " + std::to_string(arg.offset) +
+                       ", which has " + std::to_string(room) + " bytes");
+      most = std::max(most, room);
+    }
+    // Each unit writes elements of its own, and the smallest have four bits.
+    if (call.units > kMaxUnits || call.units / 2 > most)
+      return damaged("a call of " + std::to_string(call.units) + " units on " + std::to_string(most) + " bytes");
+  }
+  return args == binary.args.size() ? cdl::ok() : damaged("arguments of no call");
+}
+
 } // namespace
 
 uint64_t digestOf(BlobHeader header) {
@@ -99,9 +152,11 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
     parts[i] = bytes + at;
     at += s.bytes;
   }
-  // The checksums hold, so this is what toBlob wrote, but a forged one must not lead outside either.
+  // The checksums hold, but anybody can compute them: the tables are checked. What the code does with its arguments is
+  // beyond any check, so whoever can forge a blob can run code of his own here.
   if (at != size || padded(uint64_t(h.calls) * sizeof(Call)) != h.sections[0].bytes ||
-      padded(uint64_t(h.args) * sizeof(Arg)) != h.sections[1].bytes || h.scratchBytes > kMaxScratch)
+      padded(uint64_t(h.args) * sizeof(Arg)) != h.sections[1].bytes || h.scratchBytes > kMaxScratch ||
+      h.scratchBytes % 64)
     return damaged("its sections do not have the size of what they hold");
   binary.tier = isa.tier;
   binary.compiler = textOf(h.madeBy);
@@ -112,21 +167,7 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
   if (h.args) std::memcpy(binary.args.data(), parts[1], h.args * sizeof(Arg));
   binary.own = parts[2], binary.ownBytes = h.sections[2].bytes;
   binary.object = parts[3], binary.objectBytes = h.sections[3].bytes;
-  uint32_t last = 1;
-  for (const Call& call : binary.calls) {
-    if (call.instr < last || call.instr >= image->instrs.count || call.kernel >= h.kernels || call.units > kMaxUnits ||
-        call.args > h.args || call.firstArg > h.args - call.args)
-      return damaged("a call that its tables do not hold");
-    last = call.instr;
-  }
-  for (const Arg& arg : binary.args) {
-    const bool isOwn = arg.buffer == Arg::kOwn, isScratch = arg.buffer == Arg::kScratch;
-    if (!isOwn && !isScratch &&
-        (arg.buffer == 0 || arg.buffer >= image->buffers.count ||
-         cdl_get_buffer(image, arg.buffer)->role == CDL_ROLE_CONSTANT))
-      return damaged("an argument in buffer " + std::to_string(arg.buffer));
-  }
-  return cdl::ok();
+  return checkTables(image, binary);
 }
 
 } // namespace cpu

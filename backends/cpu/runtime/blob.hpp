@@ -35,7 +35,9 @@ cdl::Status toBlob(const cdl_image_t* image, const Binary& binary, const cdl::Wr
 
 /// The executable in `blob`, made for `image`; constants and code stay where they are, so the blob must be aligned to
 /// 64 bytes and outlive it. INCOMPATIBLE names what differs: another format, version or Program, or an instruction set
-/// that this machine lacks; BAD_MODEL: damaged, and where. Nothing outside of the blob is read.
+/// that this machine lacks; BAD_MODEL: damaged, and where. Reading it touches nothing outside of it, and its tables are
+/// checked: every argument begins inside of its memory. How far the code goes from there is not, and a checksum is no
+/// signature: the machine code is trusted, so a blob must come from a trusted source.
 cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, Binary& binary);
 
 } // namespace cpu

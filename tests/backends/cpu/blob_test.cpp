@@ -268,7 +268,7 @@ TEST_F(CpuBlob, SaysWhatDoesNotFit) {
               reinterpret_cast<Arg*>(bytes.data() + sizeof h + 64)->buffer = 4;
               seal(h, bytes);
             })),
-            "12 stored executable is damaged: an argument in buffer 4");
+            "12 stored executable is damaged: an argument in buffer 4 at 8, which has 0 bytes");
   // A tier that this machine lacks: on one that has all of them tests/backends/cpu/check_stored.py asks an emulated
   // one.
   for (const Isa& isa : allIsas()) {
@@ -278,6 +278,70 @@ TEST_F(CpuBlob, SaysWhatDoesNotFit) {
                                      : std::string("2 stored executable was made for ") + isa.name +
                                            "; this machine lacks " + missing + ": compile the model again");
   }
+}
+
+TEST_F(CpuBlob, ArgumentsBeginInsideOfTheirMemory) {
+  // y has 32 bytes, the constants 192, scratch 128.
+  const auto argument = [&](uint32_t buffer, int64_t offset) {
+    return errorOf(forged([&](BlobHeader& h, Block& bytes) {
+      Arg* arg = reinterpret_cast<Arg*>(bytes.data() + sizeof h + 64);
+      arg->buffer = buffer, arg->offset = offset;
+      seal(h, bytes);
+    }));
+  };
+  const std::pair<uint32_t, int> rooms[] = {{kOutput, 32}, {Arg::kOwn, 192}, {Arg::kScratch, 128}};
+  for (const auto& [buffer, room] : rooms) {
+    EXPECT_EQ(argument(buffer, 0), "0 ");
+    EXPECT_EQ(argument(buffer, room - 1), "0 ");
+    for (const int64_t offset : {int64_t(-1), int64_t(room), INT64_MIN, INT64_MAX})
+      EXPECT_EQ(argument(buffer, offset), "12 stored executable is damaged: an argument in buffer " +
+                                              std::to_string(buffer) + " at " + std::to_string(offset) +
+                                              ", which has " + std::to_string(room) + " bytes");
+  }
+  const auto units = [&](uint64_t count) {
+    return errorOf(forged([&](BlobHeader& h, Block& bytes) {
+      reinterpret_cast<Call*>(bytes.data() + sizeof h)->units = count;
+      seal(h, bytes);
+    }));
+  };
+  EXPECT_EQ(units(64), "0 ");
+  EXPECT_EQ(units(66), "12 stored executable is damaged: a call of 66 units on 32 bytes");
+  EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block&) { h.scratchBytes = 1; })),
+            "12 stored executable is damaged: its sections do not have the size of what they hold");
+  // Arguments of two calls, and of none.
+  EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
+              reinterpret_cast<Call*>(bytes.data() + sizeof h)[1].firstArg = 0;
+              seal(h, bytes);
+            })),
+            "12 stored executable is damaged: a call that its tables do not hold");
+  EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
+              reinterpret_cast<Call*>(bytes.data() + sizeof h)[1].args = 0;
+              seal(h, bytes);
+            })),
+            "12 stored executable is damaged: arguments of no call");
+}
+
+TEST_F(CpuBlob, ArgumentsStayInsideInEveryIteration) {
+  program::Program p = addProgram(4);
+  p.loops.push_back({0, 1, program::kNone, 3});
+  p.instrs[0].loop = 0;
+  const candela::Bytes looped = program::toImage(p);
+  const auto stepped = [&](int64_t offset, int64_t outer, int64_t inner) {
+    const Block blob = forged([&](BlobHeader& h, Block& bytes) {
+      std::memcpy(h.image, asImage(looped)->hash, 32);
+      Arg* arg = reinterpret_cast<Arg*>(bytes.data() + sizeof h + 64);
+      arg->offset = offset, arg->perLoop[0] = outer, arg->perLoop[1] = inner;
+      seal(h, bytes);
+    });
+    const Loaded loaded(asImage(looped), blob);
+    return loaded.status.code();
+  };
+  EXPECT_EQ(stepped(0, 8, 0), CDL_OK);
+  EXPECT_EQ(stepped(16, -8, 0), CDL_OK);
+  EXPECT_EQ(stepped(0, 16, 0), CDL_BAD_MODEL);
+  EXPECT_EQ(stepped(8, -8, 0), CDL_BAD_MODEL);
+  EXPECT_EQ(stepped(0, INT64_MAX, 0), CDL_BAD_MODEL);
+  EXPECT_EQ(stepped(0, 8, 1 << 20), CDL_OK); // there is no inner loop
 }
 
 TEST_F(CpuBlob, OutOfPlaceIsAnError) {
