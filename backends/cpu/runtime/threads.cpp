@@ -1,6 +1,7 @@
 #include "threads.hpp"
 
 #include <chrono>
+#include <exception>
 
 namespace cpu {
 
@@ -21,7 +22,10 @@ template <class F> bool spinFor(F&& done) {
 } // namespace
 
 Threads::Threads(int count) {
-  for (int t = 1; t < count; ++t) workers_.emplace_back([this, t] { work(t); });
+  workers_.reserve(static_cast<size_t>(count) - 1);
+  try {
+    for (int t = 1; t < count; ++t) workers_.emplace_back([this, t] { work(t); });
+  } catch (const std::exception&) {} // no room for another one: those that run can be stopped and joined
 }
 
 Threads::~Threads() {

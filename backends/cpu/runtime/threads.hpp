@@ -14,7 +14,8 @@ namespace cpu {
 
 class Threads {
 public:
-  /// `count` threads work, the caller of run among them; at least 1.
+  /// `count` threads work, the caller of run among them; at least 1. Where the system does not give so many, count() is
+  /// what it gave.
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;
