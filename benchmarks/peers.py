@@ -13,7 +13,7 @@ faster. Each of Candela's answers is checked first, against ONNX Runtime on the 
 Integer models are checked against ONNX Runtime without its graph optimizations, which change what is computed.
 
 Needs a build in build/ (candela, candela-gen-models, the plugin), and Python with numpy and onnxruntime:
-    python3 -m venv venv && venv/bin/pip install -r tests/models/requirements.txt
+    python3 -m venv venv && venv/bin/pip install -r tests/models/requirements.txt -r benchmarks/requirements.txt
     venv/bin/python benchmarks/peers.py
 
 Exit status: 0 all answers are right, 1 some are not, 2 bad usage or nothing to run.

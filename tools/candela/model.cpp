@@ -231,10 +231,11 @@ std::string explainText(const Json& report) {
     return double(count(of, "native") + count(of, "emulated") + count(of, "host"));
   };
   return table.text() +
-         fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host; {} layout conversions\n",
+         fmt::format("  {} of nodes, {} of MACs native; {} native, {} emulated, {} host; {} layout conversion{}\n",
                      percent(double(count(nodes, "native")), total(nodes)),
                      percent(double(count(macs, "native")), total(macs)), count(nodes, "native"),
-                     count(nodes, "emulated"), count(nodes, "host"), count(report, "layout_conversions")) +
+                     count(nodes, "emulated"), count(nodes, "host"), count(report, "layout_conversions"),
+                     count(report, "layout_conversions") == 1 ? "" : "s") +
          nextText(report);
 }
 
