@@ -42,6 +42,11 @@ cdl::Status Cpu::open(uint32_t) {
     return cdl::error(CDL_INVALID_ARGUMENT, "threads=" + text + ": a number of 0 to 1024");
   if (count == 0) count = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   threads_ = std::make_unique<Threads>(count);
+  if (const int given = threads_->count(); given < count) {
+    threads_.reset();
+    return cdl::error(CDL_OUT_OF_MEMORY,
+                      "threads=" + std::to_string(count) + ": the system gives only " + std::to_string(given));
+  }
   return cdl::ok();
 }
 

@@ -2,6 +2,7 @@
 
 #include "version.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
@@ -17,17 +18,19 @@ std::string folderOf(const std::string& file) {
   return slash == std::string::npos ? "." : file.substr(0, slash);
 }
 
-/// Where the library may lie, the likeliest first.
+/// Where the library may lie, the likeliest first, each folder once.
 std::vector<std::string> folders() {
   std::vector<std::string> found;
+  const auto add = [&](const std::string& folder) {
+    if (std::find(found.begin(), found.end(), folder) == found.end()) found.push_back(folder);
+  };
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&openCompiler), &info) && info.dli_fname)
-    found.push_back(folderOf(info.dli_fname));
+  if (dladdr(reinterpret_cast<const void*>(&openCompiler), &info) && info.dli_fname) add(folderOf(info.dli_fname));
   if (const char* path = std::getenv("CANDELA_PLUGIN_PATH")) {
     const std::string all = path;
     for (size_t from = 0; from <= all.size();) {
       const size_t colon = std::min(all.find(':', from), all.size());
-      if (colon > from) found.push_back(all.substr(from, colon - from));
+      if (colon > from) add(all.substr(from, colon - from));
       from = colon + 1;
     }
   }
@@ -35,8 +38,8 @@ std::vector<std::string> folders() {
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
   if (length > 0) {
     const std::string own = folderOf(std::string(program, static_cast<size_t>(length)));
-    found.push_back(folderOf(own) + "/lib/candela");
-    found.push_back(own + "/candela");
+    add(folderOf(own) + "/lib/candela");
+    add(own + "/candela");
   }
   return found;
 }

@@ -46,6 +46,12 @@ struct Measured {
     for (const Json& count : report.value("macs", Json::object())) sum += count.get<double>();
     return sum;
   }
+  uint64_t instrCount() const {
+    uint64_t sum = 0;
+    for (const Json& partition : report.value("partitions", Json::array()))
+      sum += partition.value("instructions", uint64_t(0));
+    return sum;
+  }
   double gflops() const { return 2e-6 * macs() / latenciesMs.front(); }
   double instrMs() const {
     double sum = 0;
@@ -194,7 +200,8 @@ void print(const Arguments& arguments, const Measured& m, Console& console) {
   console.print("arena {}, live at most {}; the process {}\n", bytesText(report.value("arena_bytes", uint64_t(0))),
                 bytesText(report.value("max_live_bytes", uint64_t(0))), bytesText(peakMemoryBytes()));
   if (m.instrs.empty()) {
-    console.print("no instruction was profiled: the backend keeps no profile\n");
+    console.print("{}\n", m.instrCount() ? "no instruction was profiled: the backend keeps no profile"
+                                         : "no instruction ran: at these dims there is nothing to compute");
     return;
   }
   printInstrs(m, arguments.rows, console);
@@ -264,7 +271,7 @@ void addBench(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand("bench", "Measure a model: latency, memory, and the time of each instruction.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
-  a.run.model.addTo(command);
+  a.run.model.addTo(command, ".onnx, .cdl or .cdb");
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, a.run.seed, "random data for the other inputs (1)");
   command->add_option("--threads", a.threads, "measure with so many threads, one after the other")

@@ -13,8 +13,8 @@
 
 namespace candela::tool {
 
-void ModelOptions::addTo(CLI::App* command) {
-  command->add_option("MODEL", path, "a model: .onnx or .cdl")->required()->type_name("FILE");
+void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
+  command->add_option("MODEL", path, "a model: " + kinds)->required()->type_name("FILE");
   command->add_option("--backend", backends, "backends by name or path, the first one first (default soft)")
       ->type_name("B[,B2...]");
   addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
@@ -39,6 +39,7 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
 }
 
 void ModelOptions::passThreads(int threads, Console& console) {
+  if (endsWith(path, ".cdb")) return; // which says itself that it is compiled already
   const std::vector<std::string> wanted = splitList(backends);
   std::vector<std::string> paths;
   for (const std::string& name : wanted)

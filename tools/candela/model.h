@@ -16,7 +16,8 @@ struct ModelOptions {
   bool requireNative = false, toPrimitives = false, keepValues = false;
 
   /// MODEL, --backend, --dim, --shape, --option, --require-native, --to-primitives.
-  void addTo(CLI::App* command);
+  /// `kinds`: of files that the command takes.
+  void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
   /// Hands the number to every backend that has an option `threads`; a note when none has.
   void passThreads(int threads, Console& console);
   sdk::Options sdkOptions(Progress& progress) const;

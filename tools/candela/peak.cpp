@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -168,17 +169,21 @@ float portable(int64_t rounds) {
 
 std::atomic<float> sink; ///< of results that nobody reads
 
-/// The best of some trials, all threads at the same time.
+/// The best of some trials, all threads at the same time: no more than there are processors, which add nothing, and
+/// fewer where the system does not give so many.
 double measure(const Kernel& kernel, int threads) {
+  threads = std::min(threads, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
   constexpr int kTrials = 16;
   int64_t rounds = 1000;
   double best = 0;
   for (int trial = 0; trial < kTrials;) {
     const auto start = std::chrono::steady_clock::now();
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back([&] { sink = kernel.loop(rounds); });
+    std::vector<std::jthread> others;
+    try {
+      for (int t = 1; t < threads; ++t) others.emplace_back([&] { sink = kernel.loop(rounds); });
+    } catch (const std::system_error&) { threads = static_cast<int>(others.size()) + 1; }
     sink = kernel.loop(rounds);
-    for (std::thread& other : others) other.join();
+    for (std::jthread& other : others) other.join();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (seconds < 4e-3) { // too short against the start of the threads
       rounds *= 4;

@@ -118,9 +118,10 @@ void run(Arguments& arguments, Console& console) {
     fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
   if (!arguments.only.empty() && arguments.run.dumpFolder.empty()) fail(kBadInput, "--only needs --dump");
   if (!arguments.namesFile.empty() && arguments.top == 0) fail(kBadInput, "--names needs --top");
-  if (arguments.threads && arguments.run.keepsCompiled) arguments.run.keepsCompiled = false;
-  if (arguments.threads && !endsWith(arguments.run.model.path, ".cdb"))
+  if (arguments.threads) {
+    arguments.run.keepsCompiled = false;
     arguments.run.model.passThreads(arguments.threads, console);
+  }
 
   Session session = openSession(arguments.run);
   Json report = console.report("run");
@@ -202,7 +203,7 @@ void addRun(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand("run", "Compile and run a model; print, compare or store what it answers.");
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
-  a.run.model.addTo(command);
+  a.run.model.addTo(command, ".onnx, .cdl or .cdb");
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, a.run.seed, "random data for the other inputs");
   command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")->type_name("DIR");

@@ -2,6 +2,9 @@
 
 #include "blob.hpp"
 
+#include <algorithm>
+#include <climits>
+
 namespace cpu {
 
 CpuExecutable::CpuExecutable(const cdl_image_t* image, Binary binary, Threads& threads)
@@ -17,6 +20,8 @@ cdl::Status CpuExecutable::place() {
   firstCall_.assign(instrs + 1, 0);
   for (const Call& call : binary_.calls) ++firstCall_[call.instr + 1];
   for (uint32_t i = 0; i < instrs; ++i) firstCall_[i + 1] += firstCall_[i];
+  for (const Call& call : binary_.calls)
+    mostUnits_ = std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.units, INT_MAX)));
   return cdl::ok();
 }
 
@@ -50,8 +55,8 @@ cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
   if (!status.isOk()) return status;
 
   cdl::Timings* timings = buffers.timings();
-  Barrier barrier(threads_.count());
-  threads_.run([&](int t, int total) {
+  Barrier barrier(std::min(mostUnits_, threads_.count()));
+  threads_.run(mostUnits_, [&](int t, int total) {
     uint64_t start = timings && t == 0 ? cdl::Timings::now() : 0;
     for (const Job& job : jobs) {
       const auto units = static_cast<int64_t>(job.units);

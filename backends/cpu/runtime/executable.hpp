@@ -35,6 +35,7 @@ private:
   Threads& threads_;
   Code code_;
   std::vector<KernelFn> kernels_;
+  int mostUnits_ = 1;               // of any call: more threads have no work
   std::vector<uint32_t> firstCall_; // per instruction, and one past the last
 };
 

@@ -1,6 +1,8 @@
 #include "threads.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <exception>
 
 namespace cpu {
 
@@ -21,51 +23,74 @@ template <class F> bool spinFor(F&& done) {
 } // namespace
 
 Threads::Threads(int count) {
-  for (int t = 1; t < count; ++t) workers_.emplace_back([this, t] { work(t); });
+  workers_.reserve(static_cast<size_t>(count) - 1);
+  try {
+    for (int t = 1; t < count; ++t) workers_.emplace_back([this, t] { work(t); });
+  } catch (const std::exception&) {} // no room for another one: those that run can be stopped and joined
 }
 
 Threads::~Threads() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
-    ++round_;
+    call(count());
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-void Threads::run(const std::function<void(int, int)>& body) {
-  std::unique_lock<std::mutex> busy(busy_, std::try_to_lock);
-  if (!busy.owns_lock() || workers_.empty()) return body(0, 1);
+void Threads::run(int most, const std::function<void(int, int)>& body) {
+  const int total = std::min(most, count());
+  std::unique_lock<std::mutex> busy(busy_, std::defer_lock);
+  if (total < 2 || !busy.try_lock()) return body(0, 1);
   body_ = &body;
-  pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  pending_.store(total - 1, std::memory_order_relaxed);
   {
     std::lock_guard<std::mutex> lock(mutex_); // a worker that is about to sleep sees the round or is woken
-    round_.fetch_add(1, std::memory_order_release);
+    call(total);
   }
   if (asleep_.load() > 0) wake_.notify_all();
-  body(0, count());
-  for (int spins = 0; pending_.load(std::memory_order_acquire) > 0; ++spins) {
-    if (spins < 4096)
-      __builtin_ia32_pause();
-    else
-      std::this_thread::yield();
-  }
+  body(0, total);
+  if (spinFor([&] { return pending_.load(std::memory_order_acquire) == 0; })) return;
+  for (int left = 0; (left = pending_.load(std::memory_order_acquire)) > 0;) pending_.wait(left);
+}
+
+void Threads::call(int total) {
+  const uint64_t last = round_.load(std::memory_order_relaxed) / kRound;
+  round_.store((last + 1) * kRound + static_cast<uint64_t>(total), std::memory_order_release);
 }
 
 void Threads::work(int index) {
-  for (uint64_t seen = 0;;) {
-    if (!spinFor([&] { return round_.load(std::memory_order_acquire) != seen; })) {
+  uint64_t seen = 0;
+  const auto called = [&] {
+    const uint64_t round = round_.load(std::memory_order_acquire);
+    if (round == seen || static_cast<int>(round % kRound) <= index) return false;
+    seen = round; // stays the last one until this worker is done with it
+    return true;
+  };
+  for (;;) {
+    if (!spinFor(called)) {
       std::unique_lock<std::mutex> lock(mutex_);
       ++asleep_;
-      wake_.wait(lock, [&] { return round_.load(std::memory_order_acquire) != seen; });
+      wake_.wait(lock, called);
       --asleep_;
     }
-    seen = round_.load(std::memory_order_acquire);
     if (stop_) return;
-    (*body_)(index, count());
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    (*body_)(index, static_cast<int>(seen % kRound));
+    if (pending_.fetch_sub(1) == 1) pending_.notify_one();
   }
+}
+
+void Barrier::arrive() {
+  const uint32_t round = round_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    round_.store(round + 1); // not later than the look for sleepers that follows
+    round_.notify_all();
+    return;
+  }
+  if (!spinFor([&] { return round_.load(std::memory_order_acquire) != round; }))
+    round_.wait(round, std::memory_order_acquire);
 }
 
 } // namespace cpu

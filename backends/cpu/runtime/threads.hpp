@@ -14,7 +14,8 @@ namespace cpu {
 
 class Threads {
 public:
-  /// `count` threads work, the caller of run among them; at least 1.
+  /// `count` threads work, the caller of run among them; at least 1 and below kRound. Where the system does not give so
+  /// many, count() is what it gave.
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;
@@ -22,41 +23,33 @@ public:
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
   /// Calls body(t, total) for t = 0 .. total - 1 at the same time, 0 on this thread, and returns when all are done. One
-  /// caller at a time has the workers (total = count()); one that comes meanwhile works alone (total = 1).
-  void run(const std::function<void(int, int)>& body);
+  /// caller at a time has the workers (total = count(), or `most` if that is less); one that comes meanwhile works
+  /// alone (total = 1).
+  void run(int most, const std::function<void(int, int)>& body);
 
 private:
+  static constexpr uint64_t kRound = 1 << 16;
+
+  void call(int total);
   void work(int index);
 
   std::vector<std::thread> workers_;
   std::mutex busy_; // held by the caller that has the workers
   const std::function<void(int, int)>* body_ = nullptr;
-  std::atomic<uint64_t> round_{0};  // rises with each run
-  std::atomic<int> pending_{0};     // workers that have not finished this round
+  std::atomic<uint64_t> round_{0}; // number of the run * kRound + how many threads work on it
+  std::atomic<int> pending_{0};    // workers that have not finished this run
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;                // for those that sleep
+  std::mutex mutex_; // for those that sleep
   std::condition_variable wake_;
   std::atomic<int> asleep_{0};
 };
 
-/// Where all threads of one run meet between two kernels. Spins, since the others are a few microseconds away.
+/// Where all threads of one run meet between two kernels. Spins, since the others are mostly a few microseconds away,
+/// and sleeps when they are not, as with fewer processors than threads.
 class Barrier {
 public:
   explicit Barrier(int count) : count_(count) {}
-  void arrive() {
-    const uint32_t round = round_.load(std::memory_order_relaxed);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
-      arrived_.store(0, std::memory_order_relaxed);
-      round_.store(round + 1, std::memory_order_release);
-      return;
-    }
-    for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins) {
-      if (spins < 4096)
-        __builtin_ia32_pause();
-      else
-        std::this_thread::yield(); // fewer cores than threads
-    }
-  }
+  void arrive();
 
 private:
   const int count_;

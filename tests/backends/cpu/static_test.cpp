@@ -33,13 +33,17 @@ bool isLoaded(const std::string& library) {
 
 // One after the other in one process, since a library that was opened stays.
 TEST(CpuStatic, OpensTheCompilerWhenItHasTo) {
-  unsetenv("CANDELA_PLUGIN_PATH");
+  setenv("CANDELA_PLUGIN_PATH", "/no/such/folder:/no/such/folder", 1);
   auto session = compileDigits();
   ASSERT_FALSE(session);
   EXPECT_EQ(session.status().code(), Code::not_found);
   EXPECT_NE(session.status().message().find("cpu: compiling needs candela_cpu_compiler.so, and there is none in: "),
             std::string::npos)
       << session.status().message();
+  const std::string& error = session.status().message();
+  const size_t named = error.find("/no/such/folder");
+  EXPECT_NE(named, std::string::npos) << error;
+  EXPECT_EQ(error.find("/no/such/folder", named + 1), std::string::npos) << error;
   EXPECT_FALSE(isLoaded("libLLVM"));
 
   const std::string folder = fs::path(COMPILER_cpu).parent_path();
