@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <thread>
 
 #include "tools/candela/peak.h"
 #include "tools/candela/profile.h"
@@ -30,7 +31,7 @@ struct Arguments {
 
 /// The runs of one number of threads.
 struct Measured {
-  int threads = 0; ///< 0: what the backend does by default
+  int threads = 1;
   double compileMs = 0;
   std::vector<double> latenciesMs; ///< rising
   Peak peak;
@@ -82,13 +83,16 @@ std::vector<int> parseThreads(const std::string& text) {
 
 Measured measure(const Arguments& arguments, int threads, Console& console) {
   RunOptions options = arguments.run;
-  if (threads) options.model.passThreads(threads, console);
+  // How many really run: what no backend takes is one.
+  if (threads && !options.model.passThreads(threads, console)) threads = 1;
+  if (!threads) threads = options.model.threadsOption().value_or(1);
+  if (!threads) threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
   Session session = openSession(options);
   Measured measured;
   measured.threads = threads;
   measured.compileMs = session.compileMs;
   measured.report = session.report;
-  measured.peak = measurePeak(std::max(threads, 1));
+  measured.peak = measurePeak(threads);
   Progress progress("measuring");
   std::vector<double> warmUp;
   const auto runFor = [&](double seconds, int atLeast, int count, const char* stage, const auto& after) {
@@ -110,7 +114,7 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
     measured.instrs = profile.instrs(session.report);
   } catch (const sdk::Error& error) { failWith(error, options.model.path); }
   // Before and after: the machine may have been busy.
-  const Peak after = measurePeak(std::max(threads, 1));
+  const Peak after = measurePeak(threads);
   measured.peak.f32 = std::max(measured.peak.f32, after.f32);
   measured.peak.int8 = std::max(measured.peak.int8, after.int8);
   std::sort(measured.latenciesMs.begin(), measured.latenciesMs.end());
@@ -190,8 +194,7 @@ void print(const Arguments& arguments, const Measured& m, Console& console) {
   const Json& report = m.report;
   console.print("{}  {}   compiled in {}\n", console.bold(fileName(arguments.run.model.path)), placementLine(report),
                 timeText(m.compileMs));
-  const std::string threads = m.threads == 0 ? "" : fmt::format("{} thread{}: ", m.threads, m.threads == 1 ? "" : "s");
-  console.print("{}latency  {}   median {}, p99 {} of {} runs\n", threads,
+  console.print("{} thread{}: latency  {}   median {}, p99 {} of {} runs\n", m.threads, m.threads == 1 ? "" : "s",
                 console.bold(timeText(m.latenciesMs.front())), timeText(m.quantile(0.5)), timeText(m.quantile(0.99)),
                 m.latenciesMs.size());
   if (m.macs() > 0) console.print("{:.1f} GFLOP/s, {:.1f} % of the peak   ", m.gflops(), 100 * m.peakShare());
@@ -227,7 +230,7 @@ Json toJson(const Measured& m) {
   for (const OpTotal& total : totalsOf(m))
     totals.push_back(
         {{"op", total.op}, {"kind", total.kind}, {"count", total.count}, {"ms", total.ms}, {"macs", total.macs}});
-  return {{"threads", std::max(m.threads, 1)},
+  return {{"threads", m.threads},
           {"compile_ms", m.compileMs},
           {"latency_ms",
            {{"min", m.latenciesMs.front()},

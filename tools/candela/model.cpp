@@ -38,8 +38,9 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   return sdk;
 }
 
-void ModelOptions::passThreads(int threads, Console& console) {
-  if (endsWith(path, ".cdb")) return; // which says itself that it is compiled already
+bool ModelOptions::passThreads(int threads, Console& console) {
+  if (threadsOption()) fail(kBadInput, "--threads {}: --option says how many threads too", threads);
+  if (endsWith(path, ".cdb")) return false; // which says itself that it is compiled already
   const std::vector<std::string> wanted = splitList(backends);
   std::vector<std::string> paths;
   for (const std::string& name : wanted)
@@ -58,6 +59,18 @@ void ModelOptions::passThreads(int threads, Console& console) {
       }
   }
   if (!passed) console.note("--threads {}: backend {} has no such option", threads, backends);
+  return passed;
+}
+
+std::optional<int> ModelOptions::threadsOption() const {
+  for (const std::string& text : options) {
+    const Binding option = parseBinding("--option", text);
+    int threads = 0;
+    const char *begin = option.value.data(), *end = begin + option.value.size();
+    const bool named = option.name == "threads" || endsWith(option.name, ".threads");
+    if (named && std::from_chars(begin, end, threads).ptr == end) return threads;
+  }
+  return std::nullopt;
 }
 
 bool saysHowToCompile(const CLI::App* command) {

@@ -18,8 +18,11 @@ struct ModelOptions {
   /// MODEL, --backend, --dim, --shape, --option, --require-native, --to-primitives.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
-  /// Hands the number to every backend that has an option `threads`; a note when none has.
-  void passThreads(int threads, Console& console);
+  /// Hands the number to every backend that has an option `threads`; a note when none has. Whether one has. Fails where
+  /// an option says a number too.
+  bool passThreads(int threads, Console& console);
+  /// What --option threads=N or B.threads=N says.
+  std::optional<int> threadsOption() const;
   sdk::Options sdkOptions(Progress& progress) const;
 };
 
