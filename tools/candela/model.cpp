@@ -20,6 +20,11 @@ void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
   addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
   addRepeated(command, "--dim", dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
   addRepeated(command, "--option", options, "an option of a backend: key=value or backend.key=value", "KEY=VALUE");
+  command
+      ->add_option_function<std::string>(
+          "--isa", [this](const std::string& name) { options.push_back("isa=" + name); },
+          "the instruction set, of a backend that has several: --option isa=NAME")
+      ->type_name("NAME");
   command->add_flag("--require-native", requireNative, "fail, with a list, when a node is emulated or on the host");
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
 }

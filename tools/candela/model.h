@@ -15,7 +15,7 @@ struct ModelOptions {
   std::vector<std::string> dims, shapes, options;
   bool requireNative = false, toPrimitives = false, keepValues = false;
 
-  /// MODEL, --backend, --dim, --shape, --option, --require-native, --to-primitives.
+  /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
   /// Hands the number to every backend that has an option `threads`; a note when none has. Whether one has. Fails where
