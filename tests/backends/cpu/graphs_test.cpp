@@ -184,10 +184,11 @@ const std::vector<Tier>& tiers() {
   return found;
 }
 
-int graphs() {
+std::string sizeOfTest() {
   const char* size = std::getenv("CANDELA_TEST_SIZE");
-  return size && std::string(size) == "full" ? 2000 : 60;
+  return size ? size : "quick";
 }
+int graphs() { return sizeOfTest() == "quick" ? 60 : 2000; }
 
 class CpuGraphs : public ::testing::Test {
 protected:
@@ -195,10 +196,11 @@ protected:
     if (tiers().empty()) GTEST_SKIP() << "this processor lacks AVX2, FMA, F16C or BMI2";
   }
 
-  /// On one tier: every graph on one of them in turn.
+  /// Nightly on every tier; else every graph on one of them in turn.
   void judge(uint64_t seed, const std::function<RandomGraph()>& make, double tolerance) {
-    const Tier& tier = tiers()[seed % tiers().size()];
-    judgeOn({tier.device}, fmt::format("seed {} on {}", seed, tier.name), make, tolerance);
+    for (size_t t = 0; t < tiers().size(); ++t)
+      if (const Tier& tier = tiers()[t]; sizeOfTest() == "nightly" || t == seed % tiers().size())
+        judgeOn({tier.device}, fmt::format("seed {} on {}", seed, tier.name), make, tolerance);
   }
   void judgeOn(const std::vector<std::shared_ptr<runtime::Device>>& devices, const std::string& trace,
                const std::function<RandomGraph()>& make, double tolerance) {
