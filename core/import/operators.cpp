@@ -2,7 +2,7 @@
 #include <map>
 
 #include "core/import/import.h"
-#include "core/import/step.h"
+#include "core/import/term.h"
 
 namespace candela::import {
 namespace {
@@ -12,9 +12,10 @@ const std::map<std::string_view, Importer>& importers() {
     std::map<std::string_view, Importer> made;
     for (const graph::OpInfo& record : graph::allOps())
       if (!record.onnx.empty()) made[record.onnx].record = &record;
-    for (auto family : {elementwiseOperators(), movementOperators(), shapeOperators(), windowOperators(),
-                        reductionOperators(), normalizationOperators(), quantizedOperators()})
-      for (const Operator& op : family) made[op.name].adapter = &op;
+#define FAMILY(family)                                                                                                 \
+  for (const Operator& op : family##Operators()) made[op.name].adapter = &op;
+#include "core/import/adapters/families.inc"
+#undef FAMILY
     return made;
   }();
   return table;
@@ -77,7 +78,9 @@ Status Importer::checkArity(const onnx_io::Node& node) const {
 }
 
 Status Importer::import(Step& step) const {
-  CDL_TRY(adapter ? adapter->import(step) : importByRecord(step, *record));
+  try {
+    CDL_TRY(adapter ? adapter->import(step) : importByRecord(step, *record));
+  } catch (const Failure& failure) { return failure.status; }
   if (const std::string* unused = step.unusedAttribute())
     return badModel("attribute '{}' is unknown to {} in opset {}", *unused, step.node.opType, step.opset);
   for (size_t i = 0; i < step.outputs().size(); ++i)

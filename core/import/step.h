@@ -89,13 +89,10 @@ struct Operator {
   Status (*import)(Step&);
 };
 
-std::span<const Operator> elementwiseOperators();
-std::span<const Operator> movementOperators();
-std::span<const Operator> shapeOperators();
-std::span<const Operator> windowOperators();
-std::span<const Operator> reductionOperators();
-std::span<const Operator> normalizationOperators();
-std::span<const Operator> quantizedOperators();
+// adapters/<family>.cpp.
+#define FAMILY(name) std::span<const Operator> name##Operators();
+#include "core/import/adapters/families.inc"
+#undef FAMILY
 
 /// What Conv says of its window over the first input, with auto_pad resolved.
 Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight);

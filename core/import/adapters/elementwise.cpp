@@ -1,6 +1,3 @@
-#include <cmath>
-#include <numbers>
-
 #include "core/import/step.h"
 
 namespace candela::import {
@@ -102,49 +99,13 @@ Status importPow(Step& step) {
   return step.set(step.build.cast(*power, elem));
 }
 
-Status importGelu(Step& step) {
-  CDL_ASSIGN(const std::string approximate, step.attr<std::string>("approximate", "none"));
-  Value* x = step.input(0);
-  if (approximate == "none") return step.set(step.build.add(OpKind::Gelu, {x}));
-  if (approximate != "tanh") return badModel("approximate '{}' is not none or tanh", approximate);
-  // x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-  Builder& build = step.build;
-  const auto scaled = [&](const Result<Value*>& value, double by) {
-    return build.add(OpKind::Mul, {value, build.scalar(by, x->type.elem)});
-  };
-  const auto cube = build.add(OpKind::Mul, {build.add(OpKind::Mul, {x, x}), x});
-  const auto sum = build.add(OpKind::Add, {x, scaled(cube, 0.044715)});
-  const auto gate = build.add(OpKind::Tanh, {scaled(sum, std::sqrt(2 / std::numbers::pi))});
-  const auto raised = build.add(OpKind::Add, {gate, build.scalar(1, x->type.elem)});
-  return step.set(build.add(OpKind::Mul, {scaled(x, 0.5), raised}));
-}
-
-/// clamp(alpha * x + beta, 0, 1)
-Result<Value*> hardSigmoid(Step& step, double alpha, double beta) {
-  const auto scalar = [&](double value) { return step.build.scalar(value, step.input(0)->type.elem); };
-  const auto product = step.build.add(OpKind::Mul, {step.input(0), scalar(alpha)});
-  const auto sum = step.build.add(OpKind::Add, {product, scalar(beta)});
-  return step.build.add(OpKind::Clip, {sum, scalar(0), scalar(1)});
-}
-Status importHardSigmoid(Step& step) {
-  CDL_ASSIGN(const double alpha, step.attr<float>("alpha", 0.2f));
-  CDL_ASSIGN(const double beta, step.attr<float>("beta", 0.5f));
-  return step.set(hardSigmoid(step, alpha, beta));
-}
-Status importHardSwish(Step& step) {
-  return step.set(step.build.add(OpKind::Mul, {step.input(0), hardSigmoid(step, 1.0 / 6, 0.5)}));
-}
-
 constexpr Operator kOperators[] = {
     {"And", 2, 2, 1, importAnd},
     {"Cast", 1, 1, 1, importCast},
     {"CastLike", 2, 2, 1, importCastLike},
     {"Clip", 1, 3, 1, importClip},
-    {"Gelu", 1, 1, 1, importGelu},
     {"Greater", 2, 2, 1, importGreater},
     {"GreaterOrEqual", 2, 2, 1, importGreaterOrEqual},
-    {"HardSigmoid", 1, 1, 1, importHardSigmoid},
-    {"HardSwish", 1, 1, 1, importHardSwish},
     {"LessOrEqual", 2, 2, 1, importLessOrEqual},
     {"Max", 1, -1, 1, importChain<OpKind::Max>},
     {"Min", 1, -1, 1, importChain<OpKind::Min>},
