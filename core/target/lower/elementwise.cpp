@@ -85,19 +85,33 @@ Value erfOf(Lowering& l, Value x) {
 Value powOf(Lowering& l, Value a, Value b) {
   const auto number = [&](double value) { return l.scalar(a->type.elem, value); };
   const auto isWhole = [&](Value v) { return l.equal(v, l.unary(OpKind::Floor, v)); };
-  Value size = l.unary(OpKind::Exp, l.mul(b, l.unary(OpKind::Log, l.unary(OpKind::Abs, a))));
+  Value magnitude = l.unary(OpKind::Abs, a), inverse = l.unary(OpKind::Reciprocal, a);
+  // 1 to any power, where the product may be 0 times infinity.
+  Value size = l.select(l.equal(magnitude, number(1)), number(1),
+                        l.unary(OpKind::Exp, l.mul(b, l.unary(OpKind::Log, magnitude))));
   Value negative = l.select(isWhole(l.mul(b, number(0.5))), size, l.unary(OpKind::Neg, size));
-  negative = l.select(isWhole(b), negative, number(std::numeric_limits<double>::quiet_NaN()));
-  Value y = l.select(l.less(a, number(0)), negative, size);
-  // 1 to any power and any number to the power 0, where the product may be 0 times infinity.
-  return l.select(l.equal(a, number(1)), number(1), l.select(l.equal(b, number(0)), number(1), y));
+  // A negative number has no root, but -0 and -infinity have: their product with the inverse is NaN.
+  Value product = l.mul(a, inverse);
+  Value broken = l.select(l.equal(product, product), number(std::numeric_limits<double>::quiet_NaN()), size);
+  negative = l.select(isWhole(b), negative, broken);
+  Value y = l.select(l.less(l.min(a, inverse), number(0)), negative, size);
+  // Any number to the power 0, NaN too.
+  return l.select(l.equal(b, number(0)), number(1), y);
 }
 
-// A function of one float operand; in f32 where the target computes halves that way.
-Value throughWide(Lowering& l, const Node& node, Value (*direct)(Lowering&, Value)) {
+// A function of float operands; in f32 where the target computes halves that way.
+template <typename... Operands>
+Value throughWide(Lowering& l, const Node& node, Value (*direct)(Lowering&, Operands...)) {
   const Elem elem = node.operand(0)->type.elem, wide = l.wide(elem);
-  if (wide == elem) return direct(l, node.operand(0));
-  return l.cast(l.node(node.kind, {l.cast(node.operand(0), wide)}), elem);
+  if (wide != elem) {
+    std::vector<Value> operands;
+    for (Value operand : node.operands()) operands.push_back(l.cast(operand, wide));
+    return l.cast(l.node(node.kind, std::move(operands)), elem);
+  }
+  if constexpr (sizeof...(Operands) == 1)
+    return direct(l, node.operand(0));
+  else
+    return direct(l, node.operand(0), node.operand(1));
 }
 
 bool isSmallInteger(Elem elem) { return isInteger(elem) && elemBits(elem) < 32 && !isStorageOnly(elem); }
@@ -151,7 +165,7 @@ Values lowerExpanded(Lowering& l, const Node& node) {
   std::vector<Value> operands;
   bool changed = false;
   for (Value operand : node.operands()) {
-    operands.push_back(l.broadcast(operand, shape));
+    operands.push_back(operand ? l.broadcast(operand, shape) : nullptr);
     changed |= operands.back() != operand;
   }
   if (!changed) return {};
@@ -169,7 +183,7 @@ Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why
   case OpKind::Tanh: return Values{throughWide(l, node, tanhOf)};
   case OpKind::Sigmoid: return Values{throughWide(l, node, sigmoidOf)};
   case OpKind::Erf: return Values{throughWide(l, node, erfOf)};
-  case OpKind::Pow: return Values{powOf(l, node.operand(0), node.operand(1))};
+  case OpKind::Pow: return Values{throughWide(l, node, powOf)};
   case OpKind::Ceil: return Values{l.unary(OpKind::Neg, l.unary(OpKind::Floor, l.unary(OpKind::Neg, node.operand(0))))};
   case OpKind::Cast: return lowerCast(l, node);
   case OpKind::Neg:

@@ -58,13 +58,18 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
     return Values{node.operand(2) ? l.add(y, alongAxis(l, node.operand(2), 1, x->type.rank())) : y};
   }
   uint64_t border = 0;
-  if (xZero && !xZero->isConstant())
-    return failure(Code::unsupported, "conv_integer '{}': the zero point of x is no constant", node.userName());
-  if (xZero) {
+  graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
+  if (xZero && xZero->isConstant()) {
     CDL_ASSIGN(const Tensor zero, xZero->tensor());
     border = wholeBits(x->type.elem, zero.toInts()[0]);
+  } else if (xZero) { // a border that is known at run time only
+    std::vector<int64_t> lo{0, 0}, hi{0, 0};
+    lo.insert(lo.end(), window.padsBegin.begin(), window.padsBegin.end());
+    hi.insert(hi.end(), window.padsEnd.begin(), window.padsEnd.end());
+    x = l.node(OpKind::Pad, {x, l.reshape(xZero, {})}, {{"lo", lo}, {"hi", hi}});
+    std::fill(window.padsBegin.begin(), window.padsBegin.end(), 0);
+    std::fill(window.padsEnd.begin(), window.padsEnd.end(), 0);
   }
-  const graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
   const int64_t batch = x->type.dim(0), group = node.intAttr("group"), outputs = wDims[0] / group;
   const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;
   Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), border);
