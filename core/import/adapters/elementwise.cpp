@@ -42,33 +42,6 @@ Status orderOrEqual(Step& step, Value* a, Value* b) {
 Status importLessOrEqual(Step& step) { return orderOrEqual(step, step.input(0), step.input(1)); }
 Status importGreaterOrEqual(Step& step) { return orderOrEqual(step, step.input(1), step.input(0)); }
 
-Status needBool(const Step& step) {
-  for (const Value* input : step.inputs())
-    if (input->type.elem != Elem::bool_) return badModel("operand is {}, expected bool", input->type.text());
-  return Status::ok();
-}
-Value* boolConstant(Step& step, bool value) {
-  return step.build.constant(Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(value)}));
-}
-
-Status importNot(Step& step) {
-  CDL_TRY(needBool(step));
-  return step.set(step.build.add(OpKind::Equal, {step.input(0), boolConstant(step, false)}));
-}
-Status importAnd(Step& step) {
-  CDL_TRY(needBool(step));
-  return step.set(step.build.add(OpKind::Select, {step.input(0), step.input(1), boolConstant(step, false)}));
-}
-Status importOr(Step& step) {
-  CDL_TRY(needBool(step));
-  return step.set(step.build.add(OpKind::Select, {step.input(0), boolConstant(step, true), step.input(1)}));
-}
-Status importXor(Step& step) {
-  CDL_TRY(needBool(step));
-  const auto equal = step.build.add(OpKind::Equal, {step.input(0), step.input(1)});
-  return step.set(step.build.add(OpKind::Equal, {equal, boolConstant(step, false)}));
-}
-
 Status castTo(Step& step, Elem to) {
   const Elem from = step.input(0)->type.elem;
   for (Elem elem : {from, to})
@@ -90,17 +63,7 @@ Status importCastLike(Step& step) {
   return castTo(step, step.input(1)->type.elem);
 }
 
-/// The result has the base's type. Powers of integers are computed as f64, exact below 2^53.
-Status importPow(Step& step) {
-  const Elem elem = step.input(0)->type.elem, inner = isFloat(elem) ? elem : Elem::f64_;
-  const auto power =
-      step.build.add(OpKind::Pow, {step.build.cast(step.input(0), inner), step.build.cast(step.input(1), inner)});
-  CDL_TRY(power.status());
-  return step.set(step.build.cast(*power, elem));
-}
-
 constexpr Operator kOperators[] = {
-    {"And", 2, 2, 1, importAnd},
     {"Cast", 1, 1, 1, importCast},
     {"CastLike", 2, 2, 1, importCastLike},
     {"Clip", 1, 3, 1, importClip},
@@ -109,11 +72,7 @@ constexpr Operator kOperators[] = {
     {"LessOrEqual", 2, 2, 1, importLessOrEqual},
     {"Max", 1, -1, 1, importChain<OpKind::Max>},
     {"Min", 1, -1, 1, importChain<OpKind::Min>},
-    {"Not", 1, 1, 1, importNot},
-    {"Or", 2, 2, 1, importOr},
-    {"Pow", 2, 2, 1, importPow},
     {"Sum", 1, -1, 1, importChain<OpKind::Add>},
-    {"Xor", 2, 2, 1, importXor},
 };
 
 } // namespace

@@ -89,10 +89,10 @@ TEST(Walk, RefusesOpsetsThatItDoesNotKnow) {
   for (int opset : {0, 6, 29}) {
     ModelMaker maker(opset);
     maker.input("x", {2}).output("y", {2});
-    maker.node("Relu", {"x"}, {"y"});
+    maker.node("PRelu", {"x", "x"}, {"y"}); // the slopes of opset 6 were those of channels
     auto graph = maker.import();
     EXPECT_EQ(graph.status().code(), Code::unsupported);
-    const char* node = opset == 6 ? "node 'Relu_0' (Relu): " : "";
+    const char* node = opset == 6 ? "node 'PRelu_0' (PRelu): " : "";
     EXPECT_EQ(messageOf(graph), fmt::format("m.onnx: {}opset {} is outside 7 to 28", node, opset));
   }
   ModelMaker unchanged(1);
