@@ -243,32 +243,32 @@ enum {
 };
 typedef uint16_t cdl_profile_t;
 /* X(NAME, id, bits, class, onnx, storage_only); class: 0 float, 1 signed, 2 unsigned, 3 bool. */
-#define CDL_ELEMS(X)                                                                                                   \
-  X(f32, 1, 32, 0, 1, 0)                                                                                               \
-  X(f16, 2, 16, 0, 10, 0)                                                                                              \
-  X(bf16, 3, 16, 0, 16, 0)                                                                                             \
-  X(f64, 4, 64, 0, 11, 0)                                                                                              \
-  X(i8, 5, 8, 1, 3, 0)                                                                                                 \
-  X(u8, 6, 8, 2, 2, 0)                                                                                                 \
-  X(i16, 7, 16, 1, 5, 0)                                                                                               \
-  X(u16, 8, 16, 2, 4, 0)                                                                                               \
-  X(i32, 9, 32, 1, 6, 0)                                                                                               \
-  X(u32, 10, 32, 2, 12, 0)                                                                                             \
-  X(i64, 11, 64, 1, 7, 0)                                                                                              \
-  X(u64, 12, 64, 2, 13, 0)                                                                                             \
-  X(bool, 13, 8, 3, 9, 0)                                                                                              \
-  X(i4, 14, 4, 1, 22, 1)                                                                                               \
-  X(u4, 15, 4, 2, 21, 1)                                                                                               \
-  X(f8e4m3, 16, 8, 0, 17, 1)                                                                                           \
-  X(f8e5m2, 17, 8, 0, 19, 1)                                                                                           \
-  X(f8e4m3fnuz, 18, 8, 0, 18, 1)                                                                                       \
-  X(f8e5m2fnuz, 19, 8, 0, 20, 1)                                                                                       \
-  X(f8e8m0, 20, 8, 0, 24, 1)                                                                                           \
-  X(f6e2m3, 21, 8, 0, 27, 1)                                                                                           \
-  X(f6e3m2, 22, 8, 0, 28, 1)                                                                                           \
-  X(f4e2m1, 23, 4, 0, 23, 1)                                                                                           \
-  X(i2, 24, 2, 1, 26, 1)                                                                                               \
-  X(u2, 25, 2, 2, 25, 1)
+#define CDL_ELEMS(X) \
+  X(f32, 1, 32, 0, 1, 0) \
+  X(f16, 2, 16, 0, 10, 0) \
+  X(bf16, 3, 16, 0, 16, 0) \
+  X(f64, 4, 64, 0, 11, 0) \
+  X(i8, 5, 8, 1, 3, 0) \
+  X(u8, 6, 8, 2, 2, 0) \
+  X(i16, 7, 16, 1, 5, 0) \
+  X(u16, 8, 16, 2, 4, 0) \
+  X(i32, 9, 32, 1, 6, 0) \
+  X(u32, 10, 32, 2, 12, 0) \
+  X(i64, 11, 64, 1, 7, 0) \
+  X(u64, 12, 64, 2, 13, 0) \
+  X(bool, 13, 8, 3, 9, 0) \
+  X(i4, 14, 4, 1, 22, 1) \
+  X(u4, 15, 4, 2, 21, 1) \
+  X(f8e4m3, 16, 8, 0, 17, 1) \
+  X(f8e5m2, 17, 8, 0, 19, 1) \
+  X(f8e4m3fnuz, 18, 8, 0, 18, 1) \
+  X(f8e5m2fnuz, 19, 8, 0, 20, 1) \
+  X(f8e8m0, 20, 8, 0, 24, 1) \
+  X(f6e2m3, 21, 8, 0, 27, 1) \
+  X(f6e3m2, 22, 8, 0, 28, 1) \
+  X(f4e2m1, 23, 4, 0, 23, 1) \
+  X(i2, 24, 2, 1, 26, 1) \
+  X(u2, 25, 2, 2, 25, 1) \
 
 /* X(name, id, text) */
 #define CDL_CODES(X) \
@@ -320,29 +320,29 @@ typedef uint16_t cdl_profile_t;
   X(INT16, 5, 0x80u) \
 
 /* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue, shape, elems): max_inputs 255 is any number; shape, elems: as in spec/primitives.toml. */
-#define CDL_KINDS(X)                                                                                                   \
-  X(copy, 1, 1, 1, 1, 1, 0, "= > -", "A > A")                                                                          \
-  X(fill, 2, 1, 0, 0, 1, 0, "- > -", "- > -")                                                                          \
-  X(convert, 3, 1, 1, 1, 1, 0, "= > -", "- > -")                                                                       \
-  X(binary, 4, 1, 2, 2, 1, 0, "= > -", "A A > A")                                                                      \
-  X(compare, 5, 1, 2, 2, 1, 0, "= > -", "V V > B")                                                                     \
-  X(select, 6, 1, 3, 3, 1, 0, "= > -", "B V V > V")                                                                    \
-  X(gather, 7, 1, 2, 2, 1, 0, "ONI K > OKI", "P I > P")                                                                \
-  X(scatter, 8, 1, 2, 2, 1, 0, "K OKI > ONI", "I P > P")                                                               \
-  X(reduce, 9, 1, 1, 1, 1, 1, "ORI > OI", "v > -")                                                                     \
-  X(matmul, 10, 1, 2, 4, 1, 1, "BMK BKN 1 1N > BMN", "- > -")                                                          \
-  X(unary, 11, 1, 1, 1, 1, 0, "= > -", "A > A")                                                                        \
-  X(rescale, 12, 1, 4, 6, 1, 0, "= > -", "r w w w r w > r")                                                            \
-  X(table, 13, 1, 2, 2, 1, 0, "= T > -", "n V > V")                                                                    \
-  X(conv2d, 32, 0, 2, 4, 1, 1, "NCHW OIKL 1 1O > NOQR", "- > -")                                                       \
-  X(pool2d, 33, 0, 1, 1, 1, 1, "NCHW > NCQR", "n > -")                                                                 \
-  X(elementwise, 34, 0, 0, 255, 1, 0, "= > -", "- > -")                                                                \
-  X(softmax, 35, 0, 1, 1, 1, 0, "= > ORI", "F > F")                                                                    \
-  X(norm, 36, 0, 1, 3, 1, 0, "= R R > OR", "F F F > F")                                                                \
-  X(attention, 37, 0, 3, 4, 1, 0, "BSD BTD BTE BST > BSE", "F F F F > F")                                              \
-  X(arg_reduce, 38, 0, 1, 1, 1, 0, "ORI > OI", "n > i")                                                                \
-  X(sort, 39, 0, 1, 1, 2, 0, "ONI > OKI OKI", "V > V W")                                                               \
-  X(custom, 63, 0, 0, 255, 1, 0, "- > -", "- > -")
+#define CDL_KINDS(X) \
+  X(copy, 1, 1, 1, 1, 1, 0, "= > -", "A > A") \
+  X(fill, 2, 1, 0, 0, 1, 0, "- > -", "- > -") \
+  X(convert, 3, 1, 1, 1, 1, 0, "= > -", "- > -") \
+  X(binary, 4, 1, 2, 2, 1, 0, "= > -", "A A > A") \
+  X(compare, 5, 1, 2, 2, 1, 0, "= > -", "V V > B") \
+  X(select, 6, 1, 3, 3, 1, 0, "= > -", "B V V > V") \
+  X(gather, 7, 1, 2, 2, 1, 0, "ONI K > OKI", "P I > P") \
+  X(scatter, 8, 1, 2, 2, 1, 0, "K OKI > ONI", "I P > P") \
+  X(reduce, 9, 1, 1, 1, 1, 1, "ORI > OI", "v > -") \
+  X(matmul, 10, 1, 2, 4, 1, 1, "BMK BKN 1 1N > BMN", "- > -") \
+  X(unary, 11, 1, 1, 1, 1, 0, "= > -", "A > A") \
+  X(rescale, 12, 1, 4, 6, 1, 0, "= > -", "r w w w r w > r") \
+  X(table, 13, 1, 2, 2, 1, 0, "= T > -", "n V > V") \
+  X(conv2d, 32, 0, 2, 4, 1, 1, "NCHW OIKL 1 1O > NOQR", "- > -") \
+  X(pool2d, 33, 0, 1, 1, 1, 1, "NCHW > NCQR", "n > -") \
+  X(elementwise, 34, 0, 0, 255, 1, 0, "= > -", "- > -") \
+  X(softmax, 35, 0, 1, 1, 1, 0, "= > ORI", "F > F") \
+  X(norm, 36, 0, 1, 3, 1, 0, "= R R > OR", "F F F > F") \
+  X(attention, 37, 0, 3, 4, 1, 0, "BSD BTD BTE BST > BSE", "F F F F > F") \
+  X(arg_reduce, 38, 0, 1, 1, 1, 0, "ORI > OI", "n > i") \
+  X(sort, 39, 0, 1, 1, 2, 0, "ONI > OKI OKI", "V > V W") \
+  X(custom, 63, 0, 0, 255, 1, 0, "- > -", "- > -") \
 
 /* X(kind, name, id, optional) */
 #define CDL_FNS(X) \
