@@ -325,6 +325,7 @@ bool isWalkable(const std::vector<Value*>& values) {
 
 std::optional<text::ExprStep> stepOf(const Node& node) {
   if (node.results().size() != 1 || !isWalkable(node.operands())) return std::nullopt;
+  if (isStorageOnly(node.result()->type.elem)) return std::nullopt; // steps give what can be computed with
   text::ExprStep step;
   step.kind = node.info().instrKind;
   step.fn = node.info().instrFn;
