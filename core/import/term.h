@@ -105,8 +105,13 @@ Term reduce(OpKind kind, const Term& x, const std::vector<int64_t>& axes, bool k
 /// Products of the last two dims; the others broadcast.
 inline Term matmul(const Term& a, const Term& b) { return make(OpKind::Matmul, {a, b}); }
 inline Term softmax(const Term& x, int64_t axis = -1) { return make(OpKind::Softmax, {x}, {{"axis", axis}}); }
+Term logSoftmax(const Term& x, int64_t axis);
 inline Term concat(const std::vector<Term>& pieces, int64_t axis) {
   return make(OpKind::Concat, pieces, {{"axis", axis}});
+}
+/// x in the type that formulas of several steps compute in: f32 for 16-bit floats, so that they round once.
+inline Term widened(const Term& x) {
+  return x.elem() == Elem::f16_ || x.elem() == Elem::bf16_ ? x.cast(Elem::f32_) : x;
 }
 /// The elements of a row-major x at these places, in the shape of `index`; every place is inside.
 Term takeFlat(const Term& x, const Term& index);
