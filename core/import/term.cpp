@@ -46,6 +46,12 @@ Term reduce(OpKind kind, const Term& x, const std::vector<int64_t>& axes, bool k
   return make(kind, {x}, {{"axes", axes}, {"keepdims", int64_t(keep)}});
 }
 
+/// x - max - log(sum(exp(x - max))): the logarithm of a softmax would lose small probabilities.
+Term logSoftmax(const Term& x, int64_t axis) {
+  const Term wide = widened(x), shifted = wide - reduce(OpKind::ReduceMax, wide, {axis});
+  return (shifted - log(reduce(OpKind::ReduceSum, exp(shifted), {axis}))).cast(x.elem());
+}
+
 Term takeFlat(const Term& x, const Term& index) {
   const Term line = x.reshape({1, x.count(), 1});
   return make(OpKind::Take, {line, index.reshape({index.count()})}, {{"mode", std::string("clamp")}})

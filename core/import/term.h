@@ -33,6 +33,7 @@ public:
   int64_t rank() const { return value_->type.rank(); }
   int64_t dim(int64_t axis) const { return value_->type.dim(static_cast<int>(axis)); } ///< axis may count from the end
   int64_t count() const { return value_->type.count(); }
+  std::string text() const { return value_->type.text(); } ///< the type's
 
   Term cast(Elem to) const { return {*build_, build_->cast(value_, to)}; }
   Term reshape(const Shape& shape) const { return {*build_, build_->reshape(value_, shape)}; }
@@ -68,6 +69,12 @@ CANDELA_TERM(operator/, Div)
 CANDELA_TERM(min, Min)
 CANDELA_TERM(max, Max)
 CANDELA_TERM(pow, Pow)
+CANDELA_TERM(rem, Rem)
+CANDELA_TERM(bitAnd, BitAnd)
+CANDELA_TERM(bitOr, BitOr)
+CANDELA_TERM(bitXor, BitXor)
+CANDELA_TERM(shiftLeft, ShiftLeft)
+CANDELA_TERM(shiftRight, ShiftRight)
 CANDELA_TERM(equal, Equal)
 CANDELA_TERM(less, Less)
 #undef CANDELA_TERM
@@ -84,6 +91,16 @@ CANDELA_TERM(log, Log)
 CANDELA_TERM(tanh, Tanh)
 CANDELA_TERM(sigmoid, Sigmoid)
 CANDELA_TERM(erf, Erf)
+CANDELA_TERM(trunc, Trunc)
+CANDELA_TERM(roundEven, RoundEven)
+CANDELA_TERM(log1p, Log1p)
+CANDELA_TERM(expm1, Expm1)
+CANDELA_TERM(sin, Sin)
+CANDELA_TERM(cos, Cos)
+CANDELA_TERM(tan, Tan)
+CANDELA_TERM(asin, Asin)
+CANDELA_TERM(acos, Acos)
+CANDELA_TERM(atan, Atan)
 CANDELA_TERM(relu, Relu)
 #undef CANDELA_TERM
 
@@ -94,8 +111,8 @@ inline Term select(const Term& condition, const Term& a, double b) { return sele
 inline Term select(const Term& condition, double a, const Term& b) { return select(condition, b.number(a), b); }
 // Of bool terms.
 inline Term logicalNot(const Term& x) { return equal(x, 0); }
-inline Term logicalAnd(const Term& a, const Term& b) { return select(a, b, 0); }
-inline Term logicalOr(const Term& a, const Term& b) { return select(a, 1, b); }
+inline Term logicalAnd(const Term& a, const Term& b) { return bitAnd(a, b); }
+inline Term logicalOr(const Term& a, const Term& b) { return bitOr(a, b); }
 /// a < b or a = b: false where either is NaN.
 inline Term lessOrEqual(const Term& a, const Term& b) { return logicalOr(less(a, b), equal(a, b)); }
 
@@ -104,8 +121,13 @@ Term reduce(OpKind kind, const Term& x, const std::vector<int64_t>& axes, bool k
 /// Products of the last two dims; the others broadcast.
 inline Term matmul(const Term& a, const Term& b) { return make(OpKind::Matmul, {a, b}); }
 inline Term softmax(const Term& x, int64_t axis = -1) { return make(OpKind::Softmax, {x}, {{"axis", axis}}); }
+Term logSoftmax(const Term& x, int64_t axis);
 inline Term concat(const std::vector<Term>& pieces, int64_t axis) {
   return make(OpKind::Concat, pieces, {{"axis", axis}});
+}
+/// x in the type that formulas of several steps compute in: f32 for 16-bit floats, so that they round once.
+inline Term widened(const Term& x) {
+  return x.elem() == Elem::f16_ || x.elem() == Elem::bf16_ ? x.cast(Elem::f32_) : x;
 }
 /// The elements of a row-major x at these places, in the shape of `index`; every place is inside.
 Term takeFlat(const Term& x, const Term& index);

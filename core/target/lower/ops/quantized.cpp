@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
@@ -19,6 +21,22 @@ void makeSigned(Lowering& l, Value& b, Value& zero) {
   const auto moved = [&](Value v) { return l.cast(l.sub(l.cast(v, Elem::i32_), whole(l, 128)), Elem::i8_); };
   zero = zero ? moved(zero) : l.splat(Elem::i8_, {1}, -128);
   b = moved(b);
+}
+
+// A zero point that is no constant around x, so that the convolution need not pad.
+Value convBordered(Lowering& l, const Node& node, const std::vector<int64_t>& pads) {
+  Value x = node.operand(0);
+  const Shape dims = x->type.shape();
+  std::vector<int64_t> lo(dims.size(), 0), hi(dims.size(), 0);
+  std::ranges::copy_n(pads.begin(), static_cast<int64_t>(pads.size() / 2), lo.begin() + 2);
+  std::ranges::copy_n(pads.begin() + static_cast<int64_t>(pads.size() / 2), static_cast<int64_t>(pads.size() / 2),
+                      hi.begin() + 2);
+  Value inside = l.pad(l.splat(Elem::bool_, dims, 1), lo, hi, 0);
+  std::vector<Value> operands = node.operands();
+  operands[0] = l.select(inside, l.pad(x, lo, hi, 0), operands[3]);
+  graph::Attrs attrs = node.attrs;
+  attrs["pads"] = std::vector<int64_t>(pads.size(), 0);
+  return l.node(OpKind::ConvInteger, std::move(operands), std::move(attrs));
 }
 
 } // namespace
@@ -58,18 +76,16 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
     return Values{node.operand(2) ? l.add(y, alongAxis(l, node.operand(2), 1, x->type.rank())) : y};
   }
   uint64_t border = 0;
-  graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
-  if (xZero && xZero->isConstant()) {
+  if (xZero && !xZero->isConstant()) {
+    const int64_t sides = 2 * (static_cast<int64_t>(wDims.size()) - 2);
+    if (const auto pads = node.intsAttr("pads", static_cast<size_t>(sides), 0);
+        std::ranges::any_of(pads, [](int64_t p) { return p != 0; }))
+      return Values{convBordered(l, node, pads)};
+  } else if (xZero) {
     CDL_ASSIGN(const Tensor zero, xZero->tensor());
     border = wholeBits(x->type.elem, zero.toInts()[0]);
-  } else if (xZero) { // a border that is known at run time only
-    std::vector<int64_t> lo{0, 0}, hi{0, 0};
-    lo.insert(lo.end(), window.padsBegin.begin(), window.padsBegin.end());
-    hi.insert(hi.end(), window.padsEnd.begin(), window.padsEnd.end());
-    x = l.node(OpKind::Pad, {x, l.reshape(xZero, {})}, {{"lo", lo}, {"hi", hi}});
-    std::fill(window.padsBegin.begin(), window.padsBegin.end(), 0);
-    std::fill(window.padsEnd.begin(), window.padsEnd.end(), 0);
   }
+  const graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
   const int64_t batch = x->type.dim(0), group = node.intAttr("group"), outputs = wDims[0] / group;
   const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;
   Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), border);
