@@ -148,10 +148,12 @@ public:
         roundEnds(results_[r], &slack);
       }
     }
-    if (elementwise)
+    if (elementwise) {
       wildFromWild();
-    else
+      beyondDomain();
+    } else {
       looseIndices();
+    }
     return std::move(results_);
   }
 
@@ -326,26 +328,46 @@ private:
     return slack;
   }
 
+  /// For every element of y: which one of an operand that broadcasts to it.
+  static std::vector<int64_t> places(const Interval& x, const Interval& y) {
+    std::vector<int64_t> places;
+    const Shape &from = x.lo.dims, &to = y.lo.dims;
+    const std::vector<int64_t> dense = denseStrides(from);
+    for (int64_t i = 0; i < y.count(); ++i) {
+      int64_t rest = i, at = 0;
+      for (size_t d = 0; d < to.size(); ++d) {
+        const size_t own = from.size() - 1 - d, whole = to.size() - 1 - d;
+        if (d < from.size() && from[own] != 1) at += rest % to[whole] * dense[own];
+        rest /= to[whole];
+      }
+      places.push_back(at);
+    }
+    return places;
+  }
+
   /// Nothing is known of what a wild operand touches.
   void wildFromWild() {
-    for (const Interval* x : operands_) {
-      if (!x) continue;
-      const Shape& from = x->lo.dims;
+    for (const Interval* x : operands_)
       for (Interval& y : results_) {
-        std::vector<int64_t> strides(y.lo.dims.size(), 0);
-        const std::vector<int64_t> dense = denseStrides(from);
-        const size_t lead = strides.size() - std::min(strides.size(), from.size());
-        for (size_t d = 0; d < from.size() && lead + d < strides.size(); ++d)
-          strides[lead + d] = from[d] == 1 ? 0 : dense[d];
-        for (int64_t i = 0; i < y.count(); ++i) {
-          int64_t rest = i, at = 0;
-          for (size_t d = strides.size(); d-- > 0;) {
-            at += rest % y.lo.dims[d] * strides[d];
-            rest /= y.lo.dims[d];
-          }
-          if (x->isWild(at)) y.makeWild(i);
-        }
+        if (!x) continue;
+        const std::vector<int64_t> at = places(*x, y);
+        for (int64_t i = 0; i < y.count(); ++i)
+          if (x->isWild(at[i])) y.makeWild(i);
       }
+  }
+
+  /// Where the record says that the decomposition ends.
+  void beyondDomain() {
+    Interval& y = results_[0];
+    if (!isFloat(y.elem())) return;
+    if (node_.kind == OpKind::Sin || node_.kind == OpKind::Cos || node_.kind == OpKind::Tan) {
+      const double end = y.elem() == Elem::f64_ ? 0x1p49 : 0x1p20;
+      for (int64_t i = 0; i < y.count(); ++i)
+        if (sizeOf(*operands_[0], i) >= end) y.makeWild(i);
+    } else if (node_.kind == OpKind::Rem) {
+      const std::vector<int64_t> a = places(*operands_[0], y), b = places(*operands_[1], y);
+      for (int64_t i = 0; i < y.count(); ++i)
+        if (sizeOf(*operands_[0], a[i]) * unitOf(y.elem()) * 2 >= sizeOf(*operands_[1], b[i])) y.makeWild(i);
     }
   }
 

@@ -115,7 +115,7 @@ TEST_P(Ops, AgreeWithTheOracle) {
     total.samples += accepted, total.elements += count_, total.tight += tight_, total.refused += refused_;
     if (failed_ || accepted == 0) continue; // a type that inference takes in no draft
     EXPECT_EQ(accepted, samples) << info.name << " " << elemName(elem)
-                                      << ": inference takes too few drafts; give random_ops.cpp a hint";
+                                 << ": inference takes too few drafts; give random_ops.cpp a hint";
   }
   if (HasFailure()) return;
   EXPECT_GT(total.samples, 0) << info.name << ": inference takes no draft; give random_ops.cpp a hint";
