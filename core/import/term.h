@@ -69,6 +69,12 @@ CANDELA_TERM(operator/, Div)
 CANDELA_TERM(min, Min)
 CANDELA_TERM(max, Max)
 CANDELA_TERM(pow, Pow)
+CANDELA_TERM(rem, Rem)
+CANDELA_TERM(bitAnd, BitAnd)
+CANDELA_TERM(bitOr, BitOr)
+CANDELA_TERM(bitXor, BitXor)
+CANDELA_TERM(shiftLeft, ShiftLeft)
+CANDELA_TERM(shiftRight, ShiftRight)
 CANDELA_TERM(equal, Equal)
 CANDELA_TERM(less, Less)
 #undef CANDELA_TERM
@@ -85,6 +91,16 @@ CANDELA_TERM(log, Log)
 CANDELA_TERM(tanh, Tanh)
 CANDELA_TERM(sigmoid, Sigmoid)
 CANDELA_TERM(erf, Erf)
+CANDELA_TERM(trunc, Trunc)
+CANDELA_TERM(roundEven, RoundEven)
+CANDELA_TERM(log1p, Log1p)
+CANDELA_TERM(expm1, Expm1)
+CANDELA_TERM(sin, Sin)
+CANDELA_TERM(cos, Cos)
+CANDELA_TERM(tan, Tan)
+CANDELA_TERM(asin, Asin)
+CANDELA_TERM(acos, Acos)
+CANDELA_TERM(atan, Atan)
 CANDELA_TERM(relu, Relu)
 #undef CANDELA_TERM
 
@@ -95,8 +111,8 @@ inline Term select(const Term& condition, const Term& a, double b) { return sele
 inline Term select(const Term& condition, double a, const Term& b) { return select(condition, b.number(a), b); }
 // Of bool terms.
 inline Term logicalNot(const Term& x) { return equal(x, 0); }
-inline Term logicalAnd(const Term& a, const Term& b) { return select(a, b, 0); }
-inline Term logicalOr(const Term& a, const Term& b) { return select(a, 1, b); }
+inline Term logicalAnd(const Term& a, const Term& b) { return bitAnd(a, b); }
+inline Term logicalOr(const Term& a, const Term& b) { return bitOr(a, b); }
 /// a < b or a = b: false where either is NaN.
 inline Term lessOrEqual(const Term& a, const Term& b) { return logicalOr(less(a, b), equal(a, b)); }
 

@@ -126,6 +126,64 @@ TEST(Elementwise, ChainsVariadicOperators) {
   expect(Op(13, "Max").in(a), a);
 }
 
+TEST(Elementwise, RemaindersTakeTheSignOfTheirChoice) {
+  const Tensor big = i64({3}, {9007199254740993, -9007199254740993, -4}), two = i64({3}, {2, 2, 2});
+  expect(Op(13, "Mod").in(big).in(two), i64({3}, {1, 1, 0}));
+  expect(Op(13, "Mod").in(big).in(two).attr("fmod", int64_t(1)), i64({3}, {1, -1, 0}));
+  const Tensor most = Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX}),
+               ten = Tensor::of<uint64_t>(Elem::u64_, {1}, {10});
+  expect(Op(13, "Mod").in(most).in(ten), Tensor::of<uint64_t>(Elem::u64_, {1}, {5}));
+  const Tensor a = f32({6}, {-7.5f, 7.5f, 5, -5, 5, INFINITY}), b = f32({6}, {2, -2, INFINITY, INFINITY, 0, 2});
+  expect(Op(28, "Mod").in(a).in(b), f32({6}, {0.5f, -0.5f, 5, INFINITY, NAN, NAN}));
+  expect(Op(13, "Mod").in(a).in(b).attr("fmod", int64_t(1)), f32({6}, {-1.5f, 1.5f, 5, -5, NAN, NAN}));
+}
+
+TEST(Elementwise, PowersOfIntegersAreExact) {
+  const auto i32 = [](const std::vector<int32_t>& v) {
+    return Tensor::of<int32_t>(Elem::i32_, {int64_t(v.size())}, v);
+  };
+  expect(Op(15, "Pow").in(i64({3}, {3, -3, 0})).in(i64({3}, {39, 39, 0})),
+         i64({3}, {4052555153018976267, -4052555153018976267, 1}));
+  // An odd exponent beyond 32 bits, and one that only an unsigned type has.
+  expect(Op(15, "Pow").in(i32({-1, 3})).in(i64({2}, {8589934593, 2})), i32({-1, 9}));
+  expect(Op(15, "Pow").in(i32({-1})).in(Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX})), i32({-1}));
+  expect(Op(15, "Pow").in(i32({9, 2})).in(f32({2}, {0.5f, 3.5f})), i32({3, 11}));
+  expect(Op(15, "Pow").in(f32({2}, {-2, 4})).in(i64({2}, {3, -1})), f32({2}, {-8, 0.25f}));
+}
+
+TEST(Elementwise, ShiftsKeepTheSign) {
+  const Tensor x = Tensor::of<int8_t>(Elem::i8_, {4}, {-128, 64, -3, 5}),
+               by = Tensor::of<int8_t>(Elem::i8_, {4}, {7, 1, 9, -1});
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("RIGHT")),
+         Tensor::of<int8_t>(Elem::i8_, {4}, {-1, 32, -1, 0}));
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("LEFT")),
+         Tensor::of<int8_t>(Elem::i8_, {4}, {0, -128, 0, 0}));
+  EXPECT_THAT(refusal(Op(11, "BitShift").in(x).in(by)), HasSubstr("direction '' is not LEFT or RIGHT"));
+  expect(Op(18, "BitwiseNot").in(Tensor::of<uint64_t>(Elem::u64_, {1}, {1})),
+         Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX - 1}));
+}
+
+TEST(Elementwise, SignsAndShrinksOfIntegersAreExact) {
+  expect(Op(13, "Sign").in(i64({3}, {INT64_MIN, 0, 7})), i64({3}, {-1, 0, 1}));
+  expect(Op(13, "Sign").in(f32({4}, {-INFINITY, 0, 0.25f, NAN})), f32({4}, {-1, 0, 1, NAN}));
+  expect(Op(9, "Shrink").in(i64({4}, {9007199254740993, -3, 2, 1})).attr("lambd", 1.5f).attr("bias", 1.0f),
+         i64({4}, {9007199254740992, -2, 1, 0}));
+  expect(Op(9, "Shrink").in(Tensor::of<uint8_t>(Elem::u8_, {3}, {200, 2, 1})).attr("lambd", 1.5f).attr("bias", 0.5f),
+         Tensor::of<uint8_t>(Elem::u8_, {3}, {199, 1, 0}));
+}
+
+TEST(Elementwise, ActivationsHoldAtTheirEnds) {
+  const Tensor x = f32({5}, {-INFINITY, -1e-6f, 0, 1000, NAN});
+  expect(Op(22, "Softplus").in(x), f32({5}, {0, 0.6931466806f, 0.6931471806f, 1000, NAN}));
+  expect(Op(22, "Elu").in(x).attr("alpha", 2.0f), f32({5}, {-2, -1.999999e-6f, 0, 1000, NAN}));
+  expect(Op(12, "Celu").in(x).attr("alpha", 2.0f), f32({5}, {-2, -9.9999975e-7f, 0, 1000, NAN}));
+  EXPECT_THAT(refusal(Op(12, "Celu").in(x).attr("alpha", 0.0f)), HasSubstr("alpha is 0"));
+  EXPECT_THAT(refusal(Op(28, "SwiGLU").in(x).in(f32({1}, {1}))),
+              HasSubstr("operands have shapes 5 and 1, expected one shape"));
+  expect(Op(20, "IsInf").in(x), boolean({5}, {1, 0, 0, 0, 0}));
+  expect(Op(20, "IsInf").in(x).attr("detect_negative", int64_t(0)), boolean({5}, {0, 0, 0, 0, 0}));
+}
+
 TEST(Cast, ConvertsBetweenTypes) {
   expect(Op(13, "Cast").in(f32({3}, {-1.7f, 0, 2.5f})).attr("to", TensorProto::INT64), i64({3}, {-1, 0, 2}));
   expect(Op(13, "Cast").in(f32({2}, {0, 0.1f})).attr("to", TensorProto::BOOL), boolean({2}, {0, 1}));
