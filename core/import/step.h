@@ -94,6 +94,8 @@ struct Operator {
 #include "core/import/adapters/families.inc"
 #undef FAMILY
 
+/// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
+Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
 /// What Conv says of its window over the first input, with auto_pad resolved.
 Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight);
 

@@ -65,7 +65,8 @@ Status importConstantOfShape(Step& step) {
   return step.set(step.build.constant(Payload::splat(elem, *count, bits), shape));
 }
 
-/// start + i * delta; the number of elements must be known at import, as every shape.
+/// start + i * delta; the number of elements must be known at import, as every shape. Halves are computed in what
+/// stash_type names.
 Status importRange(Step& step) {
   const char* const names[3] = {"start", "limit", "delta"};
   const Elem elem = step.input(0)->type.elem;
@@ -82,6 +83,10 @@ Status importRange(Step& step) {
     given[i] = array.at(0);
   }
   const auto& [start, limit, delta] = given;
+  CDL_ASSIGN(const int64_t stash, step.opset < 27 ? Result<int64_t>(1) : step.attr<int64_t>("stash_type", 1));
+  if (stash != 1 && stash != 11) return badModel("stash_type is {}, expected 1 or 11", stash);
+  const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
+  const Elem wide = !isHalf ? elem : stash == 1 ? Elem::f32_ : Elem::f64_;
   constexpr int64_t kMost = int64_t(1) << 40;
   if (isFloat(elem)) {
     const double count = std::ceil((limit.real - start.real) / delta.real);
@@ -89,9 +94,14 @@ Status importRange(Step& step) {
       return badModel("a range from {} to {} by {} has no end", start.real, limit.real, delta.real);
     const auto size = static_cast<int64_t>(std::max(count, 0.0));
     Value* index = step.build.constant(Payload::iota(Elem::i64_, size, 0, 1), {size});
-    const auto scaled =
-        step.build.add(OpKind::Mul, {step.build.cast(index, elem), step.build.reshape(step.input(2), {})});
-    return step.set(step.build.add(OpKind::Add, {scaled, step.build.reshape(step.input(0), {})}));
+    Value* ends[2] = {step.input(0), step.input(2)};
+    for (Value*& end : ends) {
+      CDL_ASSIGN(end, step.build.cast(end, wide));
+      CDL_ASSIGN(end, step.build.reshape(end, {}));
+    }
+    const auto scaled = step.build.add(OpKind::Mul, {step.build.cast(index, wide), ends[1]});
+    CDL_ASSIGN(Value * sum, step.build.add(OpKind::Add, {scaled, ends[0]}));
+    return step.set(step.build.cast(sum, elem));
   }
   if (delta.whole == 0) return badModel("a range with delta 0 has no end");
   const __int128 span = (limit.whole - start.whole) * (delta.whole < 0 ? -1 : 1);

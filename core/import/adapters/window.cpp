@@ -14,16 +14,6 @@ struct Window {
   Attrs attrs() const { return {{"strides", strides}, {"dilations", dilations}, {"pads", pads}}; }
 };
 
-Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
-  CDL_ASSIGN(const auto values, step.attr(name, std::vector<int64_t>(count, fallback)));
-  if (values.size() != count) return badModel("attribute '{}' has {} values, expected {}", name, values.size(), count);
-  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
-  for (int64_t value : values)
-    if (value < least || value > kMost)
-      return badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost);
-  return values;
-}
-
 /// Pads that give ceil(extent / stride) windows; an odd one goes to the end (SAME_UPPER) or the
 /// beginning.
 void padSame(Window& window, const Shape& input, bool upper) {
@@ -102,6 +92,16 @@ constexpr Operator kOperators[] = {
 };
 
 } // namespace
+
+Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
+  CDL_ASSIGN(const auto values, step.attr(name, std::vector<int64_t>(count, fallback)));
+  if (values.size() != count) return badModel("attribute '{}' has {} values, expected {}", name, values.size(), count);
+  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  for (int64_t value : values)
+    if (value < least || value > kMost)
+      return badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost);
+  return values;
+}
 
 Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
   if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
