@@ -66,6 +66,8 @@ public:
   Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input, int since);
   /// The same, required.
   Result<std::vector<int64_t>> neededInts(const std::string& name, size_t input, int since);
+  /// A scalar that was a float attribute and became input `input` at opset `since`; null when it is absent.
+  Result<Value*> scalarAttrOrInput(const std::string& name, size_t input, int since);
 
 private:
   Status wrongType(const std::string& name, const onnx_io::Attribute& wanted) const;
@@ -94,8 +96,6 @@ struct Operator {
 #include "core/import/adapters/families.inc"
 #undef FAMILY
 
-/// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
-Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
 /// What Conv says of its window over the first input, with auto_pad resolved.
 Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight);
 

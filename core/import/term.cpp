@@ -83,4 +83,14 @@ double knownNumber(const Step& step, size_t input, const char* what) {
   }());
 }
 
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
+  const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
+  if (values.size() != count) need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
+  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  for (int64_t value : values)
+    if (value < least || value > kMost)
+      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost));
+  return values;
+}
+
 } // namespace candela::import

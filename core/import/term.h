@@ -33,6 +33,7 @@ public:
   int64_t rank() const { return value_->type.rank(); }
   int64_t dim(int64_t axis) const { return value_->type.dim(static_cast<int>(axis)); } ///< axis may count from the end
   int64_t count() const { return value_->type.count(); }
+  std::string text() const { return value_->type.text(); } ///< the type's
 
   Term cast(Elem to) const { return {*build_, build_->cast(value_, to)}; }
   Term reshape(const Shape& shape) const { return {*build_, build_->reshape(value_, shape)}; }
@@ -127,6 +128,8 @@ inline Term termOf(const Step& step, size_t input) { return {step.build, step.in
 template <typename T> T attrOf(Step& step, const std::string& name, T fallback) {
   return need(step.attr<T>(name, std::move(fallback)));
 }
+/// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
 /// The one element of an operand that must be known at import, of any type.
 double knownNumber(const Step& step, size_t input, const char* what);
 

@@ -1,73 +1,37 @@
-#include "core/import/step.h"
+#include "core/import/term.h"
 
 namespace candela::import {
 namespace {
 
 /// Min, Max and Sum take any number of operands; the Graph's ops take two.
 template <OpKind kind> Status importChain(Step& step) {
-  Value* result = step.input(0);
+  Term result = termOf(step, 0);
   for (size_t i = 1; i < step.inputs().size(); ++i) {
     if (!step.input(i)) return badModel("input {} is missing", i);
-    CDL_ASSIGN(result, step.build.add(kind, {result, step.input(i)}));
+    result = make(kind, {result, termOf(step, i)});
   }
   return step.set(result);
 }
 
 /// Limits were float attributes before opset 11. An absent one limits nothing.
 Status importClip(Step& step) {
-  Value* limits[2] = {nullptr, nullptr};
-  const char* const names[2] = {"min", "max"};
-  for (int i = 0; i < 2; ++i) {
-    if (step.opset >= 11) {
-      limits[i] = step.input(i + 1);
-      // Writers that give a vector of one mean a scalar.
-      if (limits[i] && limits[i]->type.shape() == Shape{1}) {
-        CDL_ASSIGN(limits[i], step.build.reshape(limits[i], {}));
-      }
-      continue;
-    }
-    CDL_ASSIGN(const auto limit, step.maybe<float>(names[i]));
-    if (limit) { CDL_ASSIGN(limits[i], step.build.scalar(*limit, step.input(0)->type.elem)); }
-  }
-  return step.set(step.build.add(OpKind::Clip, {step.input(0), limits[0], limits[1]}));
+  const auto least = step.scalarAttrOrInput("min", 1, 11), most = step.scalarAttrOrInput("max", 2, 11);
+  return step.set(step.build.add(OpKind::Clip, {step.input(0), least, most}));
 }
 
-Status importGreater(Step& step) { return step.set(step.build.add(OpKind::Less, {step.input(1), step.input(0)})); }
+Status importGreater(Step& step) { return step.set(less(termOf(step, 1), termOf(step, 0))); }
+Status importLessOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1))); }
+Status importGreaterOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0))); }
 
-/// a <= b is a < b or a = b, so that a NaN gives false.
-Status orderOrEqual(Step& step, Value* a, Value* b) {
-  const auto less = step.build.add(OpKind::Less, {a, b});
-  return step.set(step.build.add(OpKind::Select, {less, less, step.build.add(OpKind::Equal, {a, b})}));
+Term boolOf(const Step& step, size_t input) {
+  const Term x = termOf(step, input);
+  if (x.elem() != Elem::bool_) need(badModel("operand is {}, expected bool", x.text()));
+  return x;
 }
-Status importLessOrEqual(Step& step) { return orderOrEqual(step, step.input(0), step.input(1)); }
-Status importGreaterOrEqual(Step& step) { return orderOrEqual(step, step.input(1), step.input(0)); }
-
-Status needBool(const Step& step) {
-  for (const Value* input : step.inputs())
-    if (input->type.elem != Elem::bool_) return badModel("operand is {}, expected bool", input->type.text());
-  return Status::ok();
-}
-Value* boolConstant(Step& step, bool value) {
-  return step.build.constant(Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(value)}));
-}
-
-Status importNot(Step& step) {
-  CDL_TRY(needBool(step));
-  return step.set(step.build.add(OpKind::Equal, {step.input(0), boolConstant(step, false)}));
-}
-Status importAnd(Step& step) {
-  CDL_TRY(needBool(step));
-  return step.set(step.build.add(OpKind::Select, {step.input(0), step.input(1), boolConstant(step, false)}));
-}
-Status importOr(Step& step) {
-  CDL_TRY(needBool(step));
-  return step.set(step.build.add(OpKind::Select, {step.input(0), boolConstant(step, true), step.input(1)}));
-}
-Status importXor(Step& step) {
-  CDL_TRY(needBool(step));
-  const auto equal = step.build.add(OpKind::Equal, {step.input(0), step.input(1)});
-  return step.set(step.build.add(OpKind::Equal, {equal, boolConstant(step, false)}));
-}
+Status importNot(Step& step) { return step.set(logicalNot(boolOf(step, 0))); }
+Status importAnd(Step& step) { return step.set(logicalAnd(boolOf(step, 0), boolOf(step, 1))); }
+Status importOr(Step& step) { return step.set(logicalOr(boolOf(step, 0), boolOf(step, 1))); }
+Status importXor(Step& step) { return step.set(logicalNot(equal(boolOf(step, 0), boolOf(step, 1)))); }
 
 Status castTo(Step& step, Elem to) {
   const Elem from = step.input(0)->type.elem;
@@ -92,11 +56,9 @@ Status importCastLike(Step& step) {
 
 /// The result has the base's type. Powers of integers are computed as f64, exact below 2^53.
 Status importPow(Step& step) {
-  const Elem elem = step.input(0)->type.elem, inner = isFloat(elem) ? elem : Elem::f64_;
-  const auto power =
-      step.build.add(OpKind::Pow, {step.build.cast(step.input(0), inner), step.build.cast(step.input(1), inner)});
-  CDL_TRY(power.status());
-  return step.set(step.build.cast(*power, elem));
+  const Term base = termOf(step, 0);
+  const Elem inner = isFloat(base.elem()) ? base.elem() : Elem::f64_;
+  return step.set(pow(base.cast(inner), termOf(step, 1).cast(inner)).cast(base.elem()));
 }
 
 constexpr Operator kOperators[] = {

@@ -273,9 +273,8 @@ Status importMaxUnpool(Step& step) {
     return badModel("indices have shape {} but the input {}", shapeText(index.shape()), shapeText(x.shape()));
   needIndices(index);
   const size_t spatial = x.rank() - 2;
-  const auto kernel = need(perDim(step, "kernel_shape", spatial, 0, 1)),
-             strides = need(perDim(step, "strides", spatial, 1, 1)),
-             pads = need(perDim(step, "pads", 2 * spatial, 0, 0));
+  const auto kernel = perDim(step, "kernel_shape", spatial, 0, 1), strides = perDim(step, "strides", spatial, 1, 1),
+             pads = perDim(step, "pads", 2 * spatial, 0, 0);
   Shape shape = x.shape();
   for (size_t i = 0; i < spatial; ++i) {
     int64_t& dim = shape[i + 2];
@@ -307,8 +306,8 @@ Status importCol2Im(Step& step) {
   if (rank < 1 || block.size() != rank)
     return badModel("image_shape has {} dims and block_shape {}", rank, block.size());
   if (rank > 4) return failure(Code::unsupported, "blocks of {} dims, at most 4", rank);
-  const auto strides = need(perDim(step, "strides", rank, 1, 1)),
-             dilations = need(perDim(step, "dilations", rank, 1, 1)), pads = need(perDim(step, "pads", 2 * rank, 0, 0));
+  const auto strides = perDim(step, "strides", rank, 1, 1), dilations = perDim(step, "dilations", rank, 1, 1),
+             pads = perDim(step, "pads", 2 * rank, 0, 0);
   Shape counts;
   for (size_t i = 0; i < rank; ++i) {
     if (image[i] < 1 || image[i] > INT32_MAX || block[i] < 1 || block[i] > INT32_MAX)
