@@ -65,6 +65,8 @@ Term constant(Builder& build, const std::vector<int64_t>& values, const Shape& s
 }
 
 Term constant(Builder& build, const std::vector<double>& values, const Shape& shape, Elem elem) {
+  if (elem == Elem::f32_) // whatever its size: rounded here, not at run time
+    return {build, build.constant(Tensor::of<float>(elem, shape, {values.begin(), values.end()}))};
   return Term(build, build.constant(Tensor::of<double>(Elem::f64_, shape, values))).cast(elem);
 }
 
