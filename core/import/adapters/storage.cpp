@@ -72,7 +72,7 @@ Term toScale(const Term& from, bool saturate, const std::string& mode) {
     y = select(less(x, y), y * 0.5, y);
   else if (mode != "nearest")
     need(badModel("round_mode '{}' is not up, down or nearest", mode));
-  if (saturate) return convert(select(equal(x, x), y, x), Elem::f8e8m0_, true);
+  if (saturate) return convert(y, Elem::f8e8m0_, true);
   const Term inside = logicalAnd(lessOrEqual(x.number(0x1p-127), x), lessOrEqual(x, x.number(0x1p127)));
   return convert(select(inside, y, std::numeric_limits<double>::quiet_NaN()), Elem::f8e8m0_, false);
 }
