@@ -7,16 +7,17 @@
 namespace candela::conform {
 
 struct OnnxCase {
-  std::string name; ///< "onnx:" and the folder's name
+  std::string name; ///< "onnx:" and the folder below the directory: "onnx:test_add", "onnx:node/test_add"
   std::string folder;
 };
 
-/// Every folder with a model.onnx, sorted. Failure: not_found when there is none.
+/// Every folder with a model.onnx in the directory or in a folder of it, sorted. Failure: not_found when there is none.
 Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory);
 
 /// Runs all data sets of a case. Floats: |got - want| <= 1e-7 + 1e-3 * |want| (with DFT and STFT 1e-6 of the largest
 /// output instead of 1e-7); integers and bool exact; element types and shapes too. When the model cannot be imported as
-/// it is, its shape operands are frozen to the data set's values: the case passes if that form does.
+/// it is, its shape operands are frozen to the data set's values: the case passes if that form does. A case whose data
+/// contradicts its model or the standard is expected to fail.
 CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run);
 
 /// Inputs of the graph that decide shapes: an op takes them where it needs a constant, directly or through other nodes.

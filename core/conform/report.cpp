@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/conform/reasons.h"
 #include "core/support/text/scan.h"
 
 namespace candela::conform {
@@ -44,6 +45,7 @@ Summary summarise(const std::vector<CaseResult>& results) {
     summary.passed += result.outcome == Outcome::passed;
     summary.failed += result.outcome == Outcome::failed;
     summary.unsupported += result.outcome == Outcome::unsupported;
+    if (result.outcome == Outcome::unsupported) ++summary.unsupportedByClass[reasonClass(result.reason)];
     summary.xfail += result.outcome == Outcome::xfail;
     summary.rawPassed += result.rawPassed;
     summary.work += result.work;
@@ -59,6 +61,7 @@ nlohmann::ordered_json resultsJson(const std::vector<CaseResult>& results) {
     if (result.outcome == Outcome::passed) continue;
     Json& list = result.outcome == Outcome::failed ? failed : result.outcome == Outcome::xfail ? xfail : unsupported;
     list.push_back({{"case", result.name}, {"reason", result.reason}});
+    if (result.outcome == Outcome::unsupported) list.back()["class"] = reasonClass(result.reason);
   }
   const Work& work = summary.work;
   return {{"total", summary.total},
@@ -66,6 +69,7 @@ nlohmann::ordered_json resultsJson(const std::vector<CaseResult>& results) {
           {"raw_passed", summary.rawPassed},
           {"failed", std::move(failed)},
           {"unsupported", std::move(unsupported)},
+          {"unsupported_by_class", summary.unsupportedByClass},
           {"xfail", std::move(xfail)},
           {"native", {{"nodes", ratio(work.nativeNodes, work.nodes)}, {"macs", ratio(work.nativeMacs, work.macs)}}},
           {"nodes", {{"native", work.nativeNodes}, {"total", work.nodes}}},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 
 #include "core/conform/case.h"
@@ -8,12 +9,14 @@ namespace candela::conform {
 
 struct Summary {
   uint64_t total = 0, passed = 0, rawPassed = 0, failed = 0, unsupported = 0, xfail = 0;
+  std::map<std::string, uint64_t> unsupportedByClass; ///< by reasonClass()
   Work work;
   double milliseconds = 0; ///< summed over the cases
 };
 Summary summarise(const std::vector<CaseResult>& results);
 
-/// total, passed, raw_passed, failed, unsupported, xfail, native, as the contract of the tool says.
+/// total, passed, raw_passed, failed, unsupported (with the class of each reason, and how many are of each), xfail,
+/// native, as the contract of the tool says.
 nlohmann::ordered_json resultsJson(const std::vector<CaseResult>& results);
 
 /// JUnit XML, one test suite per tier; unsupported cases count as skipped.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/import/history.h"
 #include "core/import/import.h"
 #include "core/import/term.h"
 
@@ -82,7 +83,8 @@ Status Importer::import(Step& step) const {
     CDL_TRY(adapter ? adapter->import(step) : importByRecord(step, *record));
   } catch (const Failure& failure) { return failure.status; }
   if (const std::string* unused = step.unusedAttribute())
-    return badModel("attribute '{}' is unknown to {} in opset {}", *unused, step.node.opType, step.opset);
+    return badModel("attribute '{}' is unknown to {} in opset {}{}", *unused, step.node.opType, step.opset,
+                    knownText(step.node.opType, *unused, step.opset));
   for (size_t i = 0; i < step.outputs().size(); ++i)
     if (step.wants(i) && !step.outputs()[i])
       return failure(Code::unsupported, "output {} ('{}') is not supported", i, step.node.outputs[i]);

@@ -54,6 +54,16 @@ Result<std::vector<int64_t>> Step::neededInts(const std::string& name, size_t in
   return *std::move(ints);
 }
 
+Result<Value*> Step::scalarAttrOrInput(const std::string& name, size_t index, int since) {
+  Value* value = input(index);
+  if (opset < since) {
+    CDL_ASSIGN(const auto number, maybe<float>(name));
+    return number ? build.scalar(*number, input(0)->type.elem) : nullptr;
+  }
+  // Writers that give a vector of one mean a scalar.
+  return value && value->type.shape() == Shape{1} ? build.reshape(value, {}) : value;
+}
+
 Status needExact(const Step& step) {
   if (step.input(0)->type.isExact()) return Status::ok();
   return failure(Code::unsupported, "its input has a shape that depends on data");

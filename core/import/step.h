@@ -66,6 +66,8 @@ public:
   Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input, int since);
   /// The same, required.
   Result<std::vector<int64_t>> neededInts(const std::string& name, size_t input, int since);
+  /// A scalar that was a float attribute and became input `input` at opset `since`; null when it is absent.
+  Result<Value*> scalarAttrOrInput(const std::string& name, size_t input, int since);
 
 private:
   Status wrongType(const std::string& name, const onnx_io::Attribute& wanted) const;

@@ -33,6 +33,7 @@ public:
   int64_t rank() const { return value_->type.rank(); }
   int64_t dim(int64_t axis) const { return value_->type.dim(static_cast<int>(axis)); } ///< axis may count from the end
   int64_t count() const { return value_->type.count(); }
+  std::string text() const { return value_->type.text(); } ///< the type's
 
   Term cast(Elem to) const { return {*build_, build_->cast(value_, to)}; }
   Term reshape(const Shape& shape) const { return {*build_, build_->reshape(value_, shape)}; }

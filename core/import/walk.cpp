@@ -3,12 +3,11 @@
 #include <unordered_map>
 
 #include "core/import/bind_dims.h"
+#include "core/import/history.h"
 #include "core/import/step.h"
 
 namespace candela::import {
 namespace {
-
-constexpr int kOldestOpset = 7, kNewestOpset = 28;
 
 struct Order {
   std::vector<size_t> nodes; ///< every node that can run, producers first, otherwise in the file's order
@@ -178,15 +177,6 @@ std::string nodeName(const onnx_io::Node& node, size_t index) {
   return node.name.empty() ? fmt::format("{}_{}", node.opType, index) : node.name;
 }
 
-/// What means in opset 1 what it means now, or what its adapter knows. What once broadcast only where attributes said
-/// so is refused by those attributes.
-constexpr std::string_view kKnownSinceOpset1 =
-    " Abs Add And ArgMax ArgMin Ceil Clip Conv ConvTranspose DepthToSpace Div Elu Equal Exp Flatten Floor Gather Gemm "
-    "GlobalAveragePool GlobalMaxPool Greater HardSigmoid Hardmax Identity InstanceNormalization LeakyRelu Less Log "
-    "LogSoftmax LRN MatMul Max MaxPool Mean Min Mul Neg Not Or Pow Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
-    "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Selu Sigmoid Size Slice "
-    "Softmax Softplus Softsign SpaceToDepth Sqrt Squeeze Sub Sum Tanh TopK Transpose Unsqueeze Xor ";
-
 class Walk {
 public:
   Walk(const onnx_io::Model& model, const ImportOptions& options)
@@ -328,9 +318,26 @@ private:
                         .context(who));
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (node.outputs[i].empty()) continue;
-      if (!outputs[i].value) outputs[i].poisoned = true;
+      if (!outputs[i].value) outputs[i] = &scope == &scope_ ? standIn(node.outputs[i]) : Slot{nullptr, true};
       define(scope, node.outputs[i], outputs[i], who);
     }
+  }
+
+  /// For a value that has been complained about: where the model declares its type, what reads it can be judged
+  /// further. Floats only, as integers may be shapes, of which a declaration says nothing.
+  Slot standIn(const std::string& name) {
+    if (declared_.empty())
+      for (const onnx_io::ValueInfo& value : model_.graph.values) declared_.emplace(value.name, &value);
+    const auto found = declared_.find(name);
+    if (complaints_.empty() || found == declared_.end() || !found->second->hasShape || !isFloat(found->second->elem))
+      return {nullptr, true};
+    Shape shape;
+    for (const onnx_io::Dim& dim : found->second->dims) {
+      const auto bound = dim.value < 0 ? options_.dims.find(dim.name) : options_.dims.end();
+      shape.push_back(bound == options_.dims.end() ? dim.value : bound->second);
+    }
+    if (std::ranges::any_of(shape, [](int64_t dim) { return dim < 0; }) || !elementCount(shape)) return {nullptr, true};
+    return {graph_.addInput(name, {found->second->elem, shape})};
   }
 
   Status inlineCall(const onnx_io::Node& node, const std::string& name, const onnx_io::Function& function,
@@ -365,10 +372,12 @@ private:
       return badModel("domain '{}' has no opset import", node.domain.empty() ? "ai.onnx" : node.domain);
     const Importer importer = node.domain.empty() && node.overload.empty() ? findImporter(node.opType) : Importer();
     if (!importer)
-      return failure(Code::unsupported, "operator {}{}{} of opset {} is not supported", node.domain,
-                     node.domain.empty() ? "" : ".", node.opType, opset->second);
-    if (opset->second < kOldestOpset && kKnownSinceOpset1.find(" " + node.opType + " ") == std::string_view::npos)
-      return failure(Code::unsupported, "opset {} is outside {} to {}", opset->second, kOldestOpset, kNewestOpset);
+      return failure(Code::unsupported, "operator {}{}{} of opset {} is not supported{}", node.domain,
+                     node.domain.empty() ? "" : ".", node.opType, opset->second,
+                     node.domain.empty() ? knownText(node.opType, "", opset->second) : "");
+    if (opset->second < kOldestOpset && !isUnchangedSince(node.opType, opset->second))
+      return failure(Code::unsupported, "operator {} of opset {} is not supported: known since opset {}", node.opType,
+                     opset->second, kOldestOpset);
     CDL_TRY(importer.checkArity(node));
     std::vector<Value*> values;
     for (const Slot& input : inputs) {
@@ -376,7 +385,9 @@ private:
       values.push_back(input.value);
     }
     builder_.begin(name);
-    Step step(builder_, node, static_cast<int>(opset->second), std::move(values));
+    std::optional<onnx_io::Node> raised;
+    if (opset->second == 6) CDL_TRY(raiseOpset6(builder_, raised.emplace(node), values));
+    Step step(builder_, raised ? *raised : node, static_cast<int>(opset->second), std::move(values));
     CDL_TRY(importer.import(step));
     for (size_t i = 0; i < outputs.size(); ++i) {
       outputs[i] = {step.outputs()[i]};
@@ -397,6 +408,7 @@ private:
   Builder builder_;
   Functions functions_;
   Scope scope_;
+  std::unordered_map<std::string_view, const onnx_io::ValueInfo*> declared_; ///< the graph's inner values
 };
 
 } // namespace

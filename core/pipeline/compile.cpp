@@ -323,10 +323,12 @@ std::vector<runtime::KeptValue> keepValues(graph::Graph& graph) {
 
 uint64_t macs(const graph::Node& node) {
   if (!node.info().has(graph::kTraitContraction)) return 0;
-  const auto outputs = static_cast<uint64_t>(node.result()->type.count());
+  const bool transposed = node.kind == graph::OpKind::ConvTranspose; // counts x's elements instead
+  const auto outputs = static_cast<uint64_t>((transposed ? node.operand(0) : node.result())->type.count());
   const graph::TensorType& second = node.operand(1)->type;
   switch (node.kind) {
   case graph::OpKind::Conv:
+  case graph::OpKind::ConvTranspose:
   case graph::OpKind::ConvInteger: // every output element sums over one filter
     return second.dim(0) == 0 ? 0 : outputs * static_cast<uint64_t>(second.count() / second.dim(0));
   case graph::OpKind::Gemm: return outputs * static_cast<uint64_t>(second.dim(node.intAttr("transB") ? 1 : 0));

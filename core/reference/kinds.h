@@ -115,6 +115,9 @@ void averagePool(const graph::Window& window, bool countPadding, const Array& x,
 /// place first; NaN is above every number.
 void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places);
 
+/// The place of the extreme along an axis. A NaN is the extreme, as in REDUCE; of equals the first, or the last.
+void argReduce(const Array& x, size_t axis, bool max, bool last, Array& y);
+
 /// exp(x - max) / sum(exp(x - max)), or its logarithm, in place.
 void softmax(std::span<double> line, bool logarithm);
 /// The same along an axis.

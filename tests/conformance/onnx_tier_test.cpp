@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/conform/reasons.h"
 #include "core/conform/report.h"
 
 namespace candela::conform {
@@ -117,6 +118,27 @@ TEST(OnnxTier, AllFoldersAreCases) {
   EXPECT_FALSE(listOnnxCases("/no/such/folder").isOk());
 }
 
+TEST(OnnxTier, SuitesStandInTheNames) {
+  const auto cases = listOnnxCases(kData + "/..");
+  ASSERT_TRUE(cases.isOk()) << cases.status().message();
+  std::map<std::string, int> suites;
+  for (const OnnxCase& one : *cases) ++suites[one.name.substr(0, one.name.find('/'))];
+  EXPECT_EQ(
+      suites,
+      (std::map<std::string, int>{
+          {"onnx:node", 932}, {"onnx:pytorch-converted", 82}, {"onnx:pytorch-operator", 35}, {"onnx:simple", 23}}));
+}
+
+TEST(OnnxTier, DataThatContradictsItsModelExplainsAFailure) {
+  const CaseResult shape = judge("test_castlike_BFLOAT16_to_FLOAT", {});
+  EXPECT_EQ(shape.outcome, Outcome::xfail);
+  EXPECT_NE(shape.reason.find("'like' is f32[1] in the data"), std::string::npos) << shape.reason;
+  const CaseResult cut = judge("test_cast_FLOAT_to_BFLOAT16", {});
+  EXPECT_EQ(cut.outcome, Outcome::xfail);
+  EXPECT_NE(cut.reason.find("truncated"), std::string::npos) << cut.reason;
+  EXPECT_EQ(judge("test_cast_FLOAT16_to_FLOAT", {}).outcome, Outcome::failed) << "that data is right";
+}
+
 TEST(Report, CountsAndNames) {
   std::vector<CaseResult> results(3);
   results[0] = {"onnx:a", Outcome::passed, true, "", {4, 1, 100, 50}, 1};
@@ -128,6 +150,8 @@ TEST(Report, CountsAndNames) {
   EXPECT_EQ(json["raw_passed"], 1);
   EXPECT_EQ(json["failed"][0]["case"], "onnx:b");
   EXPECT_EQ(json["unsupported"][0]["reason"], "no such op");
+  EXPECT_EQ(json["unsupported"][0]["class"], "other");
+  EXPECT_EQ(json["unsupported_by_class"].dump(), R"({"other":1})");
   EXPECT_EQ(json["native"]["nodes"], 0.25);
   EXPECT_EQ(json["native"]["macs"], 0.5);
   const std::string xml = junitXml(results, "soft");
@@ -135,6 +159,20 @@ TEST(Report, CountsAndNames) {
             std::string::npos)
       << xml;
   EXPECT_NE(xml.find("<failure message=\"&lt;wrong &amp; &quot;bad&quot;&gt;\"/>"), std::string::npos) << xml;
+}
+
+TEST(Report, ClassesOfReasons) {
+  EXPECT_EQ(reasonClass("'x' is a tensor of STRING"), "strings");
+  EXPECT_EQ(reasonClass("m.onnx: input 's' is a sequence\nm.onnx: node 'n' (SequenceAt): operator SequenceAt of"),
+            "sequences");
+  EXPECT_EQ(reasonClass("m.onnx: node 'a (b)' (NonZero): operator NonZero of opset 13 is not supported"),
+            "data-dependent shapes");
+  EXPECT_EQ(reasonClass("m.onnx: node 'n' (Adam): operator ai.onnx.preview.training.Adam of opset 1"), "training");
+  EXPECT_EQ(reasonClass("m.onnx: node 'l' (Loop): operator Loop\nm.onnx: node 'NonZero' (Conv): operator Conv"),
+            "other")
+      << "one complaint of no class is enough";
+  EXPECT_EQ(reasonClass("node 'n' (Mish): operator Mish of opset 18 is not supported"), "other");
+  EXPECT_EQ(reasonClass(""), "other");
 }
 
 TEST(Report, QueriesAndShards) {

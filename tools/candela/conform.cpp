@@ -19,7 +19,8 @@ constexpr const char* kFooter = R"(Examples:
   candela conform --backend ./libacme.so --tier onnx --cases 'onnx:test_conv_*' --to-primitives
   candela conform --backend soft --tier onnx --shard 1/4 --jobs 4 --json shard1.json --junit shard1.xml
 
---onnx-data holds the ONNX project's test folders: <case>/model.onnx, test_data_set_*/input_*.pb and output_*.pb.
+--onnx-data holds the ONNX project's test folders: <case>/model.onnx, test_data_set_*/input_*.pb and output_*.pb; or
+suites of such, whose cases are named onnx:<suite>/<case>: /usr/share/libonnx-testdata/data has four.
 A case that crashes the backend fails with the signal's name, and the run goes on.)";
 
 struct Arguments {
@@ -60,6 +61,10 @@ void printResults(const Arguments& arguments, const std::vector<CaseResult>& res
   const auto percent = [](uint64_t part, uint64_t whole) { return whole ? 100.0 * double(part) / double(whole) : 0.0; };
   console.print("native  {:.1f} % of nodes, {:.1f} % of MACs\n", percent(summary.work.nativeNodes, summary.work.nodes),
                 percent(summary.work.nativeMacs, summary.work.macs));
+  std::string classes;
+  for (const auto& [name, count] : summary.unsupportedByClass)
+    classes += fmt::format("{}{} {}", classes.empty() ? "" : ", ", name, count);
+  if (!classes.empty()) console.print("unsupported  {}\n", classes);
   constexpr uint64_t kShown = 10;
   uint64_t shown = 0;
   std::string first;

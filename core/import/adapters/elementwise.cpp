@@ -1,46 +1,27 @@
-#include "core/import/step.h"
+#include "core/import/term.h"
 
 namespace candela::import {
 namespace {
 
 /// Min, Max and Sum take any number of operands; the Graph's ops take two.
 template <OpKind kind> Status importChain(Step& step) {
-  Value* result = step.input(0);
+  Term result = termOf(step, 0);
   for (size_t i = 1; i < step.inputs().size(); ++i) {
     if (!step.input(i)) return badModel("input {} is missing", i);
-    CDL_ASSIGN(result, step.build.add(kind, {result, step.input(i)}));
+    result = make(kind, {result, termOf(step, i)});
   }
   return step.set(result);
 }
 
 /// Limits were float attributes before opset 11. An absent one limits nothing.
 Status importClip(Step& step) {
-  Value* limits[2] = {nullptr, nullptr};
-  const char* const names[2] = {"min", "max"};
-  for (int i = 0; i < 2; ++i) {
-    if (step.opset >= 11) {
-      limits[i] = step.input(i + 1);
-      // Writers that give a vector of one mean a scalar.
-      if (limits[i] && limits[i]->type.shape() == Shape{1}) {
-        CDL_ASSIGN(limits[i], step.build.reshape(limits[i], {}));
-      }
-      continue;
-    }
-    CDL_ASSIGN(const auto limit, step.maybe<float>(names[i]));
-    if (limit) { CDL_ASSIGN(limits[i], step.build.scalar(*limit, step.input(0)->type.elem)); }
-  }
-  return step.set(step.build.add(OpKind::Clip, {step.input(0), limits[0], limits[1]}));
+  const auto least = step.scalarAttrOrInput("min", 1, 11), most = step.scalarAttrOrInput("max", 2, 11);
+  return step.set(step.build.add(OpKind::Clip, {step.input(0), least, most}));
 }
 
-Status importGreater(Step& step) { return step.set(step.build.add(OpKind::Less, {step.input(1), step.input(0)})); }
-
-/// a <= b is a < b or a = b, so that a NaN gives false.
-Status orderOrEqual(Step& step, Value* a, Value* b) {
-  const auto less = step.build.add(OpKind::Less, {a, b});
-  return step.set(step.build.add(OpKind::Select, {less, less, step.build.add(OpKind::Equal, {a, b})}));
-}
-Status importLessOrEqual(Step& step) { return orderOrEqual(step, step.input(0), step.input(1)); }
-Status importGreaterOrEqual(Step& step) { return orderOrEqual(step, step.input(1), step.input(0)); }
+Status importGreater(Step& step) { return step.set(less(termOf(step, 1), termOf(step, 0))); }
+Status importLessOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1))); }
+Status importGreaterOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0))); }
 
 Status castTo(Step& step, Elem to) {
   const Elem from = step.input(0)->type.elem;

@@ -8,7 +8,7 @@ namespace {
 
 Term boolOf(const Step& step, size_t input) {
   const Term x = termOf(step, input);
-  if (x.elem() != Elem::bool_) throw Failure{badModel("operand is {}, expected bool", x.value()->type.text())};
+  if (x.elem() != Elem::bool_) need(badModel("operand is {}, expected bool", x.text()));
   return x;
 }
 Status importNot(Step& step) { return step.set(logicalNot(boolOf(step, 0))); }

@@ -1,4 +1,4 @@
-#include "core/import/step.h"
+#include "core/import/term.h"
 
 namespace candela::import {
 namespace {
@@ -6,22 +6,14 @@ namespace {
 /// axesSince: the opset that made `axes` an operand. Without axes: all, or none when
 /// noop_with_empty_axes says so.
 template <OpKind kind, int axesSince> Status importReduce(Step& step) {
-  const int64_t rank = step.input(0)->type.rank();
-  CDL_ASSIGN(const auto given, step.intsAttrOrInput("axes", 1, axesSince));
-  CDL_ASSIGN(const bool keep, step.flagAttr("keepdims", true));
-  bool noop = false;
-  if (step.opset >= axesSince) {
-    CDL_ASSIGN(noop, step.flagAttr("noop_with_empty_axes", false));
-  } else if (step.input(1)) {
+  const Term x = termOf(step, 0);
+  const auto given = need(step.intsAttrOrInput("axes", 1, axesSince));
+  const bool keep = need(step.flagAttr("keepdims", true));
+  const bool noop = step.opset >= axesSince && need(step.flagAttr("noop_with_empty_axes", false));
+  if (step.opset < axesSince && step.input(1))
     return badModel("input 'axes' needs opset {}, the model has {}", axesSince, step.opset);
-  }
-  std::vector<int64_t> axes = allAxes(step);
-  if (given && !given->empty()) {
-    CDL_ASSIGN(axes, resolveAxes(*given, rank));
-  } else if (noop) {
-    return step.set(step.input(0));
-  }
-  return step.set(step.build.add(kind, {step.input(0)}, {{"axes", axes}, {"keepdims", int64_t(keep)}}));
+  if (given && !given->empty()) return step.set(reduce(kind, x, need(resolveAxes(*given, x.rank())), keep));
+  return step.set(noop ? x : reduce(kind, x, allAxes(step), keep));
 }
 
 constexpr Operator kOperators[] = {

@@ -2,29 +2,26 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/import/step.h"
+#include "core/import/term.h"
 #include "core/reference/reference.h"
 
 namespace candela::import {
 namespace {
 
-Value* intsConstant(Step& step, const std::vector<int64_t>& values) {
-  return step.build.constant(Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(values.size())}, values));
+template <typename T> Tensor line(Elem elem, const std::vector<T>& values) {
+  return Tensor::of<T>(elem, {static_cast<int64_t>(values.size())}, values);
 }
 
 Status importShape(Step& step) {
-  CDL_TRY(needExact(step));
-  const Shape shape = step.input(0)->type.shape();
-  const auto rank = static_cast<int64_t>(shape.size());
-  int64_t bounds[2] = {0, rank};
-  const char* const names[2] = {"start", "end"};
-  for (int i = 0; i < 2 && step.opset >= 15; ++i) {
-    CDL_ASSIGN(int64_t bound, step.attr<int64_t>(names[i], bounds[i]));
-    if (bound < 0) bound += rank;
-    bounds[i] = std::clamp<int64_t>(bound, 0, rank);
-  }
-  const int64_t end = std::max(bounds[0], bounds[1]);
-  return step.set(intsConstant(step, {shape.begin() + bounds[0], shape.begin() + end}));
+  need(needExact(step));
+  const Term x = termOf(step, 0);
+  const Shape shape = x.shape();
+  const auto bound = [&](const char* name, int64_t fallback) {
+    const int64_t given = step.opset < 15 ? fallback : attrOf<int64_t>(step, name, fallback);
+    return std::clamp<int64_t>(given < 0 ? given + x.rank() : given, 0, x.rank());
+  };
+  const int64_t start = bound("start", 0), end = std::max(start, bound("end", x.rank()));
+  return step.set(step.build.constant(line<int64_t>(Elem::i64_, {shape.begin() + start, shape.begin() + end})));
 }
 
 Status importSize(Step& step) {
@@ -34,16 +31,14 @@ Status importSize(Step& step) {
 
 Status importConstant(Step& step) {
   std::vector<Tensor> values;
-  CDL_ASSIGN(const auto tensor, step.maybe<Tensor>("value"));
-  if (tensor) values.push_back(*tensor);
-  CDL_ASSIGN(const auto real, step.maybe<float>("value_float"));
-  if (real) values.push_back(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(*real)}));
-  CDL_ASSIGN(const auto whole, step.maybe<int64_t>("value_int"));
-  if (whole) values.push_back(Tensor::scalarI64(*whole));
-  CDL_ASSIGN(const auto reals, step.maybe<std::vector<float>>("value_floats"));
-  if (reals) values.push_back(Tensor::of<float>(Elem::f32_, {static_cast<int64_t>(reals->size())}, *reals));
-  CDL_ASSIGN(const auto wholes, step.maybe<std::vector<int64_t>>("value_ints"));
-  if (wholes) values.push_back(Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(wholes->size())}, *wholes));
+  const auto add = [&](const auto& given, auto toTensor) {
+    if (given) values.push_back(toTensor(*given));
+  };
+  add(need(step.maybe<Tensor>("value")), [](const Tensor& x) { return x; });
+  add(need(step.maybe<float>("value_float")), [](float x) { return Tensor::of<float>(Elem::f32_, {}, {x}); });
+  add(need(step.maybe<int64_t>("value_int")), Tensor::scalarI64);
+  add(need(step.maybe<std::vector<float>>("value_floats")), [](const auto& x) { return line(Elem::f32_, x); });
+  add(need(step.maybe<std::vector<int64_t>>("value_ints")), [](const auto& x) { return line(Elem::i64_, x); });
   for (const char* name : {"value_string", "value_strings", "sparse_value"})
     if (step.has(name)) return failure(Code::unsupported, "attribute '{}' gives no tensor of numbers", name);
   if (values.size() != 1) return badModel("has {} values, expected 1", values.size());
@@ -88,10 +83,7 @@ Status importRange(Step& step) {
     if (!(count <= static_cast<double>(kMost))) // not a number included
       return badModel("a range from {} to {} by {} has no end", start.real, limit.real, delta.real);
     const auto size = static_cast<int64_t>(std::max(count, 0.0));
-    Value* index = step.build.constant(Payload::iota(Elem::i64_, size, 0, 1), {size});
-    const auto scaled =
-        step.build.add(OpKind::Mul, {step.build.cast(index, elem), step.build.reshape(step.input(2), {})});
-    return step.set(step.build.add(OpKind::Add, {scaled, step.build.reshape(step.input(0), {})}));
+    return step.set(iota(step.build, size).cast(elem) * termOf(step, 2).reshape({}) + termOf(step, 0).reshape({}));
   }
   if (delta.whole == 0) return badModel("a range with delta 0 has no end");
   const __int128 span = (limit.whole - start.whole) * (delta.whole < 0 ? -1 : 1);

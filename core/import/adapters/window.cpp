@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/import/step.h"
+#include "core/import/term.h"
 
 namespace candela::import {
 namespace {
@@ -14,13 +14,13 @@ struct Window {
   Attrs attrs() const { return {{"strides", strides}, {"dilations", dilations}, {"pads", pads}}; }
 };
 
-Result<std::vector<int64_t>> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
-  CDL_ASSIGN(const auto values, step.attr(name, std::vector<int64_t>(count, fallback)));
-  if (values.size() != count) return badModel("attribute '{}' has {} values, expected {}", name, values.size(), count);
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
+  const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
+  if (values.size() != count) need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
   constexpr int64_t kMost = (int64_t(1) << 31) - 1;
   for (int64_t value : values)
     if (value < least || value > kMost)
-      return badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost);
+      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost));
   return values;
 }
 
@@ -44,14 +44,11 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
   if (type.rank() != static_cast<int>(count) + 2)
     return badModel("input {} has rank {}, but a kernel of {} dims needs {}", type.text(), type.rank(), count,
                     count + 2);
-  CDL_TRY(needExact(step));
-  Window window;
-  window.kernel = kernel;
-  CDL_ASSIGN(window.strides, perDim(step, "strides", count, 1, 1));
-  window.dilations.assign(count, 1);
-  if (dilated) { CDL_ASSIGN(window.dilations, perDim(step, "dilations", count, 1, 1)); }
-  CDL_ASSIGN(window.pads, perDim(step, "pads", 2 * count, 0, 0));
-  CDL_ASSIGN(const std::string mode, step.attr<std::string>("auto_pad", "NOTSET"));
+  need(needExact(step));
+  Window window = {kernel, perDim(step, "strides", count, 1, 1), std::vector<int64_t>(count, 1),
+                   perDim(step, "pads", 2 * count, 0, 0)};
+  if (dilated) window.dilations = perDim(step, "dilations", count, 1, 1);
+  const std::string mode = attrOf<std::string>(step, "auto_pad", "NOTSET");
   if (mode == "NOTSET") return window;
   window.fixed = true;
   std::fill(window.pads.begin(), window.pads.end(), 0);
@@ -64,34 +61,31 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
 
 Status importConv(Step& step) {
   CDL_ASSIGN(Attrs attrs, convAttrs(step, step.input(1)->type));
-  return step.set(step.build.add(OpKind::Conv, {step.input(0), step.input(1), step.input(2)}, std::move(attrs)));
+  return step.set(step.build.addAll(OpKind::Conv, step.inputs(), std::move(attrs), 1));
 }
 
 /// What both pools say, and one flag of their own. dilatedSince: the opset that brought dilations.
 Status importPool(Step& step, OpKind kind, int dilatedSince, const char* flag) {
-  CDL_ASSIGN(const auto given, step.maybe<std::vector<int64_t>>("kernel_shape"));
+  const auto given = need(step.maybe<std::vector<int64_t>>("kernel_shape"));
   if (!given) return badModel("attribute 'kernel_shape' is missing");
-  CDL_ASSIGN(const auto kernel, perDim(step, "kernel_shape", given->size(), 1, 1));
-  CDL_ASSIGN(const Window window, readWindow(step, kernel, step.opset >= dilatedSince));
+  const auto kernel = perDim(step, "kernel_shape", given->size(), 1, 1);
+  const Window window = need(readWindow(step, kernel, step.opset >= dilatedSince));
   Attrs attrs = window.attrs();
   attrs["kernel_shape"] = kernel;
-  bool ceil = false;
-  if (step.opset >= 10) { CDL_ASSIGN(ceil, step.flagAttr("ceil_mode", false)); }
+  const bool ceil = step.opset >= 10 && need(step.flagAttr("ceil_mode", false));
   // With auto_pad the number of windows is exact, and rounding up would change nothing.
   attrs["ceil_mode"] = int64_t(ceil && !window.fixed);
-  CDL_ASSIGN(const bool flagged, step.flagAttr(flag, false));
-  attrs[flag] = int64_t(flagged);
+  attrs[flag] = int64_t(need(step.flagAttr(flag, false)));
   return step.set(step.build.addAll(kind, {step.input(0)}, std::move(attrs), step.wants(1) ? 2 : 1));
 }
 Status importMaxPool(Step& step) { return importPool(step, OpKind::MaxPool, 10, "storage_order"); }
 Status importAveragePool(Step& step) { return importPool(step, OpKind::AveragePool, 19, "count_include_pad"); }
 
 Status importGlobalMaxPool(Step& step) {
-  const graph::TensorType& type = step.input(0)->type;
-  if (type.rank() < 3) return badModel("input {} has rank {}, expected at least 3", type.text(), type.rank());
-  const Shape shape = type.shape();
-  const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
-  return step.set(step.build.add(OpKind::MaxPool, {step.input(0)}, {{"kernel_shape", kernel}}));
+  const Term x = termOf(step, 0);
+  if (x.rank() < 3) return badModel("input {} has rank {}, expected at least 3", x.text(), x.rank());
+  const Shape shape = x.shape(), kernel(shape.begin() + 2, shape.end());
+  return step.set(make(OpKind::MaxPool, {x}, {{"kernel_shape", kernel}}));
 }
 
 constexpr Operator kOperators[] = {
@@ -105,15 +99,11 @@ constexpr Operator kOperators[] = {
 
 Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
   if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
-  const Shape shape = weight.shape();
-  const std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
-  CDL_ASSIGN(const auto declared, step.maybe<std::vector<int64_t>>("kernel_shape"));
-  if (declared && *declared != kernel)
-    return badModel("kernel_shape [{}] but weight {}", fmt::join(*declared, ","), weight.text());
-  CDL_ASSIGN(const Window window, readWindow(step, kernel, true));
-  CDL_ASSIGN(const int64_t group, step.attr<int64_t>("group", 1));
-  Attrs attrs = window.attrs();
-  attrs["group"] = group;
+  const Shape shape = weight.shape(), kernel(shape.begin() + 2, shape.end());
+  const auto declared = attrOf<std::vector<int64_t>>(step, "kernel_shape", kernel);
+  if (declared != kernel) return badModel("kernel_shape [{}] but weight {}", fmt::join(declared, ","), weight.text());
+  Attrs attrs = need(readWindow(step, kernel, true)).attrs();
+  attrs["group"] = attrOf<int64_t>(step, "group", 1);
   return attrs;
 }
 

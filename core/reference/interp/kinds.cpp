@@ -198,26 +198,11 @@ void attention(Call& call) {
   call.write(y);
 }
 
-/// A NaN is the extreme, as in REDUCE; of equals the first, or the last.
 void argReduce(Call& call) {
   const Array x = call.input(0);
-  const bool last = call.flag(CDL_ATTR_SELECT_LAST), max = call.instr.fn == CDL_ARG_REDUCE_MAX;
-  const auto isNan = [&](const Scalar& v) { return isFloat(x.elem) && std::isnan(v.real); };
-  const Around around(x.dims, 1);
   Array y(call.instr.outputs[0].elem, call.instr.outputs[0].dims);
-  for (int64_t p = 0; p < y.count() && !call.failed(); ++p) {
-    const auto at = [&](int64_t r) {
-      return x.at((p / around.inner * around.count + r) * around.inner + p % around.inner);
-    };
-    int64_t best = 0;
-    for (int64_t r = 1; r < around.count; ++r) {
-      const Scalar v = at(r), b = at(best);
-      const bool equal = isNan(v) ? isNan(b) : compare(CDL_COMPARE_EQ, x.elem, v, b);
-      const bool beyond = max ? compare(CDL_COMPARE_LT, x.elem, b, v) : compare(CDL_COMPARE_LT, x.elem, v, b);
-      if (equal ? last : isNan(v) || beyond) best = r;
-    }
-    y.whole[p] = best;
-  }
+  if (!call.failed())
+    reference::argReduce(x, 1, call.instr.fn == CDL_ARG_REDUCE_MAX, call.flag(CDL_ATTR_SELECT_LAST), y);
   call.write(y);
 }
 

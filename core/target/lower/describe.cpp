@@ -154,7 +154,11 @@ NodeView channelsOver(const Value* x, const Value* y) {
 Instrs conv2d(const Node& node) {
   const Shape w = node.operand(1)->type.shape();
   if (w.size() != 4) return {};
-  const graph::Window window = graph::windowOf(node, {w[2], w[3]});
+  graph::Window window = graph::windowOf(node, {w[2], w[3]});
+  const bool transposed = node.kind == OpKind::ConvTranspose;
+  // The end of a transposed one may stop short of the next stride: the result's dims say so.
+  for (int d = 0; transposed && d < 2; ++d)
+    if (window.padsEnd[d] > -window.strides[d]) window.padsEnd[d] = std::max<int64_t>(0, window.padsEnd[d]);
   if (crops(window)) return {};
   std::vector<NodeView> operands{whole(node.operand(0)), whole(node.operand(1))};
   addZeroPoints(operands, node.operand(3), node.operand(4));
@@ -163,6 +167,7 @@ Instrs conv2d(const Node& node) {
                           {CDL_ATTR_PADS, joined(window.padsBegin, window.padsEnd)},
                           {CDL_ATTR_DILATIONS, window.dilations},
                           {CDL_ATTR_GROUP, {node.intAttr("group")}}});
+  if (transposed) conv.attrs.push_back({CDL_ATTR_TRANSPOSED, {1}});
   if (const Value* bias = node.operand(2)) {
     using Source = text::ExprArg::Source;
     conv.views = {channelsOver(bias, node.result())};
@@ -426,6 +431,7 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   }
   case OpKind::Expr: return expression(node);
   case OpKind::Conv:
+  case OpKind::ConvTranspose:
   case OpKind::ConvInteger: return conv2d(node);
   case OpKind::MaxPool:
   case OpKind::AveragePool: return pool2d(node);
@@ -433,6 +439,12 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::LayerNorm:
   case OpKind::RmsNorm: return rowNorm(node);
   case OpKind::Softmax: return {instr(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {around(node, x)}, around(node, y))};
+  case OpKind::ArgReduce: {
+    Shape kept = aroundAxis(x->type.shape(), node.intAttr("axis"));
+    kept.erase(kept.begin() + 1);
+    return {instr(CDL_KIND_ARG_REDUCE, fnOf(CDL_KIND_ARG_REDUCE, node.stringAttr("fn")), {around(node, x)},
+                  dense(y, kept), {{CDL_ATTR_SELECT_LAST, {node.intAttr("select_last")}}})};
+  }
   case OpKind::Sort: {
     NodeInstr sort = instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
                            {around(node, x)}, around(node, node.result(0)));

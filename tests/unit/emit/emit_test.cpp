@@ -99,6 +99,7 @@ target::Target generous() {
   table.rows.back().steps_mask = 1 << CDL_KIND_BINARY;
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) table.add(CDL_KIND_POOL2D, fn, {CDL_F32, CDL_F32});
   table.add(CDL_KIND_SOFTMAX, CDL_SOFTMAX_SOFTMAX, {CDL_F32, CDL_F32});
+  for (uint16_t fn : {CDL_ARG_REDUCE_MAX, CDL_ARG_REDUCE_MIN}) table.add(CDL_KIND_ARG_REDUCE, fn, {CDL_F32, CDL_I32});
   return std::move(table.target("generous")).value();
 }
 
@@ -106,8 +107,9 @@ TEST(Emit, CompositesThatATargetClaimsStayWhole) {
   const target::Target target = generous();
   int whole = 0;
   for (const cases::Case& test : cases::all()) {
-    const bool claims = test.kind == OpKind::Conv || test.kind == OpKind::MaxPool || test.kind == OpKind::AveragePool ||
-                        test.kind == OpKind::Softmax;
+    const bool claims = test.kind == OpKind::Conv || test.kind == OpKind::ConvTranspose ||
+                        test.kind == OpKind::MaxPool || test.kind == OpKind::AveragePool ||
+                        test.kind == OpKind::Softmax || test.kind == OpKind::ArgReduce;
     if (!claims || test.hostOnly || test.operands[0].tensor.elem != Elem::f32_) continue;
     const Graph graph = cases::graphOf(test);
     Graph lowered = cases::graphOf(test);
@@ -115,7 +117,7 @@ TEST(Emit, CompositesThatATargetClaimsStayWhole) {
     for (const auto& node : lowered.nodes()) whole += node->kind == test.kind;
     expectSame(test, graph, target, cases::inputsOf(test), false);
   }
-  EXPECT_GT(whole, 25);
+  EXPECT_GT(whole, 50);
 }
 
 // Random graphs of everything that takes and gives a matrix of f32: movement, broadcasts, products,

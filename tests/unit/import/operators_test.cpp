@@ -154,9 +154,9 @@ TEST(Elementwise, PowersOfIntegersAreExact) {
 TEST(Elementwise, ShiftsKeepTheSign) {
   const Tensor x = Tensor::of<int8_t>(Elem::i8_, {4}, {-128, 64, -3, 5}),
                by = Tensor::of<int8_t>(Elem::i8_, {4}, {7, 1, 9, -1});
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("RIGHT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "RIGHT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {-1, 32, -1, 0}));
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("LEFT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "LEFT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {0, -128, 0, 0}));
   EXPECT_THAT(refusal(Op(11, "BitShift").in(x).in(by)), HasSubstr("direction '' is not LEFT or RIGHT"));
   expect(Op(18, "BitwiseNot").in(Tensor::of<uint64_t>(Elem::u64_, {1}, {1})),
@@ -489,6 +489,46 @@ TEST(ByRecord, MapsOperandsAndAttributes) {
               HasSubstr("attribute 'broadcast' is unknown to Add in opset 7"));
   EXPECT_THAT(refusal(Op(7, "Add").in(f32({2}, {1, 2})).in(i64({1}, {10}))),
               HasSubstr("operand b is i64 but a is f32"));
+}
+
+// --- Opset 6
+// ---------------------------------------------------------------------------------------------------------
+
+TEST(Opset6, OperandsBroadcastFromAnAxisOn) {
+  const Tensor x = f32({2, 3, 2}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  const Tensor inner = f32({2}, {1, 2}), middle = f32({3}, {1, 2, 3});
+  const auto add = [&](const Tensor& b) { return Op(6, "Add").in(x).in(b); };
+  expect(add(inner).attr("broadcast", 1), f32({2, 3, 2}, {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}));
+  expect(add(middle).attr("broadcast", 1).attr("axis", 1), f32({2, 3, 2}, {1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3}));
+  expect(add(f32({}, {4})).attr("broadcast", 1).attr("axis", 2), f32({2, 3, 2}, std::vector<float>(12, 4)));
+  EXPECT_THAT(refusal(add(inner)), HasSubstr("operands of shapes 2x3x2 and 2 without broadcast"));
+  for (const int64_t axis : {int64_t(3), int64_t(-1), INT64_MAX, INT64_MIN})
+    EXPECT_THAT(refusal(add(middle).attr("broadcast", 1).attr("axis", axis)),
+                HasSubstr("is out of range for ranks 3 and 1"));
+  EXPECT_THAT(refusal(add(inner).attr("broadcast", 1.0f)), HasSubstr("attribute 'broadcast' is no int"));
+}
+
+TEST(Opset6, ChannelsSlopesAndTraining) {
+  // As many channels as columns: only the channel's slope counts.
+  expect(Op(6, "PRelu").in(f32({1, 2, 2}, {-1, -1, -1, -1})).in(f32({2}, {2, 3})), f32({1, 2, 2}, {-2, -2, -3, -3}));
+  expect(Op(6, "Gemm").in(f32({1, 1}, {2})).in(f32({1, 2}, {1, 2})).in(f32({2}, {1, 1})).attr("broadcast", 1),
+         f32({1, 2}, {3, 5}));
+  const auto dropout = [](int isTest) { return Op(6, "Dropout").in(f32({1}, {5})).attr("is_test", isTest); };
+  expect(dropout(1), f32({1}, {5}));
+  EXPECT_EQ(codeOf(dropout(0)), Code::unsupported);
+  const auto norm = [](int isTest) {
+    const Tensor one = f32({1}, {1});
+    return Op(6, "BatchNormalization")
+        .in(f32({1, 1, 2}, {3, 5}))
+        .in(one)
+        .in(one)
+        .in(one)
+        .in(one)
+        .attr("epsilon", 0.0f)
+        .attr("is_test", isTest);
+  };
+  expect(norm(1), f32({1, 1, 2}, {3, 5}));
+  EXPECT_EQ(codeOf(norm(0)), Code::unsupported);
 }
 
 TEST(Folding, FollowsShapeArithmetic) {

@@ -353,6 +353,51 @@ void addSorts(List& list) {
   test.hostOnly = true;
 }
 
+void addArgReductions(List& list) {
+  const auto add = [&](Tensor x, int64_t axis) {
+    for (const char* fn : {"max", "min"})
+      for (int64_t last : {0, 1})
+        list.add(OpKind::ArgReduce, {input(x)}, {{"fn", std::string(fn)}, {"axis", axis}, {"select_last", last}});
+  };
+  for (Elem elem : {Elem::f32_, Elem::f16_, Elem::f64_, Elem::i32_, Elem::u8_, Elem::i8_, Elem::i64_}) {
+    add(between(elem, {7}, 0, 3), 0); // ties
+    add(between(elem, {2, 9, 3}, 0, 3), 1);
+    add(between(elem, {2, 3, 1, 4}, 0, 3), -2);
+    add(between(elem, {3, 40}, 0, 3), -1);
+  }
+  for (Elem elem : {Elem::f32_, Elem::bf16_}) {
+    add(values(elem, {6}, {1, kNan, kInf, -kInf, kNan, 1}), 0);
+    add(values(elem, {4}, {0.0, -0.0, -0.0, 0.0}), 0);
+    add(values(elem, {2, 2}, {-kInf, -kInf, kInf, kInf}), 1);
+  }
+  // Beyond what f64 tells apart.
+  add(Tensor::of<int64_t>(Elem::i64_, {3}, {INT64_MAX - 1, INT64_MAX, INT64_MAX - 1}), 0);
+}
+
+void addTransposedConvolutions(List& list) {
+  struct Case {
+    Shape x, w;
+    Ints strides, pads, dilations;
+    int64_t group;
+  };
+  const Case all[] = {{{1, 2, 3, 3}, {2, 3, 3, 3}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1},
+                      {{2, 4, 3, 4}, {4, 2, 3, 2}, {2, 3}, {1, 0, 2, 1}, {1, 2}, 2},
+                      {{1, 3, 4, 3}, {3, 1, 2, 2}, {3, 2}, {0, 1, -2, 0}, {1, 1}, 3},   // gaps, places behind
+                      {{1, 2, 3, 3}, {2, 2, 2, 2}, {2, 2}, {-1, 0, -3, -5}, {1, 1}, 1}, // wider than any tap reaches
+                      {{1, 1, 5, 5}, {1, 1, 1, 2}, {2, 1}, {5, 2, 3, 3}, {1, 1}, 1},    // whole elements of x left out
+                      {{2, 2, 5}, {2, 3, 4}, {3}, {2, 1}, {2}, 1},
+                      {{1, 2, 2, 3, 2}, {2, 1, 2, 2, 3}, {1, 2, 2}, {0, 1, 0, 1, 0, -1}, {1, 1, 2}, 2}};
+  for (const Case& one : all)
+    for (Elem elem : {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_})
+      for (const bool bias : {false, true}) {
+        list.add(OpKind::ConvTranspose,
+                 {input(random(elem, one.x)), input(random(elem, one.w, 2)),
+                  bias ? input(random(elem, {one.w[1] * one.group}, 3)) : kAbsent},
+                 {{"strides", one.strides}, {"pads", one.pads}, {"dilations", one.dilations}, {"group", one.group}});
+        list.bound(6, 8);
+      }
+}
+
 void addReductions(List& list) {
   for (OpKind kind : {OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMax, OpKind::ReduceMin, OpKind::ReduceProd})
     for (Elem elem :
@@ -580,6 +625,8 @@ std::vector<Case> all() {
   addReductions(list);
   addRowNorms(list);
   addSorts(list);
+  addArgReductions(list);
+  addTransposedConvolutions(list);
   addAttention(list);
   addPools(list);
   addQuantized(list);
