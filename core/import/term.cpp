@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/reference/reference.h"
+
 namespace candela::import {
 
 Term make(OpKind kind, const std::vector<Term>& operands, Attrs attrs) {
@@ -46,6 +48,12 @@ Term reduce(OpKind kind, const Term& x, const std::vector<int64_t>& axes, bool k
   return make(kind, {x}, {{"axes", axes}, {"keepdims", int64_t(keep)}});
 }
 
+/// x - max - log(sum(exp(x - max))): the logarithm of a softmax would lose small probabilities.
+Term logSoftmax(const Term& x, int64_t axis) {
+  const Term wide = widened(x), shifted = wide - reduce(OpKind::ReduceMax, wide, {axis});
+  return (shifted - log(reduce(OpKind::ReduceSum, exp(shifted), {axis}))).cast(x.elem());
+}
+
 Term takeFlat(const Term& x, const Term& index) {
   const Term line = x.reshape({1, x.count(), 1});
   return make(OpKind::Take, {line, index.reshape({index.count()})}, {{"mode", std::string("clamp")}})
@@ -57,6 +65,8 @@ Term constant(Builder& build, const std::vector<int64_t>& values, const Shape& s
 }
 
 Term constant(Builder& build, const std::vector<double>& values, const Shape& shape, Elem elem) {
+  if (elem == Elem::f32_) // whatever its size: rounded here, not at run time
+    return {build, build.constant(Tensor::of<float>(elem, shape, {values.begin(), values.end()}))};
   return Term(build, build.constant(Tensor::of<double>(Elem::f64_, shape, values))).cast(elem);
 }
 
@@ -66,6 +76,29 @@ Term full(Builder& build, double value, const Shape& shape, Elem elem) {
 
 Term iota(Builder& build, int64_t count, Elem elem) {
   return Term(build, build.constant(Payload::iota(elem, count, 0, 1), {count}));
+}
+
+double knownNumber(const Step& step, size_t input, const char* what) {
+  return need([&]() -> Result<double> {
+    const Value* value = step.input(input);
+    if (value->type.count() != 1) return badModel("{} is {}, expected one value", what, value->type.text());
+    if (!value->isConstant())
+      return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", what,
+                     step.node.inputs[input]);
+    CDL_ASSIGN(const Tensor tensor, value->tensor());
+    CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
+    return isFloat(array.elem) ? array.real[0] : static_cast<double>(array.whole[0]);
+  }());
+}
+
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
+  const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
+  if (values.size() != count) need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
+  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  for (int64_t value : values)
+    if (value < least || value > kMost)
+      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost));
+  return values;
 }
 
 } // namespace candela::import

@@ -36,13 +36,7 @@ template <typename Formula> Status importAlongAxis(Step& step, Formula formula) 
 
 Status importSoftmax(Step& step) { return importAlongAxis(step, softmax); }
 
-/// x - max - log(sum(exp(x - max))): the logarithm of a softmax would lose small probabilities.
-Status importLogSoftmax(Step& step) {
-  return importAlongAxis(step, [](const Term& x, int64_t axis) {
-    const Term shifted = x - reduce(OpKind::ReduceMax, x, {axis});
-    return shifted - log(reduce(OpKind::ReduceSum, exp(shifted), {axis}));
-  });
-}
+Status importLogSoftmax(Step& step) { return importAlongAxis(step, logSoftmax); }
 
 /// Over the dims from `axis` on. The mean and 1 / deviation that two more outputs ask for are computed beside it.
 template <OpKind kind> Status importOverTail(Step& step) {

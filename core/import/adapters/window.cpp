@@ -1,28 +1,9 @@
 #include <algorithm>
 
-#include "core/import/term.h"
+#include "core/import/adapters/window.h"
 
 namespace candela::import {
 namespace {
-
-/// What Conv and the pools say about their windows, with auto_pad resolved: one value per spatial
-/// dim, pads two.
-struct Window {
-  std::vector<int64_t> kernel, strides, dilations, pads;
-  bool fixed = false; ///< auto_pad decided: the result has the size that it asks for
-
-  Attrs attrs() const { return {{"strides", strides}, {"dilations", dilations}, {"pads", pads}}; }
-};
-
-std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
-  const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
-  if (values.size() != count) need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
-  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
-  for (int64_t value : values)
-    if (value < least || value > kMost)
-      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost));
-  return values;
-}
 
 /// Pads that give ceil(extent / stride) windows; an odd one goes to the end (SAME_UPPER) or the
 /// beginning.
@@ -64,17 +45,12 @@ Status importConv(Step& step) {
   return step.set(step.build.addAll(OpKind::Conv, step.inputs(), std::move(attrs), 1));
 }
 
-/// What both pools say, and one flag of their own. dilatedSince: the opset that brought dilations.
+/// What both pools say, and one flag of their own.
 Status importPool(Step& step, OpKind kind, int dilatedSince, const char* flag) {
-  const auto given = need(step.maybe<std::vector<int64_t>>("kernel_shape"));
-  if (!given) return badModel("attribute 'kernel_shape' is missing");
-  const auto kernel = perDim(step, "kernel_shape", given->size(), 1, 1);
-  const Window window = need(readWindow(step, kernel, step.opset >= dilatedSince));
+  const Window window = poolWindow(step, dilatedSince);
   Attrs attrs = window.attrs();
-  attrs["kernel_shape"] = kernel;
-  const bool ceil = step.opset >= 10 && need(step.flagAttr("ceil_mode", false));
-  // With auto_pad the number of windows is exact, and rounding up would change nothing.
-  attrs["ceil_mode"] = int64_t(ceil && !window.fixed);
+  attrs["kernel_shape"] = window.kernel;
+  attrs["ceil_mode"] = int64_t(ceilMode(step, window, 10));
   attrs[flag] = int64_t(need(step.flagAttr(flag, false)));
   return step.set(step.build.addAll(kind, {step.input(0)}, std::move(attrs), step.wants(1) ? 2 : 1));
 }
@@ -97,12 +73,28 @@ constexpr Operator kOperators[] = {
 
 } // namespace
 
-Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
-  if (weight.rank() < 3) return badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank());
+Window poolWindow(Step& step, int dilatedSince) {
+  const auto given = need(step.maybe<std::vector<int64_t>>("kernel_shape"));
+  if (!given) need(badModel("attribute 'kernel_shape' is missing"));
+  return need(readWindow(step, perDim(step, "kernel_shape", given->size(), 1, 1), step.opset >= dilatedSince));
+}
+
+bool ceilMode(Step& step, const Window& window, int since) {
+  const bool ceil = step.opset >= since && need(step.flagAttr("ceil_mode", false));
+  // With auto_pad the number of windows is exact, and rounding up would change nothing.
+  return ceil && !window.fixed;
+}
+
+std::vector<int64_t> kernelOf(Step& step, const graph::TensorType& weight) {
+  if (weight.rank() < 3) need(badModel("weight {} has rank {}, expected at least 3", weight.text(), weight.rank()));
   const Shape shape = weight.shape(), kernel(shape.begin() + 2, shape.end());
   const auto declared = attrOf<std::vector<int64_t>>(step, "kernel_shape", kernel);
-  if (declared != kernel) return badModel("kernel_shape [{}] but weight {}", fmt::join(declared, ","), weight.text());
-  Attrs attrs = need(readWindow(step, kernel, true)).attrs();
+  if (declared != kernel) need(badModel("kernel_shape [{}] but weight {}", fmt::join(declared, ","), weight.text()));
+  return kernel;
+}
+
+Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight) {
+  Attrs attrs = need(readWindow(step, kernelOf(step, weight), true)).attrs();
   attrs["group"] = attrOf<int64_t>(step, "group", 1);
   return attrs;
 }

@@ -282,6 +282,129 @@ TEST(Movement, ExpandsTransposesAndGathers) {
   expect(Op(13, "Concat").in(f32({1, 1}, {1})).in(f32({1, 2}, {2, 3})).attr("axis", -1), f32({1, 3}, {1, 2, 3}));
 }
 
+// --- Places and pieces
+// ---------------------------------------------------------------------------------------------------------
+
+TEST(BitCast, KeepsBitsOfTheSameWidth) {
+  const Tensor x = f32({3}, {-0.0f, 1, -2.5f});
+  const Tensor bits = Tensor::of<int32_t>(Elem::i32_, {3}, {INT32_MIN, 0x3f800000, -1071644672});
+  expect(Op(26, "BitCast").in(x).attr<int64_t>("to", 6), bits);
+  expect(Op(26, "BitCast").in(bits).attr<int64_t>("to", 1), x);
+  expect(Op(26, "BitCast").in(i64({2}, {-1, 5})).attr<int64_t>("to", 13),
+         Tensor::of<uint64_t>(Elem::u64_, {2}, {UINT64_MAX, 5}));
+  EXPECT_THAT(refusal(Op(26, "BitCast").in(x).attr<int64_t>("to", 7)), HasSubstr("f32 have 32 bits, those of i64 64"));
+}
+
+TEST(Split, LastPieceMayFallShortSinceOpset18) {
+  const Tensor x = f32({7}, {0, 1, 2, 3, 4, 5, 6});
+  const auto last = [&](Op op, int count) {
+    const auto results = op.in(x).outputs(count).run();
+    return results ? results->back().dims[0] : -1;
+  };
+  EXPECT_EQ(last(Op(18, "Split").attr<int64_t>("num_outputs", 4), 4), 1);
+  EXPECT_EQ(last(Op(18, "Split").attr<int64_t>("num_outputs", 5), 5), -1); // 2 each leave less than nothing
+  EXPECT_EQ(last(Op(12, "Split").attr("split", Ints{4, 0, 3}), 3), 3);
+  EXPECT_EQ(last(Op(12, "Split").attr("split", Ints{4, 2}), 2), -1);
+  EXPECT_THAT(refusal(Op(13, "Split").in(x).outputs(2)), HasSubstr("a dim of 7 is not 2 equal pieces"));
+}
+
+TEST(Trilu, DiagonalMayBeKnownAtRunTimeOnly) {
+  const Tensor x = f32({2, 3}, {1, NAN, 3, 4, 5, 6});
+  expect(Op(14, "Trilu").in(x).in(i64({}, {2})), f32({2, 3}, {0, 0, 3, 0, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {-1})).attr<int64_t>("upper", 0), f32({2, 3}, {0, 0, 0, 4, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {INT64_MIN})).attr<int64_t>("upper", 0), f32({2, 3}, {0, 0, 0, 0, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {INT64_MAX})).attr<int64_t>("upper", 0), x);
+}
+
+TEST(Scatter, PlacesOutsideWriteNothing) {
+  const Tensor x = f32({2, 3}, {0, 1, 2, 3, 4, 5});
+  // [0,5] would be the last element of the next row, 2^32 the first one in 32 bits.
+  const Tensor tuples = i64({4, 2}, {0, 5, 1, -1, -3, 0, int64_t(1) << 32, 0});
+  expect(Op(18, "ScatterND").in(x).in(tuples).in(f32({4}, {10, 20, 30, 40})), f32({2, 3}, {0, 1, 2, 3, 4, 20}));
+  const Tensor columns = i64({2, 2}, {3, -1, -4, 1});
+  expect(Op(18, "ScatterElements").in(x).in(columns).in(f32({2, 2}, {10, 20, 30, 40})).attr<int64_t>("axis", 1),
+         f32({2, 3}, {0, 1, 20, 3, 40, 5}));
+  EXPECT_THAT(refusal(Op(18, "ScatterND").in(x).constant(tuples).in(f32({4}, {10, 20, 30, 40}))),
+              HasSubstr("index 5 is outside of a dim of 3"));
+}
+
+TEST(Scatter, ReducesDuplicatesInEveryType) {
+  const Tensor index = i64({3, 1}, {1, 1, -3});
+  const auto scatter = [&](const Tensor& x, const Tensor& updates, const std::string& reduction) {
+    return Op(18, "ScatterND").in(x).in(index).in(updates).attr("reduction", reduction.c_str());
+  };
+  const int64_t big = (int64_t(1) << 53) + 1;
+  expect(scatter(i64({3}, {5, big, 7}), i64({3}, {1, 1, -1}), "add"), i64({3}, {4, big + 2, 7}));
+  expect(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, 3, -1}), "mul"), f32({3}, {-5, 36, 7}));
+  expect(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, NAN, 9}), "max"), f32({3}, {9, NAN, 7}));
+  expect(scatter(boolean({3}, {1, 0, 1}), boolean({3}, {0, 1, 0}), "add"), boolean({3}, {1, 1, 1}));
+  expect(scatter(boolean({3}, {1, 1, 1}), boolean({3}, {0, 1, 0}), "mul"), boolean({3}, {0, 0, 1}));
+  EXPECT_THAT(refusal(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, 3, -1}), "sub")), HasSubstr("reduction 'sub'"));
+}
+
+TEST(Gather, TuplesMayHaveBatches) {
+  const Tensor x = f32({2, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  expect(Op(12, "GatherND").in(x).in(i64({2, 1, 1}, {1, -2})).attr<int64_t>("batch_dims", 1),
+         f32({2, 1, 3}, {3, 4, 5, 6, 7, 8}));
+  expect(Op(12, "GatherND").in(x).in(i64({2, 2}, {1, -1, -2, 0})), f32({2, 3}, {9, 10, 11, 0, 1, 2}));
+  expect(Op(13, "GatherElements").in(f32({2, 2}, {1, 2, 3, 4})).in(i64({1, 2}, {-1, 0})), f32({1, 2}, {3, 2}));
+  EXPECT_THAT(refusal(Op(12, "GatherND").in(x).in(i64({1, 4}, {0, 0, 0, 0}))), HasSubstr("4 indices for each place"));
+  EXPECT_THAT(refusal(Op(12, "GatherND").in(f32({0, 3}, {})).in(i64({1, 1}, {0}))), HasSubstr("empty"));
+}
+
+TEST(TensorScatter, EndsOrGoesAround) {
+  const Tensor x = f32({2, 3, 1}, {0, 1, 2, 3, 4, 5}), update = f32({2, 2, 1}, {10, 20, 30, 40});
+  const Tensor places = i64({2}, {2, 1});
+  expect(Op(24, "TensorScatter").in(x).in(update).in(places), f32({2, 3, 1}, {0, 1, 10, 3, 30, 40}));
+  expect(Op(24, "TensorScatter").in(x).in(update).in(places).attr("mode", "circular"),
+         f32({2, 3, 1}, {20, 1, 10, 3, 30, 40}));
+  expect(Op(24, "TensorScatter").in(x).in(update), f32({2, 3, 1}, {10, 20, 2, 30, 40, 5}));
+}
+
+TEST(OneHot, NegativeIndicesCountSinceOpset11) {
+  const Tensor index = i64({3}, {-1, 1, 7}), values = f32({2}, {-2, 5});
+  expect(Op(11, "OneHot").in(index).constant(i64({}, {2})).in(values), f32({3, 2}, {-2, 5, -2, 5, -2, -2}));
+  expect(Op(9, "OneHot").in(index).constant(f32({1}, {2})).in(values), f32({3, 2}, {-2, -2, -2, 5, -2, -2}));
+  expect(
+      Op(11, "OneHot").in(f32({2}, {1.9f, 0})).constant(i64({}, {2})).in(boolean({2}, {0, 1})).attr<int64_t>("axis", 0),
+      boolean({2, 2}, {0, 1, 1, 0}));
+  EXPECT_EQ(codeOf(Op(11, "OneHot").in(index).in(i64({}, {2})).in(values)), Code::unsupported);
+}
+
+TEST(CumSum, IsExactInIntegersAndRoundsOnceInHalves) {
+  const int64_t big = (int64_t(1) << 53) + 1;
+  expect(Op(14, "CumSum").in(i64({3}, {big, 1, -big})).constant(i64({}, {0})), i64({3}, {big, big + 1, 1}));
+  expect(Op(14, "CumSum")
+             .in(f32({3}, {1, 2, 4}))
+             .constant(i64({}, {0}))
+             .attr<int64_t>("exclusive", 1)
+             .attr<int64_t>("reverse", 1),
+         f32({3}, {6, 4, 0}));
+  // 2048, 2049, 2050 and 2051 in steps of 2, ties to even.
+  expect(Op(14, "CumSum")
+             .in(Tensor::of<uint16_t>(Elem::f16_, {4}, {0x6800, 0x3c00, 0x3c00, 0x3c00}))
+             .constant(i64({}, {-1})),
+         Tensor::of<uint16_t>(Elem::f16_, {4}, {0x6800, 0x6800, 0x6801, 0x6802}));
+  expect(Op(26, "CumProd").in(i64({4}, {2, 3, -1, 5})).constant(i64({1}, {0})), i64({4}, {2, 6, -6, -30}));
+}
+
+TEST(Det, EliminatesWithPivots) {
+  const Tensor three = f32({2, 3, 3}, {0, 2, 1, 3, 0, 0, 0, 1, 4, 1, 2, 3, 2, 4, 6, 0, 1, 5});
+  expect(Op(11, "Det").in(three), f32({2}, {-21, 0}));
+  expect(Op(11, "Det").in(f32({2, 2}, {NAN, 1, 2, 3})), f32({}, {NAN}));
+  expect(Op(11, "Det").in(f32({1, 1}, {-3})), f32({}, {-3}));
+  Floats shifted(25, 0); // an even permutation
+  for (int i = 0; i < 5; ++i) shifted[i * 5 + (i + 1) % 5] = 2;
+  expect(Op(11, "Det").in(f32({5, 5}, shifted)), f32({}, {32}));
+  EXPECT_EQ(codeOf(Op(11, "Det").in(f32({17, 17}, Floats(289, 0)))), Code::unsupported);
+}
+
+TEST(Compress, NeedsItsConditionAtImport) {
+  const Tensor x = f32({2, 2}, {1, 2, 3, 4});
+  expect(Op(11, "Compress").in(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))), HasSubstr("condition ('x1') is not known"));
+}
+
 // --- Shapes and constants
 // ------------------------------------------------------------------------------------------------
 

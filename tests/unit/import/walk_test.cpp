@@ -53,23 +53,24 @@ TEST(Walk, NamesNodesWithoutAName) {
 TEST(Walk, ListsEveryUnsupportedOperator) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
-  maker.node("Hardmax", {"x"}, {"a"}, "first");
+  maker.node("StringNormalizer", {"x"}, {"a"}, "first");
   maker.node("Relu", {"a"}, {"b"});
   maker.node("Scan", {"b"}, {"y"}, "second");
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::unsupported);
-  EXPECT_EQ(messageOf(graph), "m.onnx: node 'first' (Hardmax): operator Hardmax of opset 17 is not supported\n"
-                              "m.onnx: node 'second' (Scan): operator Scan of opset 17 is not supported");
+  EXPECT_EQ(messageOf(graph),
+            "m.onnx: node 'first' (StringNormalizer): operator StringNormalizer of opset 17 is not supported\n"
+            "m.onnx: node 'second' (Scan): operator Scan of opset 17 is not supported");
 }
 
 TEST(Walk, MixedComplaintsAreABadModel) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2}).output("z", {2});
-  maker.node("Hardmax", {"x"}, {"a"});
+  maker.node("StringNormalizer", {"x"}, {"a"});
   maker.node("Add", {"a"}, {"y"}, "lonely");
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::bad_model);
-  EXPECT_THAT(messageOf(graph), AllOf(HasSubstr("node 'Hardmax_0' (Hardmax): operator"),
+  EXPECT_THAT(messageOf(graph), AllOf(HasSubstr("node 'StringNormalizer_0' (StringNormalizer): operator"),
                                       HasSubstr("node 'lonely' (Add): has 1 inputs, expected 2"),
                                       HasSubstr("output 'z' is produced by nothing")));
 }
@@ -190,11 +191,12 @@ TEST(Walk, BindsDimsByNameAndByInput) {
 TEST(Walk, SaysEverythingBesideUnboundDims) {
   ModelMaker maker;
   maker.input("a", {"N"}).input("b", {"N"}).input("c", {"", 7}).output("y", {"N"});
-  maker.node("Hardmax", {"a"}, {"y"});
-  EXPECT_EQ(messageOf(maker.import()),
-            "m.onnx: input 'c' has dims without a name or value: --shape c=<d0>x7\n"
-            "m.onnx: dim 'N' of input 'a', 'b' is not bound: --dim N=<value>\n"
-            "m.onnx: node 'Hardmax_0' (Hardmax): operator Hardmax of opset 17 is not supported");
+  maker.node("StringNormalizer", {"a"}, {"y"});
+  EXPECT_EQ(
+      messageOf(maker.import()),
+      "m.onnx: input 'c' has dims without a name or value: --shape c=<d0>x7\n"
+      "m.onnx: dim 'N' of input 'a', 'b' is not bound: --dim N=<value>\n"
+      "m.onnx: node 'StringNormalizer_0' (StringNormalizer): operator StringNormalizer of opset 17 is not supported");
 }
 
 TEST(Walk, RefusesBindingsThatContradict) {
@@ -280,10 +282,10 @@ TEST(Walk, NamesTheNodesOfACycle) {
   maker.node("Add", {"x", "c"}, {"a"}, "A");
   maker.node("Relu", {"a"}, {"b"}, "B");
   maker.node("Abs", {"b"}, {"c"}, "C");
-  maker.node("Hardmax", {"c"}, {"y"}, "behind");
+  maker.node("StringNormalizer", {"c"}, {"y"}, "behind");
   EXPECT_EQ(messageOf(maker.import()),
             "m.onnx: cyclic or out of order: 'B' -> 'C' -> 'A' -> 'B'\n"
-            "m.onnx: node 'behind' (Hardmax): operator Hardmax of opset 17 is not supported");
+            "m.onnx: node 'behind' (StringNormalizer): operator StringNormalizer of opset 17 is not supported");
   ModelMaker itself;
   itself.input("x", {2}).output("y", {2});
   itself.node("Add", {"x", "y"}, {"y"}, "loop");
@@ -530,7 +532,7 @@ TEST(Functions, RefuseRecursionAndExplosion) {
 TEST(Functions, RefuseCallsThatDoNotFit) {
   ModelMaker maker = functionModel();
   auto& function = addFunction(maker, "F", {"a"}, {"b"});
-  addNode(function, "Hardmax", {"a"}, {"b"}, "inner");
+  addNode(function, "StringNormalizer", {"a"}, {"b"}, "inner");
   addFunction(maker, "Empty", {"a"}, {"b"});
   call(maker, "F", {"x", "x"}, {"p"}, "inputs");
   call(maker, "F", {"x"}, {"q", "r"}, "outputs");
@@ -542,7 +544,9 @@ TEST(Functions, RefuseCallsThatDoNotFit) {
   EXPECT_THAT(message, HasSubstr("node 'outputs' (F): has 2 outputs but the function gives 1"));
   EXPECT_THAT(message, HasSubstr("node 'attribute' (F): attribute 'beta' is unknown to the function"));
   EXPECT_THAT(message, HasSubstr("node 'empty' (Empty): the function's output 'b' is produced by nothing"));
-  EXPECT_THAT(message, HasSubstr("node 'good/inner' (Hardmax): operator Hardmax of opset 17 is not supported"));
+  EXPECT_THAT(
+      message,
+      HasSubstr("node 'good/inner' (StringNormalizer): operator StringNormalizer of opset 17 is not supported"));
   ModelMaker outside = reluModel();
   setAttrRef(*outside.proto.mutable_graph()->mutable_node(0), "axis", "where", onnx::AttributeProto::INT);
   EXPECT_THAT(messageOf(outside.import()), HasSubstr("attribute 'axis' refers to 'where', but this is no function"));

@@ -146,6 +146,9 @@ void addElementwise(List& list) {
         // Between float types, and out of i64, the profiles ask for no CONVERT.
         list.cases.back().hostOnly = (isFloat(from) && isFloat(to) && from != to);
       }
+  for (Elem to : {Elem::i32_, Elem::u32_})
+    list.add(OpKind::Bitcast, {input(values(Elem::f32_, {3}, {-0.0, 1, -2.5}))}, {{"to", to}});
+  list.add(OpKind::Bitcast, {input(values(Elem::i16_, {2, 2}, {-1, 15360, -32768, 0x7c00}))}, {{"to", Elem::f16_}});
   for (const char* mode : {"trunc", "rne", "floor"})
     for (Elem to : {Elem::i32_, Elem::i8_, Elem::u8_})
       list.add(OpKind::Round, {input(values(Elem::f32_, {7}, {-2.5, -0.5, 0.5, 1.5, 2.5, 300, kNan}))},
