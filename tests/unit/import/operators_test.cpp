@@ -149,6 +149,8 @@ TEST(Elementwise, PowersOfIntegersAreExact) {
   expect(Op(15, "Pow").in(i32({-1})).in(Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX})), i32({-1}));
   expect(Op(15, "Pow").in(i32({9, 2})).in(f32({2}, {0.5f, 3.5f})), i32({3, 11}));
   expect(Op(15, "Pow").in(f32({2}, {-2, 4})).in(i64({2}, {3, -1})), f32({2}, {-8, 0.25f}));
+  EXPECT_THAT(refusal(Op(15, "Pow").in(i32({2})).in(boolean({1}, {1}))),
+              HasSubstr("operand is bool[1], expected numbers"));
 }
 
 TEST(Elementwise, ShiftsKeepTheSign) {
@@ -182,6 +184,7 @@ TEST(Elementwise, ActivationsHoldAtTheirEnds) {
               HasSubstr("operands have shapes 5 and 1, expected one shape"));
   expect(Op(20, "IsInf").in(x), boolean({5}, {1, 0, 0, 0, 0}));
   expect(Op(20, "IsInf").in(x).attr("detect_negative", int64_t(0)), boolean({5}, {0, 0, 0, 0, 0}));
+  EXPECT_THAT(refusal(Op(20, "IsInf").in(i64({1}, {0}))), HasSubstr("operand is i64[1], expected floats"));
 }
 
 TEST(Cast, ConvertsBetweenTypes) {
