@@ -149,14 +149,16 @@ TEST(Elementwise, PowersOfIntegersAreExact) {
   expect(Op(15, "Pow").in(i32({-1})).in(Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX})), i32({-1}));
   expect(Op(15, "Pow").in(i32({9, 2})).in(f32({2}, {0.5f, 3.5f})), i32({3, 11}));
   expect(Op(15, "Pow").in(f32({2}, {-2, 4})).in(i64({2}, {3, -1})), f32({2}, {-8, 0.25f}));
+  EXPECT_THAT(refusal(Op(15, "Pow").in(i32({2})).in(boolean({1}, {1}))),
+              HasSubstr("operand is bool[1], expected numbers"));
 }
 
 TEST(Elementwise, ShiftsKeepTheSign) {
   const Tensor x = Tensor::of<int8_t>(Elem::i8_, {4}, {-128, 64, -3, 5}),
                by = Tensor::of<int8_t>(Elem::i8_, {4}, {7, 1, 9, -1});
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("RIGHT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "RIGHT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {-1, 32, -1, 0}));
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("LEFT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "LEFT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {0, -128, 0, 0}));
   EXPECT_THAT(refusal(Op(11, "BitShift").in(x).in(by)), HasSubstr("direction '' is not LEFT or RIGHT"));
   expect(Op(18, "BitwiseNot").in(Tensor::of<uint64_t>(Elem::u64_, {1}, {1})),
@@ -182,6 +184,7 @@ TEST(Elementwise, ActivationsHoldAtTheirEnds) {
               HasSubstr("operands have shapes 5 and 1, expected one shape"));
   expect(Op(20, "IsInf").in(x), boolean({5}, {1, 0, 0, 0, 0}));
   expect(Op(20, "IsInf").in(x).attr("detect_negative", int64_t(0)), boolean({5}, {0, 0, 0, 0, 0}));
+  EXPECT_THAT(refusal(Op(20, "IsInf").in(i64({1}, {0}))), HasSubstr("operand is i64[1], expected floats"));
 }
 
 TEST(Cast, ConvertsBetweenTypes) {
