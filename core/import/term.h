@@ -118,6 +118,10 @@ inline Term lessOrEqual(const Term& a, const Term& b) { return logicalOr(less(a,
 
 /// One of ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd over axes that stay as 1, or go.
 Term reduce(OpKind kind, const Term& x, const std::vector<int64_t>& axes, bool keep = true);
+/// The integer part of x in an integer type; what is out of its range becomes the nearest limit.
+inline Term saturated(const Term& x, Elem to) {
+  return x.elem() == to ? x : make(OpKind::Cast, {x}, {{"to", to}, {"saturate", int64_t(1)}});
+}
 /// Products of the last two dims; the others broadcast.
 inline Term matmul(const Term& a, const Term& b) { return make(OpKind::Matmul, {a, b}); }
 inline Term softmax(const Term& x, int64_t axis = -1) { return make(OpKind::Softmax, {x}, {{"axis", axis}}); }
@@ -145,5 +149,9 @@ inline Term termOf(const Step& step, size_t input) { return {step.build, step.in
 template <typename T> T attrOf(Step& step, const std::string& name, T fallback) {
   return need(step.attr<T>(name, std::move(fallback)));
 }
+/// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
+/// The one element of an operand that must be known at import, of any type.
+double knownNumber(const Step& step, size_t input, const char* what);
 
 } // namespace candela::import

@@ -38,23 +38,33 @@ Status importSoftmax(Step& step) { return importAlongAxis(step, softmax); }
 
 Status importLogSoftmax(Step& step) { return importAlongAxis(step, logSoftmax); }
 
-/// Over the dims from `axis` on. The mean and 1 / deviation that two more outputs ask for are computed beside it.
+/// Over the dims from `axis` on, in the wider type where the scale has another one than x. The mean and 1 / deviation
+/// that two more outputs ask for are computed beside it, and are of the type `stash_type`.
 template <OpKind kind> Status importOverTail(Step& step) {
   const Term x = termOf(step, 0);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
   const double epsilon = attrOf<float>(step, "epsilon", 1e-5f);
-  need(step.maybe<int64_t>("stash_type")); // sums have at least 24 bits everywhere
+  const int64_t stashType = attrOf<int64_t>(step, "stash_type", 1); // sums have at least 24 bits everywhere
+  const auto stash = stashType > 0 && stashType <= INT32_MAX ? elemFromOnnx(static_cast<int>(stashType)) : std::nullopt;
+  if (!stash || !isFloat(*stash) || isStorageOnly(*stash)) return badModel("stash_type {} is no float type", stashType);
   const Shape shape = x.shape(), tail(shape.begin() + axis, shape.end());
+  const Elem result = step.input(1)->type.elem;
+  const Elem inner = result == x.elem()                               ? result
+                     : result == Elem::f64_ || x.elem() == Elem::f64_ ? Elem::f64_
+                                                                      : Elem::f32_;
   std::vector<Value*> operands = step.inputs();
+  operands[0] = x.cast(inner).value();
   for (size_t i = 1; i < operands.size(); ++i) // what broadcasts is written out
-    if (operands[i]) operands[i] = need(step.build.expand(operands[i], tail));
-  need(step.set(step.build.addAll(kind, operands, {{"axis", axis}, {"epsilon", epsilon}}, 1)));
+    if (operands[i]) operands[i] = need(step.build.expand(need(step.build.cast(operands[i], inner)), tail));
+  const Term y(step.build, need(step.build.addAll(kind, operands, {{"axis", axis}, {"epsilon", epsilon}}, 1)).front());
+  step.set(0, y.cast(result).value());
   if (!step.wants(1) && !step.wants(2)) return Status::ok();
   std::vector<int64_t> axes(tail.size());
   std::iota(axes.begin(), axes.end(), axis);
-  const Term mean = reduce(OpKind::ReduceMean, x, axes), centred = x - mean;
-  step.set(1, mean.value());
-  step.set(2, reciprocal(sqrt(reduce(OpKind::ReduceMean, centred * centred, axes) + epsilon)).value());
+  const Term wide = x.elem() == Elem::f64_ ? x : x.cast(Elem::f32_);
+  const Term mean = reduce(OpKind::ReduceMean, wide, axes), centred = wide - mean;
+  step.set(1, mean.cast(*stash).value());
+  step.set(2, reciprocal(sqrt(reduce(OpKind::ReduceMean, centred * centred, axes) + epsilon)).cast(*stash).value());
   return Status::ok();
 }
 

@@ -80,6 +80,7 @@ Result<Values> lowerElementwise(Lowering& l, const Node& node, const Answer& why
     if (isUnsigned(elem)) return Values{node.operand(0)};
     return Values{l.max(node.operand(0), l.sub(l.scalar(elem, 0), node.operand(0)))};
   case OpKind::BatchMatmul: return lowerZeroPoints(l, node);
+  case OpKind::Put: return lowerScatterProduct(l, node);
   case OpKind::Round: {
     if (node.result()->type.elem == Elem::i32_ || !isSmallInteger(node.result()->type.elem)) return Values{};
     graph::Attrs attrs = node.attrs;

@@ -36,6 +36,9 @@ Values lowerThroughI32(Lowering& l, const Node& node);
 /// Optional functions by required ones. Empty when there is no such way.
 Values lowerFunction(Lowering& l, const Node& node);
 
+/// SCATTER by `mul`, which is optional; empty where it is another function or would take too many elements.
+std::vector<Value> lowerScatterProduct(Lowering& l, const Node& node);
+
 /// A constant i32 tensor.
 Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 

@@ -149,14 +149,16 @@ TEST(Elementwise, PowersOfIntegersAreExact) {
   expect(Op(15, "Pow").in(i32({-1})).in(Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX})), i32({-1}));
   expect(Op(15, "Pow").in(i32({9, 2})).in(f32({2}, {0.5f, 3.5f})), i32({3, 11}));
   expect(Op(15, "Pow").in(f32({2}, {-2, 4})).in(i64({2}, {3, -1})), f32({2}, {-8, 0.25f}));
+  EXPECT_THAT(refusal(Op(15, "Pow").in(i32({2})).in(boolean({1}, {1}))),
+              HasSubstr("operand is bool[1], expected numbers"));
 }
 
 TEST(Elementwise, ShiftsKeepTheSign) {
   const Tensor x = Tensor::of<int8_t>(Elem::i8_, {4}, {-128, 64, -3, 5}),
                by = Tensor::of<int8_t>(Elem::i8_, {4}, {7, 1, 9, -1});
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("RIGHT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "RIGHT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {-1, 32, -1, 0}));
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("LEFT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "LEFT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {0, -128, 0, 0}));
   EXPECT_THAT(refusal(Op(11, "BitShift").in(x).in(by)), HasSubstr("direction '' is not LEFT or RIGHT"));
   expect(Op(18, "BitwiseNot").in(Tensor::of<uint64_t>(Elem::u64_, {1}, {1})),
@@ -182,6 +184,7 @@ TEST(Elementwise, ActivationsHoldAtTheirEnds) {
               HasSubstr("operands have shapes 5 and 1, expected one shape"));
   expect(Op(20, "IsInf").in(x), boolean({5}, {1, 0, 0, 0, 0}));
   expect(Op(20, "IsInf").in(x).attr("detect_negative", int64_t(0)), boolean({5}, {0, 0, 0, 0, 0}));
+  EXPECT_THAT(refusal(Op(20, "IsInf").in(i64({1}, {0}))), HasSubstr("operand is i64[1], expected floats"));
 }
 
 TEST(Cast, ConvertsBetweenTypes) {
@@ -190,7 +193,73 @@ TEST(Cast, ConvertsBetweenTypes) {
   expect(Op(19, "Cast").in(i64({2}, {3, -4})).attr("to", TensorProto::FLOAT).attr("saturate", 1), f32({2}, {3, -4}));
   expect(Op(15, "CastLike").in(f32({1}, {2.9f})).in(i64({1}, {0})), i64({1}, {2}));
   EXPECT_EQ(codeOf(Op(13, "Cast").in(f32({1}, {0})).attr("to", TensorProto::STRING)), Code::unsupported);
-  EXPECT_EQ(codeOf(Op(19, "Cast").in(f32({1}, {0})).attr("to", 17)), Code::unsupported);
+}
+
+Tensor stored(Elem elem, Shape dims, const std::vector<uint8_t>& bytes) {
+  return Tensor::of<uint8_t>(elem, std::move(dims), bytes);
+}
+
+TEST(Cast, GivesStorageTypes) {
+  const Tensor x = f32({3}, {1000, -1000, NAN});
+  const auto cast = [](const Tensor& from, int to) { return Op(28, "Cast").in(from).attr("to", int64_t(to)); };
+  expect(cast(x, 17), stored(Elem::f8e4m3_, {3}, {0x7e, 0xfe, 0x7f}));
+  expect(cast(x, 17).attr("saturate", 0), stored(Elem::f8e4m3_, {3}, {0x7f, 0xff, 0x7f}));
+  expect(cast(x, 18), stored(Elem::f8e4m3fnuz_, {3}, {0x7f, 0xff, 0x80}));
+  expect(cast(x, 18).attr("saturate", 0), stored(Elem::f8e4m3fnuz_, {3}, {0x80, 0x80, 0x80}));
+  expect(cast(x, 23), stored(Elem::f4e2m1_, {3}, {0xf7, 0x08}));
+  expect(cast(i64({3}, {9, -1, 7}), 22), stored(Elem::i4_, {3}, {0xf9, 0x07}));
+  expect(cast(f32({5}, {-1, 2, 3, 4, 1}), 25), stored(Elem::u2_, {5}, {0x3b, 0x01}));
+  expect(cast(stored(Elem::i2_, {5}, {0xe4, 0x02}), 7), i64({5}, {0, 1, -2, -1, -2}));
+}
+
+TEST(Cast, RoundsToPowersOfTwoAsAsked) {
+  const Tensor x = f32({6}, {3, 0.7f, 0, INFINITY, NAN, 2});
+  const auto cast = [&](const char* mode, int saturate) {
+    return Op(24, "Cast").in(x).attr("to", int64_t(24)).attr("round_mode", mode).attr("saturate", saturate);
+  };
+  expect(cast("up", 1), stored(Elem::f8e8m0_, {6}, {129, 127, 0, 254, 255, 128}));
+  expect(cast("down", 1), stored(Elem::f8e8m0_, {6}, {128, 126, 0, 254, 255, 128}));
+  expect(cast("nearest", 1), stored(Elem::f8e8m0_, {6}, {129, 126, 0, 254, 255, 128}));
+  expect(cast("nearest", 0), stored(Elem::f8e8m0_, {6}, {129, 126, 255, 255, 255, 128}));
+  EXPECT_THAT(refusal(cast("even", 1)), HasSubstr("round_mode 'even' is not up, down or nearest"));
+}
+
+TEST(Transpose, MovesPackedElements) {
+  expect(Op(21, "Transpose").in(stored(Elem::i4_, {2, 3}, {0x21, 0x43, 0x65})),
+         stored(Elem::i4_, {3, 2}, {0x41, 0x52, 0x63}));
+  expect(Op(23, "Transpose").in(stored(Elem::f4e2m1_, {1, 3}, {0x98, 0x07})),
+         stored(Elem::f4e2m1_, {3, 1}, {0x98, 0x07}));
+}
+
+TEST(QuantizeLinear, HasScalesOfBlocks) {
+  const Tensor x = f32({2, 3}, {1, 2, 3, 4, 5, 6}), scale = f32({2, 2}, {1, 2, 1, 2});
+  const auto blocks = [&](const Tensor& by) { return Op(21, "QuantizeLinear").in(x).in(by).attr("block_size", 2); };
+  expect(blocks(scale).attr("output_dtype", 3), stored(Elem::i8_, {2, 3}, {1, 2, 2, 4, 5, 3}));
+  expect(blocks(scale).in(stored(Elem::u4_, {2, 2}, {0x10, 0x9f})), stored(Elem::u4_, {2, 3}, {0x21, 0xf3, 0xcf}));
+  expect(Op(21, "DequantizeLinear")
+             .in(stored(Elem::u2_, {2, 3}, {0xe4, 0x04}))
+             .in(scale)
+             .in(stored(Elem::u2_, {2, 2}, {0x09}))
+             .attr("block_size", 2),
+         f32({2, 3}, {-1, 0, 0, 3, 0, 2}));
+  EXPECT_THAT(refusal(blocks(f32({2, 3}, {1, 1, 1, 1, 1, 1}))),
+              HasSubstr("scale of shape 2x3, but f32[2,3] along axis 1 in blocks of 2 has 2x2"));
+  EXPECT_THAT(refusal(Op(21, "QuantizeLinear").in(x).in(scale).attr("block_size", -1)),
+              HasSubstr("block_size -1 is below 0"));
+}
+
+TEST(QuantizeLinear, RoundsInThePrecisionOfTheScale) {
+  const Tensor x = f32({2}, {2.5002f, 1e6f}), one = Tensor::of<uint16_t>(Elem::f16_, {}, {0x3c00});
+  const auto scaled = [&](int precision) {
+    Op op = Op(23, "QuantizeLinear").in(x).in(one);
+    return precision ? op.attr("precision", precision) : op;
+  };
+  expect(scaled(0), stored(Elem::u8_, {2}, {2, 255})); // 2.5 in f16
+  expect(scaled(1), stored(Elem::u8_, {2}, {3, 255}));
+  EXPECT_THAT(refusal(scaled(7)), HasSubstr("precision is i64"));
+  EXPECT_THAT(refusal(scaled(0).in(stored(Elem::u8_, {}, {0})).attr("output_dtype", 3)),
+              HasSubstr("output_dtype is i8, but the zero point is u8"));
+  EXPECT_THAT(refusal(scaled(0).attr("output_dtype", 24)), HasSubstr("quantization to f8e8m0"));
 }
 
 // --- Movement
@@ -280,6 +349,129 @@ TEST(Movement, ExpandsTransposesAndGathers) {
   expect(Op(13, "Transpose").in(f32({1, 3}, {1, 2, 3})), f32({3, 1}, {1, 2, 3}));
   expect(Op(13, "Gather").in(f32({3}, {1, 2, 3})).in(i64({2}, {-1, 0})), f32({2}, {3, 1}));
   expect(Op(13, "Concat").in(f32({1, 1}, {1})).in(f32({1, 2}, {2, 3})).attr("axis", -1), f32({1, 3}, {1, 2, 3}));
+}
+
+// --- Places and pieces
+// ---------------------------------------------------------------------------------------------------------
+
+TEST(BitCast, KeepsBitsOfTheSameWidth) {
+  const Tensor x = f32({3}, {-0.0f, 1, -2.5f});
+  const Tensor bits = Tensor::of<int32_t>(Elem::i32_, {3}, {INT32_MIN, 0x3f800000, -1071644672});
+  expect(Op(26, "BitCast").in(x).attr<int64_t>("to", 6), bits);
+  expect(Op(26, "BitCast").in(bits).attr<int64_t>("to", 1), x);
+  expect(Op(26, "BitCast").in(i64({2}, {-1, 5})).attr<int64_t>("to", 13),
+         Tensor::of<uint64_t>(Elem::u64_, {2}, {UINT64_MAX, 5}));
+  EXPECT_THAT(refusal(Op(26, "BitCast").in(x).attr<int64_t>("to", 7)), HasSubstr("f32 have 32 bits, those of i64 64"));
+}
+
+TEST(Split, LastPieceMayFallShortSinceOpset18) {
+  const Tensor x = f32({7}, {0, 1, 2, 3, 4, 5, 6});
+  const auto last = [&](Op op, int count) {
+    const auto results = op.in(x).outputs(count).run();
+    return results ? results->back().dims[0] : -1;
+  };
+  EXPECT_EQ(last(Op(18, "Split").attr<int64_t>("num_outputs", 4), 4), 1);
+  EXPECT_EQ(last(Op(18, "Split").attr<int64_t>("num_outputs", 5), 5), -1); // 2 each leave less than nothing
+  EXPECT_EQ(last(Op(12, "Split").attr("split", Ints{4, 0, 3}), 3), 3);
+  EXPECT_EQ(last(Op(12, "Split").attr("split", Ints{4, 2}), 2), -1);
+  EXPECT_THAT(refusal(Op(13, "Split").in(x).outputs(2)), HasSubstr("a dim of 7 is not 2 equal pieces"));
+}
+
+TEST(Trilu, DiagonalMayBeKnownAtRunTimeOnly) {
+  const Tensor x = f32({2, 3}, {1, NAN, 3, 4, 5, 6});
+  expect(Op(14, "Trilu").in(x).in(i64({}, {2})), f32({2, 3}, {0, 0, 3, 0, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {-1})).attr<int64_t>("upper", 0), f32({2, 3}, {0, 0, 0, 4, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {INT64_MIN})).attr<int64_t>("upper", 0), f32({2, 3}, {0, 0, 0, 0, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {INT64_MAX})).attr<int64_t>("upper", 0), x);
+}
+
+TEST(Scatter, PlacesOutsideWriteNothing) {
+  const Tensor x = f32({2, 3}, {0, 1, 2, 3, 4, 5});
+  // [0,5] would be the last element of the next row, 2^32 the first one in 32 bits.
+  const Tensor tuples = i64({4, 2}, {0, 5, 1, -1, -3, 0, int64_t(1) << 32, 0});
+  expect(Op(18, "ScatterND").in(x).in(tuples).in(f32({4}, {10, 20, 30, 40})), f32({2, 3}, {0, 1, 2, 3, 4, 20}));
+  const Tensor columns = i64({2, 2}, {3, -1, -4, 1});
+  expect(Op(18, "ScatterElements").in(x).in(columns).in(f32({2, 2}, {10, 20, 30, 40})).attr<int64_t>("axis", 1),
+         f32({2, 3}, {0, 1, 20, 3, 40, 5}));
+  EXPECT_THAT(refusal(Op(18, "ScatterND").in(x).constant(tuples).in(f32({4}, {10, 20, 30, 40}))),
+              HasSubstr("index 5 is outside of a dim of 3"));
+}
+
+TEST(Scatter, ReducesDuplicatesInEveryType) {
+  const Tensor index = i64({3, 1}, {1, 1, -3});
+  const auto scatter = [&](const Tensor& x, const Tensor& updates, const std::string& reduction) {
+    return Op(18, "ScatterND").in(x).in(index).in(updates).attr("reduction", reduction.c_str());
+  };
+  const int64_t big = (int64_t(1) << 53) + 1;
+  expect(scatter(i64({3}, {5, big, 7}), i64({3}, {1, 1, -1}), "add"), i64({3}, {4, big + 2, 7}));
+  expect(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, 3, -1}), "mul"), f32({3}, {-5, 36, 7}));
+  expect(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, NAN, 9}), "max"), f32({3}, {9, NAN, 7}));
+  expect(scatter(boolean({3}, {1, 0, 1}), boolean({3}, {0, 1, 0}), "add"), boolean({3}, {1, 1, 1}));
+  expect(scatter(boolean({3}, {1, 1, 1}), boolean({3}, {0, 1, 0}), "mul"), boolean({3}, {0, 0, 1}));
+  EXPECT_THAT(refusal(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, 3, -1}), "sub")), HasSubstr("reduction 'sub'"));
+}
+
+TEST(Gather, TuplesMayHaveBatches) {
+  const Tensor x = f32({2, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  expect(Op(12, "GatherND").in(x).in(i64({2, 1, 1}, {1, -2})).attr<int64_t>("batch_dims", 1),
+         f32({2, 1, 3}, {3, 4, 5, 6, 7, 8}));
+  expect(Op(12, "GatherND").in(x).in(i64({2, 2}, {1, -1, -2, 0})), f32({2, 3}, {9, 10, 11, 0, 1, 2}));
+  expect(Op(13, "GatherElements").in(f32({2, 2}, {1, 2, 3, 4})).in(i64({1, 2}, {-1, 0})), f32({1, 2}, {3, 2}));
+  EXPECT_THAT(refusal(Op(12, "GatherND").in(x).in(i64({1, 4}, {0, 0, 0, 0}))), HasSubstr("4 indices for each place"));
+  EXPECT_THAT(refusal(Op(12, "GatherND").in(f32({0, 3}, {})).in(i64({1, 1}, {0}))), HasSubstr("empty"));
+}
+
+TEST(TensorScatter, EndsOrGoesAround) {
+  const Tensor x = f32({2, 3, 1}, {0, 1, 2, 3, 4, 5}), update = f32({2, 2, 1}, {10, 20, 30, 40});
+  const Tensor places = i64({2}, {2, 1});
+  expect(Op(24, "TensorScatter").in(x).in(update).in(places), f32({2, 3, 1}, {0, 1, 10, 3, 30, 40}));
+  expect(Op(24, "TensorScatter").in(x).in(update).in(places).attr("mode", "circular"),
+         f32({2, 3, 1}, {20, 1, 10, 3, 30, 40}));
+  expect(Op(24, "TensorScatter").in(x).in(update), f32({2, 3, 1}, {10, 20, 2, 30, 40, 5}));
+}
+
+TEST(OneHot, NegativeIndicesCountSinceOpset11) {
+  const Tensor index = i64({3}, {-1, 1, 7}), values = f32({2}, {-2, 5});
+  expect(Op(11, "OneHot").in(index).constant(i64({}, {2})).in(values), f32({3, 2}, {-2, 5, -2, 5, -2, -2}));
+  expect(Op(9, "OneHot").in(index).constant(f32({1}, {2})).in(values), f32({3, 2}, {-2, -2, -2, 5, -2, -2}));
+  expect(
+      Op(11, "OneHot").in(f32({2}, {1.9f, 0})).constant(i64({}, {2})).in(boolean({2}, {0, 1})).attr<int64_t>("axis", 0),
+      boolean({2, 2}, {0, 1, 1, 0}));
+  EXPECT_EQ(codeOf(Op(11, "OneHot").in(index).in(i64({}, {2})).in(values)), Code::unsupported);
+}
+
+TEST(CumSum, IsExactInIntegersAndRoundsOnceInHalves) {
+  const int64_t big = (int64_t(1) << 53) + 1;
+  expect(Op(14, "CumSum").in(i64({3}, {big, 1, -big})).constant(i64({}, {0})), i64({3}, {big, big + 1, 1}));
+  expect(Op(14, "CumSum")
+             .in(f32({3}, {1, 2, 4}))
+             .constant(i64({}, {0}))
+             .attr<int64_t>("exclusive", 1)
+             .attr<int64_t>("reverse", 1),
+         f32({3}, {6, 4, 0}));
+  // 2048, 2049, 2050 and 2051 in steps of 2, ties to even.
+  expect(Op(14, "CumSum")
+             .in(Tensor::of<uint16_t>(Elem::f16_, {4}, {0x6800, 0x3c00, 0x3c00, 0x3c00}))
+             .constant(i64({}, {-1})),
+         Tensor::of<uint16_t>(Elem::f16_, {4}, {0x6800, 0x6800, 0x6801, 0x6802}));
+  expect(Op(26, "CumProd").in(i64({4}, {2, 3, -1, 5})).constant(i64({1}, {0})), i64({4}, {2, 6, -6, -30}));
+}
+
+TEST(Det, EliminatesWithPivots) {
+  const Tensor three = f32({2, 3, 3}, {0, 2, 1, 3, 0, 0, 0, 1, 4, 1, 2, 3, 2, 4, 6, 0, 1, 5});
+  expect(Op(11, "Det").in(three), f32({2}, {-21, 0}));
+  expect(Op(11, "Det").in(f32({2, 2}, {NAN, 1, 2, 3})), f32({}, {NAN}));
+  expect(Op(11, "Det").in(f32({1, 1}, {-3})), f32({}, {-3}));
+  Floats shifted(25, 0); // an even permutation
+  for (int i = 0; i < 5; ++i) shifted[i * 5 + (i + 1) % 5] = 2;
+  expect(Op(11, "Det").in(f32({5, 5}, shifted)), f32({}, {32}));
+  EXPECT_EQ(codeOf(Op(11, "Det").in(f32({17, 17}, Floats(289, 0)))), Code::unsupported);
+}
+
+TEST(Compress, NeedsItsConditionAtImport) {
+  const Tensor x = f32({2, 2}, {1, 2, 3, 4});
+  expect(Op(11, "Compress").in(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))), HasSubstr("condition ('x1') is not known"));
 }
 
 // --- Shapes and constants
