@@ -132,7 +132,14 @@ public:
     const bool elementwise = info_.has(graph::kTraitElementwise);
     // What is no instruction is what its decomposition is.
     const bool isFormula = info_.tolerance == Tolerance::Composite || info_.tolerance == Tolerance::Function;
-    if (isFormula && info_.instrKind == 0) return decomposed();
+    if (isFormula && info_.instrKind == 0) {
+      CDL_ASSIGN(results_, decomposed(true));
+      if (info_.tolerance == Tolerance::Composite) return std::move(results_);
+      // A device may have the functions in it, each as good as its row.
+      CDL_ASSIGN(const std::vector<Interval> whole, decomposed(false));
+      for (size_t r = 0; r < results_.size(); ++r) include(results_[r], whole[r].lo), include(results_[r], whole[r].hi);
+      return std::move(results_);
+    }
     if (elementwise) {
       corners();
     } else {
@@ -150,6 +157,7 @@ public:
     }
     if (elementwise) {
       wildFromWild();
+      looseComparisons();
       beyondDomain();
     } else {
       looseIndices();
@@ -172,8 +180,8 @@ private:
     for (size_t r = 0; r < values.size(); ++r) include(results_[r], values[r]);
   }
 
-  /// All combinations of the ends, and of 0 where it lies between them: functions are monotone in each operand there,
-  /// or their intervals so narrow that a turning point changes nothing that a rounding does not.
+  /// All combinations of the ends, and of 0 or another whole number between them: functions are monotone in each
+  /// operand there, or their intervals so narrow that a turning point changes nothing that a rounding does not.
   void corners() {
     std::vector<std::vector<Array>> points(operands_.size());
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -188,11 +196,12 @@ private:
       if (!isFloat(x.elem())) continue;
       Array middle = x.lo;
       bool crosses = false;
-      for (size_t e = 0; e < middle.real.size(); ++e)
-        if (x.lo.real[e] < 0 && x.hi.real[e] > 0) {
-          middle.real[e] = 0;
-          crosses = true;
-        }
+      for (size_t e = 0; e < middle.real.size(); ++e) {
+        const double lo = x.lo.real[e], hi = x.hi.real[e], whole = lo < 0 && hi > 0 ? 0 : std::nearbyint((lo + hi) / 2);
+        if (!(whole > lo && whole < hi)) continue;
+        middle.real[e] = whole;
+        crosses = true;
+      }
       if (crosses) points[i].push_back(std::move(middle));
     }
     std::vector<size_t> at(points.size(), 0);
@@ -356,18 +365,45 @@ private:
       }
   }
 
-  /// Where the record says that the decomposition ends.
+  /// What is equal somewhere in two intervals may be unequal at their ends.
+  void looseComparisons() {
+    Interval& y = results_[0];
+    if (y.elem() != Elem::bool_ || operands_.size() != 2 || !isFloat(operands_[0]->elem())) return;
+    const Interval &a = *operands_[0], &b = *operands_[1];
+    const std::vector<int64_t> inA = places(a, y), inB = places(b, y);
+    for (int64_t i = 0; i < y.count(); ++i) {
+      const bool overlap = a.lo.real[inA[i]] <= b.hi.real[inB[i]] && b.lo.real[inB[i]] <= a.hi.real[inA[i]];
+      if (overlap && !(a.isPoint(inA[i]) && b.isPoint(inB[i]))) y.makeWild(i);
+    }
+  }
+
+  /// Where the record says that the decomposition ends, and where a period says nothing about what lies between two
+  /// ends.
   void beyondDomain() {
     Interval& y = results_[0];
     if (!isFloat(y.elem())) return;
-    if (node_.kind == OpKind::Sin || node_.kind == OpKind::Cos || node_.kind == OpKind::Tan) {
+    const bool isTan = node_.kind == OpKind::Tan;
+    if (isTan || node_.kind == OpKind::Sin || node_.kind == OpKind::Cos) {
+      const Interval& x = *operands_[0];
       const double end = y.elem() == Elem::f64_ ? 0x1p49 : 0x1p20;
-      for (int64_t i = 0; i < y.count(); ++i)
-        if (sizeOf(*operands_[0], i) >= end) y.makeWild(i);
+      for (int64_t i = 0; i < y.count(); ++i) {
+        const bool isWide = x.hi.real[i] - x.lo.real[i] > (isTan ? 1e-3 : 1e-2);
+        if (sizeOf(x, i) >= end || (isWide && isTan))
+          y.makeWild(i);
+        else if (isWide)
+          y.lo.real[i] = -1, y.hi.real[i] = 1;
+      }
     } else if (node_.kind == OpKind::Rem) {
-      const std::vector<int64_t> a = places(*operands_[0], y), b = places(*operands_[1], y);
-      for (int64_t i = 0; i < y.count(); ++i)
-        if (sizeOf(*operands_[0], a[i]) * unitOf(y.elem()) * 2 >= sizeOf(*operands_[1], b[i])) y.makeWild(i);
+      const Interval &a = *operands_[0], &b = *operands_[1];
+      const std::vector<int64_t> inA = places(a, y), inB = places(b, y);
+      for (int64_t i = 0; i < y.count(); ++i) {
+        const double quotients[] = {a.lo.real[inA[i]] / b.lo.real[inB[i]], a.lo.real[inA[i]] / b.hi.real[inB[i]],
+                                    a.hi.real[inA[i]] / b.lo.real[inB[i]], a.hi.real[inA[i]] / b.hi.real[inB[i]]};
+        const bool isPoint = a.isPoint(inA[i]) && b.isPoint(inB[i]);
+        for (const double q : quotients)
+          if (std::abs(q) * unitOf(y.elem()) * 2 >= 1 || (!isPoint && std::trunc(q) != std::trunc(quotients[0])))
+            y.makeWild(i);
+      }
     }
   }
 
@@ -388,7 +424,7 @@ private:
         for (int64_t i = 0; i < y.count(); ++i) y.makeWild(i);
   }
 
-  Result<std::vector<Interval>> decomposed() const {
+  Result<std::vector<Interval>> decomposed(bool toPrimitives) const {
     graph::Graph graph;
     std::vector<graph::Value*> operands;
     std::vector<Interval> inputs;
@@ -406,7 +442,7 @@ private:
     CDL_ASSIGN(Node* const node,
                graph.addNode(node_.kind, operands, node_.attrs, {}, nullptr, static_cast<int>(node_.results().size())));
     for (graph::Value* result : node->results()) graph.addOutput(result, result->name);
-    CDL_TRY(target::lower(graph, target_, {.toPrimitives = true}));
+    CDL_TRY(target::lower(graph, target_, {.toPrimitives = toPrimitives}));
     return analyze(graph, inputs, target_);
   }
 
@@ -495,7 +531,8 @@ std::string outside(const Interval& interval, const Tensor& got) {
     if (interval.isWild(i)) continue;
     if (!isFloat(got.elem)) {
       const Whole value = integerOf(got.elem, loadElement(got.elem, got.bytes.data(), i));
-      if (value != interval.lo.whole[i])
+      const bool isTruth = got.elem == Elem::bool_; // of any bits but 0
+      if (isTruth ? (value != 0) != (interval.lo.whole[i] != 0) : value != interval.lo.whole[i])
         return fmt::format("element {} is {}, expected {}", i, elementText(got, i),
                            static_cast<int64_t>(interval.lo.whole[i]));
       continue;

@@ -2,6 +2,8 @@
 // itself and written to a folder.
 #include <algorithm>
 #include <charconv>
+#include <csetjmp>
+#include <csignal>
 #include <cstdlib>
 #include <set>
 
@@ -59,6 +61,19 @@ bool mayRefuse(const Recipe& recipe) {
       recipe.steps, [](const Recipe::Step& step) { return graph::opInfo(step.kind).has(graph::kTraitPrimitive); });
 }
 
+// A crash is a finding like any other: what it leaves behind is lost, which a tool of tests can bear.
+sigjmp_buf back;
+void leap(int signal) { siglongjmp(back, signal); }
+Finding judgeGuarded(const Recipe& recipe, const Expected& expected, const Executor& executor) {
+  constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  if (const int signal = sigsetjmp(back, 1); signal != 0)
+    return {Finding::Kind::crashed, fmt::format("signal {}", signal)};
+  for (const int signal : kSignals) std::signal(signal, leap);
+  Finding finding = judge(recipe, expected, executor);
+  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  return finding;
+}
+
 class Fuzzer {
 public:
   explicit Fuzzer(const Arguments& arguments) : arguments_(arguments) {}
@@ -94,15 +109,17 @@ private:
       return;
     }
     for (const Interval& interval : expected->intervals) count_ += interval.count(), tight_ += interval.tight();
+    std::string last;
     for (const Executor& executor : executors_) {
-      const Finding finding = judge(recipe, *expected, executor);
+      const Finding finding = judgeGuarded(recipe, *expected, executor);
       if (finding.kind == Finding::Kind::none) continue;
       if (finding.kind == Finding::Kind::refused && mayRefuse(recipe)) {
-        ++refused_;
+        ++refused_[finding.text.substr(finding.text.rfind("': ") + 3)];
         continue;
       }
       note(seed, executor.name, finding.text);
-      shrink(recipe, finding.kind, executor, seed);
+      if (finding.text != last) shrink(recipe, finding.kind, executor, seed);
+      last = finding.text;
     }
   }
 
@@ -115,7 +132,7 @@ private:
   void shrink(const Recipe& recipe, Finding::Kind kind, const Executor& executor, uint64_t seed) {
     const auto fails = [&](const Recipe& candidate) {
       const auto expected = expect(candidate);
-      return expected && judge(candidate, *expected, executor).kind == kind;
+      return expected && judgeGuarded(candidate, *expected, executor).kind == kind;
     };
     const Recipe small = reduce(recipe, fails);
     const auto expected = expect(small);
@@ -127,17 +144,22 @@ private:
         fmt::format("{}/{}_{}", arguments_.out, seed, executor.name.substr(0, executor.name.find(' ')));
     const auto line = writeCase(small, expected->outputs, width, folder, executor.name);
     const auto text = graph::print(*graph);
-    fmt::print("{} nodes are left: {}\n{}{}\n", small.steps.size(), judge(small, *expected, executor).text,
+    fmt::print("{} nodes are left: {}\n{}{}\n", small.steps.size(), judgeGuarded(small, *expected, executor).text,
                text ? *text : "", line ? *line : line.status().message());
     std::fflush(stdout);
   }
 
   void report() {
+    uint64_t refused = 0;
+    for (const auto& [why, times] : refused_) {
+      fmt::print("{:>6} runs refused: {}\n", times, why);
+      refused += times;
+    }
     const double graphs = static_cast<double>(std::max<uint64_t>(1, arguments_.count));
     fmt::print(
         "{} graphs from seed {}, {:.1f} nodes each, {} findings, {} runs refused, {:.2f} % of {} elements within "
         "a tenth\n",
-        arguments_.count, arguments_.seed, static_cast<double>(nodes_) / graphs, findings_, refused_,
+        arguments_.count, arguments_.seed, static_cast<double>(nodes_) / graphs, findings_, refused,
         100.0 * static_cast<double>(tight_) / static_cast<double>(std::max<int64_t>(1, count_)), count_);
     for (const graph::OpInfo& info : graph::allOps())
       if (ops_[info.kind] == 0 && arguments_.count >= 300) {
@@ -149,7 +171,8 @@ private:
   const Arguments& arguments_;
   std::vector<Executor> executors_;
   std::map<graph::OpKind, uint64_t> ops_;
-  uint64_t nodes_ = 0, findings_ = 0, refused_ = 0;
+  uint64_t nodes_ = 0, findings_ = 0;
+  std::map<std::string, uint64_t> refused_; ///< by reason
   int64_t count_ = 0, tight_ = 0;
   bool missing_ = false;
 };

@@ -24,7 +24,7 @@ struct Expected {
 Result<Expected> expect(const Recipe& recipe);
 
 struct Finding {
-  enum class Kind : uint8_t { none, refused, failed, wrong } kind = Kind::none;
+  enum class Kind : uint8_t { none, refused, failed, wrong, crashed } kind = Kind::none;
   std::string text;
 };
 /// refused: the executor says unsupported; failed: any other error.

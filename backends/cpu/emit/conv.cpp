@@ -100,6 +100,7 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   if (attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0)) return why = "accumulation", false;
   if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
   if (in[results].elements() == 0) return true;
+  if (in[0].elements() == 0 || in[1].elements() == 0) return why = "no elements to sum", false;
   if (in[0].elem == CDL_I8 || in[0].elem == CDL_U8) return emitConvInt8(lowering, instr, g, why);
   if (in[0].elem != CDL_F32 || in[1].elem != CDL_F32 || in[results].elem != CDL_F32 || operands != 2)
     return why = "its element types", false;
