@@ -154,9 +154,9 @@ TEST(Elementwise, PowersOfIntegersAreExact) {
 TEST(Elementwise, ShiftsKeepTheSign) {
   const Tensor x = Tensor::of<int8_t>(Elem::i8_, {4}, {-128, 64, -3, 5}),
                by = Tensor::of<int8_t>(Elem::i8_, {4}, {7, 1, 9, -1});
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("RIGHT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "RIGHT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {-1, 32, -1, 0}));
-  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("LEFT")),
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", "LEFT"),
          Tensor::of<int8_t>(Elem::i8_, {4}, {0, -128, 0, 0}));
   EXPECT_THAT(refusal(Op(11, "BitShift").in(x).in(by)), HasSubstr("direction '' is not LEFT or RIGHT"));
   expect(Op(18, "BitwiseNot").in(Tensor::of<uint64_t>(Elem::u64_, {1}, {1})),
