@@ -2,13 +2,13 @@
 
 #include "core/import/term.h"
 
-/// Logic, bits, remainders, signs and powers.
+/// Comparisons, logic, bits, remainders, signs, powers and limits.
 namespace candela::import {
 namespace {
 
 Term boolOf(const Step& step, size_t input) {
   const Term x = termOf(step, input);
-  if (x.elem() != Elem::bool_) throw Failure{badModel("operand is {}, expected bool", x.value()->type.text())};
+  if (x.elem() != Elem::bool_) need(badModel("operand is {}, expected bool", x.text()));
   return x;
 }
 Status importNot(Step& step) { return step.set(logicalNot(boolOf(step, 0))); }
@@ -70,20 +70,51 @@ Status importPow(Step& step) {
   return step.set(pow(base.cast(inner), exponent.cast(inner)).cast(elem));
 }
 
-Status importMean(Step& step) {
-  Term sum = termOf(step, 0);
+/// Min, Max, Sum and Mean take any number of operands; the Graph's ops take two.
+Term chain(const Step& step, OpKind kind) {
+  Term result = termOf(step, 0);
   for (size_t i = 1; i < step.inputs().size(); ++i) {
-    if (!step.input(i)) return badModel("input {} is missing", i);
-    sum = sum + termOf(step, i);
+    if (!step.input(i)) need(badModel("input {} is missing", i));
+    result = make(kind, {result, termOf(step, i)});
   }
+  return result;
+}
+template <OpKind kind> Status importChain(Step& step) { return step.set(chain(step, kind)); }
+Status importMean(Step& step) {
+  const Term sum = chain(step, OpKind::Add);
   return step.set(step.inputs().size() == 1 ? sum : sum / static_cast<double>(step.inputs().size()));
 }
 
+/// Limits were float attributes before opset 11. An absent one limits nothing.
+Status importClip(Step& step) {
+  const auto least = step.scalarAttrOrInput("min", 1, 11), most = step.scalarAttrOrInput("max", 2, 11);
+  return step.set(step.build.add(OpKind::Clip, {step.input(0), least, most}));
+}
+
+Status importGreater(Step& step) { return step.set(less(termOf(step, 1), termOf(step, 0))); }
+Status importLessOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1))); }
+Status importGreaterOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0))); }
+
 constexpr Operator kOperators[] = {
-    {"And", 2, 2, 1, importAnd},     {"BitShift", 2, 2, 1, importBitShift}, {"BitwiseNot", 1, 1, 1, importBitwiseNot},
-    {"IsInf", 1, 1, 1, importIsInf}, {"IsNaN", 1, 1, 1, importIsNaN},       {"Mean", 1, -1, 1, importMean},
-    {"Mod", 2, 2, 1, importMod},     {"Not", 1, 1, 1, importNot},           {"Or", 2, 2, 1, importOr},
-    {"Pow", 2, 2, 1, importPow},     {"Sign", 1, 1, 1, importSign},         {"Xor", 2, 2, 1, importXor},
+    {"And", 2, 2, 1, importAnd},
+    {"BitShift", 2, 2, 1, importBitShift},
+    {"BitwiseNot", 1, 1, 1, importBitwiseNot},
+    {"Clip", 1, 3, 1, importClip},
+    {"Greater", 2, 2, 1, importGreater},
+    {"GreaterOrEqual", 2, 2, 1, importGreaterOrEqual},
+    {"IsInf", 1, 1, 1, importIsInf},
+    {"IsNaN", 1, 1, 1, importIsNaN},
+    {"LessOrEqual", 2, 2, 1, importLessOrEqual},
+    {"Max", 1, -1, 1, importChain<OpKind::Max>},
+    {"Mean", 1, -1, 1, importMean},
+    {"Min", 1, -1, 1, importChain<OpKind::Min>},
+    {"Mod", 2, 2, 1, importMod},
+    {"Not", 1, 1, 1, importNot},
+    {"Or", 2, 2, 1, importOr},
+    {"Pow", 2, 2, 1, importPow},
+    {"Sign", 1, 1, 1, importSign},
+    {"Sum", 1, -1, 1, importChain<OpKind::Add>},
+    {"Xor", 2, 2, 1, importXor},
 };
 
 } // namespace
