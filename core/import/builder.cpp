@@ -78,6 +78,9 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   const graph::OpInfo& info = graph::opInfo(kind);
   CDL_TRY(checkRange(attrs, info.has(graph::kTraitWindow) ? kWindowLimit : kIntsLimit));
   while (!operands.empty() && !operands.back()) operands.pop_back(); // absent optional ones
+  if (info.has(graph::kTraitMovement) && kind != OpKind::Reshape && !operands.empty() &&
+      isPacked(operands[0]->type.elem))
+    return addUnpacked(kind, std::move(operands), std::move(attrs));
   auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr, resultCount);
   if (!node) {
     // Whoever reports this names the ONNX node already.
@@ -91,6 +94,16 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   if (isWorthFolding(**node)) return fold(*node);
   std::vector<Value*> results = (*node)->results();
   for (Value* result : results) fresh(result);
+  return results;
+}
+
+Result<std::vector<Value*>> Builder::addUnpacked(OpKind kind, std::vector<Value*> operands, Attrs attrs) {
+  const Elem packed = operands[0]->type.elem;
+  const Elem wide = isFloat(packed) ? Elem::f32_ : isSigned(packed) ? Elem::i8_ : Elem::u8_;
+  for (Value*& operand : operands)
+    if (operand && operand->type.elem == packed) { CDL_ASSIGN(operand, cast(operand, wide)); }
+  CDL_ASSIGN(std::vector<Value*> results, addAll(kind, std::move(operands), std::move(attrs), 1));
+  CDL_ASSIGN(results[0], cast(results[0], packed));
   return results;
 }
 

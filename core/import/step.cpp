@@ -65,8 +65,10 @@ Result<Value*> Step::scalarAttrOrInput(const std::string& name, size_t index, in
 }
 
 Status needExact(const Step& step) {
-  if (step.input(0)->type.isExact()) return Status::ok();
-  return failure(Code::unsupported, "its input has a shape that depends on data");
+  for (const Value* input : step.inputs())
+    if (input && !input->type.isExact())
+      return failure(Code::unsupported, "its input has a shape that depends on data");
+  return Status::ok();
 }
 
 std::vector<int64_t> allAxes(const Step& step) {

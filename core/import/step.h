@@ -75,7 +75,7 @@ private:
   std::set<std::string, std::less<>> used_;
 };
 
-/// Failure `unsupported` when the first input's shape depends on data.
+/// Failure `unsupported` when the shape of an input depends on data.
 Status needExact(const Step& step);
 /// Every axis of the first input, in order.
 std::vector<int64_t> allAxes(const Step& step);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/reference/reference.h"
+
 namespace candela::import {
 
 Term make(OpKind kind, const std::vector<Term>& operands, Attrs attrs) {
@@ -63,6 +65,8 @@ Term constant(Builder& build, const std::vector<int64_t>& values, const Shape& s
 }
 
 Term constant(Builder& build, const std::vector<double>& values, const Shape& shape, Elem elem) {
+  if (elem == Elem::f32_) // whatever its size: rounded here, not at run time
+    return {build, build.constant(Tensor::of<float>(elem, shape, {values.begin(), values.end()}))};
   return Term(build, build.constant(Tensor::of<double>(Elem::f64_, shape, values))).cast(elem);
 }
 
@@ -72,6 +76,29 @@ Term full(Builder& build, double value, const Shape& shape, Elem elem) {
 
 Term iota(Builder& build, int64_t count, Elem elem) {
   return Term(build, build.constant(Payload::iota(elem, count, 0, 1), {count}));
+}
+
+double knownNumber(const Step& step, size_t input, const char* what) {
+  return need([&]() -> Result<double> {
+    const Value* value = step.input(input);
+    if (value->type.count() != 1) return badModel("{} is {}, expected one value", what, value->type.text());
+    if (!value->isConstant())
+      return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", what,
+                     step.node.inputs[input]);
+    CDL_ASSIGN(const Tensor tensor, value->tensor());
+    CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
+    return isFloat(array.elem) ? array.real[0] : static_cast<double>(array.whole[0]);
+  }());
+}
+
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
+  const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
+  if (values.size() != count) need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
+  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
+  for (int64_t value : values)
+    if (value < least || value > kMost)
+      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost));
+  return values;
 }
 
 } // namespace candela::import

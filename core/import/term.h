@@ -69,6 +69,12 @@ CANDELA_TERM(operator/, Div)
 CANDELA_TERM(min, Min)
 CANDELA_TERM(max, Max)
 CANDELA_TERM(pow, Pow)
+CANDELA_TERM(rem, Rem)
+CANDELA_TERM(bitAnd, BitAnd)
+CANDELA_TERM(bitOr, BitOr)
+CANDELA_TERM(bitXor, BitXor)
+CANDELA_TERM(shiftLeft, ShiftLeft)
+CANDELA_TERM(shiftRight, ShiftRight)
 CANDELA_TERM(equal, Equal)
 CANDELA_TERM(less, Less)
 #undef CANDELA_TERM
@@ -85,6 +91,16 @@ CANDELA_TERM(log, Log)
 CANDELA_TERM(tanh, Tanh)
 CANDELA_TERM(sigmoid, Sigmoid)
 CANDELA_TERM(erf, Erf)
+CANDELA_TERM(trunc, Trunc)
+CANDELA_TERM(roundEven, RoundEven)
+CANDELA_TERM(log1p, Log1p)
+CANDELA_TERM(expm1, Expm1)
+CANDELA_TERM(sin, Sin)
+CANDELA_TERM(cos, Cos)
+CANDELA_TERM(tan, Tan)
+CANDELA_TERM(asin, Asin)
+CANDELA_TERM(acos, Acos)
+CANDELA_TERM(atan, Atan)
 CANDELA_TERM(relu, Relu)
 #undef CANDELA_TERM
 
@@ -95,13 +111,17 @@ inline Term select(const Term& condition, const Term& a, double b) { return sele
 inline Term select(const Term& condition, double a, const Term& b) { return select(condition, b.number(a), b); }
 // Of bool terms.
 inline Term logicalNot(const Term& x) { return equal(x, 0); }
-inline Term logicalAnd(const Term& a, const Term& b) { return select(a, b, 0); }
-inline Term logicalOr(const Term& a, const Term& b) { return select(a, 1, b); }
+inline Term logicalAnd(const Term& a, const Term& b) { return bitAnd(a, b); }
+inline Term logicalOr(const Term& a, const Term& b) { return bitOr(a, b); }
 /// a < b or a = b: false where either is NaN.
 inline Term lessOrEqual(const Term& a, const Term& b) { return logicalOr(less(a, b), equal(a, b)); }
 
 /// One of ReduceSum, ReduceMean, ReduceMax, ReduceMin, ReduceProd over axes that stay as 1, or go.
 Term reduce(OpKind kind, const Term& x, const std::vector<int64_t>& axes, bool keep = true);
+/// The integer part of x in an integer type; what is out of its range becomes the nearest limit.
+inline Term saturated(const Term& x, Elem to) {
+  return x.elem() == to ? x : make(OpKind::Cast, {x}, {{"to", to}, {"saturate", int64_t(1)}});
+}
 /// Products of the last two dims; the others broadcast.
 inline Term matmul(const Term& a, const Term& b) { return make(OpKind::Matmul, {a, b}); }
 inline Term softmax(const Term& x, int64_t axis = -1) { return make(OpKind::Softmax, {x}, {{"axis", axis}}); }
@@ -129,5 +149,9 @@ inline Term termOf(const Step& step, size_t input) { return {step.build, step.in
 template <typename T> T attrOf(Step& step, const std::string& name, T fallback) {
   return need(step.attr<T>(name, std::move(fallback)));
 }
+/// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
+std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
+/// The one element of an operand that must be known at import, of any type.
+double knownNumber(const Step& step, size_t input, const char* what);
 
 } // namespace candela::import

@@ -17,7 +17,7 @@ bool inSet(char letter, Elem elem) {
   case 'F': return isFloat(elem) && !isStorageOnly(elem);
   case 'I': return elem == Elem::i32_ || elem == Elem::i64_;
   case 'N': return isNumber(elem);
-  case 'P': return elemBits(elem) != 4;
+  case 'P': return !isPacked(elem);
   case 'R': return isInteger(elem) && isNumber(elem) && elem != Elem::u64_;
   case 'V': return !isStorageOnly(elem);
   case 'W': return elem == Elem::i32_;

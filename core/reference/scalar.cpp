@@ -11,6 +11,7 @@ namespace candela::reference {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kSmallestScale = 0x1p-127; // of f8e8m0
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double minimum(double a, double b) {
@@ -194,8 +195,9 @@ Whole wholeToWhole(Elem to, Whole value, bool saturate) {
 double realToReal(Elem to, double value, bool saturate) {
   const double rounded = roundReal(to, value);
   const bool overflow = std::fabs(rounded) == kInfinity || (std::isnan(rounded) && !std::isnan(value));
-  // The largest finite value stands right below what stands for more: infinity, or the NaN of f8e4m3.
-  return saturate && overflow ? std::copysign(toReal(to, fromReal(to, kInfinity) - 1), value) : rounded;
+  if (!saturate || !overflow) return rounded;
+  if (to == Elem::f8e8m0_ && value < 1) return kSmallestScale; // it has neither 0 nor a sign
+  return std::copysign(largestReal(to), value);
 }
 
 Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low, Whole high) {

@@ -8,11 +8,11 @@ namespace candela::soft {
 
 /// One of CONVERT, BINARY, COMPARE, SELECT, UNARY for fixed element types. `run` reads n elements
 /// of each input and writes n of the result; the result may be the same memory as an input, not
-/// overlap it otherwise. 4-bit inputs come as bytes. Plain data, usable from any thread.
+/// overlap it otherwise. Packed elements come and go as bytes. Plain data, usable from any thread.
 struct BlockOp {
   using Function = void (*)(const BlockOp&, const void* const* in, void* out, int64_t n);
   Function run = nullptr;
-  uint8_t fn = 0; // of CONVERT
+  uint8_t fn = 0, from = 0, to = 0; // of CONVERT
   bool saturate = false;
 };
 

@@ -124,6 +124,8 @@ BlockOp::Function findBinary(uint16_t fn, uint8_t elem) {
 bool findBlockOp(uint16_t kind, uint16_t fn, const uint8_t* in, uint8_t out, bool saturate, BlockOp& op) {
   op = BlockOp{};
   op.fn = static_cast<uint8_t>(fn);
+  op.from = in[0];
+  op.to = out;
   op.saturate = saturate;
   switch (kind) {
   case CDL_KIND_BINARY:

@@ -1,9 +1,10 @@
 // CONVERT on dense blocks: one rounding, whatever the pair of types.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "core/soft/block.h"
-#include "core/soft/elements.h"
+#include "core/soft/operand.h"
 
 namespace candela::soft {
 namespace {
@@ -64,20 +65,58 @@ template <class From, class To> void convertBlock(const BlockOp& op, const void*
   op.saturate ? run(std::true_type()) : run(std::false_type());
 }
 
-template <class F> BlockOp::Function withStored(uint8_t elem, F&& f) {
-  switch (elem) {
-  case CDL_F8E4M3: return f(Tag<F8e4m3>{});
-  case CDL_F8E5M2: return f(Tag<F8e5m2>{});
-  default: return withAny(elem, f);
+/// The byte type in which elements of a packed integer type come and go; other types as they are.
+uint8_t unpacked(uint8_t elem) {
+  if (elem == CDL_I4 || elem == CDL_I2) return CDL_I8;
+  return elem == CDL_U4 || elem == CDL_U2 ? uint8_t{CDL_U8} : elem;
+}
+
+/// By way of f64, which holds every value that is no integer of 64 bits, and of those what decides.
+template <class From> void convertToStorage(const BlockOp& op, const void* const* in, void* out, int64_t n) {
+  const From* x = static_cast<const From*>(in[0]);
+  for (int64_t i = 0; i < n; ++i) {
+    double value = 0;
+    if constexpr (std::is_same_v<From, int64_t> || std::is_same_v<From, uint64_t>)
+      value = oddReal(x[i]);
+    else
+      value = static_cast<double>(load(x[i]));
+    static_cast<uint8_t*>(out)[i] = cdl_f64_to_storage(op.to, value, op.saturate);
   }
+}
+
+/// Storage floats are widened to f32, exactly, and then converted.
+void convertFromStorage(const BlockOp& op, const void* const* in, void* out, int64_t n) {
+  BlockOp next = op;
+  next.from = CDL_F32;
+  float wide[kBlock];
+  const void* inputs[] = {wide};
+  for (int64_t i = 0; i < n; ++i) wide[i] = cdl_storage_to_f32(op.from, static_cast<const uint8_t*>(in[0])[i]);
+  findConvert(next.from, next.to)(next, inputs, out, n);
+}
+
+/// To a packed integer type: whole bytes when wrapping, of which the low bits are kept; else within the limits.
+void convertToPacked(const BlockOp& op, const void* const* in, void* out, int64_t n) {
+  BlockOp whole = op;
+  whole.to = unpacked(op.to);
+  findConvert(whole.from, whole.to)(whole, in, out, n);
+  if (!op.saturate) return;
+  const int range = 1 << cdl_elem_bits(op.to);
+  const bool isSigned = whole.to == CDL_I8;
+  const int lowest = isSigned ? -range / 2 : 0, highest = lowest + range - 1;
+  uint8_t* y = static_cast<uint8_t*>(out);
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<uint8_t>(std::clamp(isSigned ? static_cast<int8_t>(y[i]) : int{y[i]}, lowest, highest));
 }
 
 } // namespace
 
 BlockOp::Function findConvert(uint8_t from, uint8_t to) {
-  if (from == CDL_I4 || from == CDL_U4) from = from == CDL_I4 ? CDL_I8 : CDL_U8; // 4 bits come as bytes
-  return withStored(from, [&]<class From>(Tag<From>) {
-    return withStored(to, []<class To>(Tag<To>) -> BlockOp::Function { return convertBlock<From, To>; });
+  if (unpacked(to) != to) return convertToPacked;
+  from = unpacked(from);
+  if (isStorageFloat(from)) return convertFromStorage;
+  return withAny(from, [&]<class From>(Tag<From>) -> BlockOp::Function {
+    if (isStorageFloat(to)) return convertToStorage<From>;
+    return withAny(to, []<class To>(Tag<To>) -> BlockOp::Function { return convertBlock<From, To>; });
   });
 }
 

@@ -29,8 +29,6 @@ template <class T> struct Tag {};
   }
 CDL_NARROW_FLOAT(F16, uint16_t, f16)
 CDL_NARROW_FLOAT(Bf16, uint16_t, bf16)
-CDL_NARROW_FLOAT(F8e4m3, uint8_t, f8e4m3)
-CDL_NARROW_FLOAT(F8e5m2, uint8_t, f8e5m2)
 #undef CDL_NARROW_FLOAT
 /// A byte; anything but 0 is true, results are 0 or 1.
 struct Bool {
@@ -88,9 +86,11 @@ template <class F> auto withNumber(uint8_t elem, F&& f) {
   return elem <= CDL_F64 ? withFloat(elem, f) : withInteger(elem, f);
 }
 template <class F> auto withAny(uint8_t elem, F&& f) { return elem == CDL_BOOL ? f(Tag<Bool>{}) : withNumber(elem, f); }
-/// By the size alone, for what moves elements whatever they mean; 1 to 8 bytes.
+/// By the size alone, for what moves elements whatever they mean; 1 to 8 bytes, packed ones as bytes.
 template <class F> auto withBits(uint8_t elem, F&& f) {
   switch (cdl_elem_bits(elem)) {
+  case 2:
+  case 4:
   case 8: return f(Tag<uint8_t>{});
   case 16: return f(Tag<uint16_t>{});
   case 32: return f(Tag<uint32_t>{});
@@ -100,6 +100,9 @@ template <class F> auto withBits(uint8_t elem, F&& f) {
 
 inline bool isArithmetic(uint8_t elem) { return elem >= CDL_F32 && elem <= CDL_BOOL; }
 inline bool isFloatElem(uint8_t elem) { return elem >= CDL_F32 && elem <= CDL_F64; }
+/// Floats of 8 bits and less.
+inline bool isStorageFloat(uint8_t elem) { return elem >= CDL_F8E4M3 && elem <= CDL_F4E2M1; }
+inline bool isPackedElem(uint8_t elem) { return cdl_elem_bits(elem) < 8; }
 inline bool isIntegerElem(uint8_t elem) { return elem >= CDL_I8 && elem <= CDL_U64; }
 
 /// What an integer type below u64 holds: |value| <= 2^bits.

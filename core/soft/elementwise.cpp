@@ -9,8 +9,8 @@ namespace candela::soft {
 /// COPY and FILL go by the size of the element, whatever it means.
 cdl::Status runCopy(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  const size_t bytes = cdl_elem_bits(y.elem) / 8;
-  if (x.elem != y.elem || bytes == 0) return call.failElems();
+  const size_t bytes = isPackedElem(y.elem) ? 1 : cdl_elem_bits(y.elem) / 8;
+  if (x.elem != y.elem) return call.failElems();
   mapBlocks({x}, y, [&](const void* const* blocks, void* out, int64_t n) {
     std::memcpy(out, blocks[0], static_cast<size_t>(n) * bytes);
   });

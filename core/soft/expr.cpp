@@ -9,7 +9,9 @@ Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step, const c
   if (operand.source == CDL_FROM_CONST) {
     std::vector<uint64_t> block(kBlock);
     const size_t bytes = std::max<size_t>(1, cdl_elem_bits(operand.elem) / 8);
-    const uint64_t imm = operand.elem == CDL_I4 ? static_cast<uint8_t>(cdl_i4_get(&step.imm, 0)) : step.imm;
+    const bool isSigned = operand.elem == CDL_I4 || operand.elem == CDL_I2;
+    const int bits = static_cast<int>(cdl_elem_bits(operand.elem));
+    const uint64_t imm = isSigned ? static_cast<uint8_t>(cdl_packed_get_signed(&step.imm, 0, bits)) : step.imm;
     for (size_t i = 0; i < kBlock; ++i) std::memcpy(reinterpret_cast<char*>(block.data()) + i * bytes, &imm, bytes);
     constants_.push_back(std::move(block));
     return {CDL_FROM_CONST, static_cast<uint32_t>(constants_.size() - 1)};

@@ -42,11 +42,14 @@ Loop makeLoop(const std::vector<const Operand*>& operands) {
 }
 
 void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t n, void* to) {
-  if (cdl_elem_bits(from.elem) == 4) {
-    for (int64_t i = 0; i < n; ++i)
-      static_cast<uint8_t*>(to)[i] = from.elem == CDL_I4
-                                         ? static_cast<uint8_t>(cdl_i4_get(from.base, position + i * stride))
-                                         : cdl_u4_get(from.base, position + i * stride);
+  if (isPackedElem(from.elem)) {
+    const int bits = static_cast<int>(cdl_elem_bits(from.elem));
+    const bool isSigned = from.elem == CDL_I4 || from.elem == CDL_I2;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = position + i * stride;
+      static_cast<uint8_t*>(to)[i] = isSigned ? static_cast<uint8_t>(cdl_packed_get_signed(from.base, at, bits))
+                                              : cdl_packed_get(from.base, at, bits);
+    }
     return;
   }
   if (n == 0) return;
@@ -61,6 +64,12 @@ void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t 
 }
 
 void scatterBlock(const Operand& to, int64_t position, int64_t stride, int64_t n, const void* from) {
+  if (isPackedElem(to.elem)) {
+    const int bits = static_cast<int>(cdl_elem_bits(to.elem));
+    const uint8_t* x = static_cast<const uint8_t*>(from);
+    for (int64_t i = 0; i < n; ++i) cdl_packed_set(to.base, position + i * stride, bits, x[i]);
+    return;
+  }
   withBits(to.elem, [&]<class T>(Tag<T>) {
     const T* x = static_cast<const T*>(from);
     T* y = to.at<T>(position);

@@ -29,6 +29,11 @@ struct Operand {
     return n;
   }
   template <class T> T* at(int64_t element) const { return reinterpret_cast<T*>(base) + element; }
+  /// After packed elements that end within a byte, that byte ends in zeros.
+  void clearTail() const {
+    const int64_t bits = elements() * cdl_elem_bits(elem), last = (start * cdl_elem_bits(elem) + bits) / 8;
+    if (bits % 8) base[last] = static_cast<char>(base[last] & ((1 << bits % 8) - 1));
+  }
   char* address(int64_t element) const { return base + element * static_cast<int64_t>(cdl_elem_bits(elem) / 8); }
 };
 
@@ -71,10 +76,10 @@ template <class F> void forEachRow(const Loop& loop, F&& f) {
   }
 }
 
-/// n elements at `position` with `stride` into a dense block, by the size of the element. 4-bit
-/// ones become bytes.
+/// n elements at `position` with `stride` into a dense block, by the size of the element.
+/// Packed ones become bytes.
 void gatherBlock(const Operand& from, int64_t position, int64_t stride, int64_t n, void* to);
-/// The other way; not for 4-bit elements.
+/// The other way.
 void scatterBlock(const Operand& to, int64_t position, int64_t stride, int64_t n, const void* from);
 
 /// Hands dense blocks of one operand to block functions: the operand's own memory where it is
@@ -123,7 +128,8 @@ template <class F> void mapBlocks(const std::vector<Operand>& in, const Operand&
   const Loop loop = makeLoop(all);
   for (size_t k = 0; k < readers.size(); ++k) readers[k].setStride(loop.rowStride(k + 1));
   const int64_t row = loop.row(), outStride = loop.rowStride(0);
-  std::vector<uint64_t> outScratch(outStride == 1 ? 0 : kBlock);
+  const bool direct = outStride == 1 && !isPackedElem(out.elem);
+  std::vector<uint64_t> outScratch(direct ? 0 : kBlock);
   std::vector<const void*> pointers(in.size());
   forEachRow(loop, [&](const int64_t* position) {
     for (int64_t i = 0; i < row; i += kBlock) {
@@ -131,11 +137,12 @@ template <class F> void mapBlocks(const std::vector<Operand>& in, const Operand&
       for (size_t k = 0; k < readers.size(); ++k)
         pointers[k] = readers[k].read(position[k + 1] + i * loop.rowStride(k + 1), n);
       const int64_t at = position[0] + i * outStride;
-      void* target = outStride == 1 ? out.address(at) : static_cast<void*>(outScratch.data());
+      void* target = direct ? out.address(at) : static_cast<void*>(outScratch.data());
       body(pointers.data(), target, n);
-      if (outStride != 1) scatterBlock(out, at, outStride, n, target);
+      if (!direct) scatterBlock(out, at, outStride, n, target);
     }
   });
+  if (isPackedElem(out.elem)) out.clearTail();
 }
 
 } // namespace candela::soft

@@ -9,8 +9,10 @@
 namespace candela::soft {
 namespace {
 
-constexpr uint8_t kStored[] = {CDL_F32, CDL_F16, CDL_BF16, CDL_F64, CDL_I8,   CDL_U8,     CDL_I16,   CDL_U16,
-                               CDL_I32, CDL_U32, CDL_I64,  CDL_U64, CDL_BOOL, CDL_F8E4M3, CDL_F8E5M2};
+constexpr uint8_t kStored[] = {
+    CDL_F32,    CDL_F16,    CDL_BF16,   CDL_F64,  CDL_I8,     CDL_U8,     CDL_I16,        CDL_U16,        CDL_I32,
+    CDL_U32,    CDL_I64,    CDL_U64,    CDL_BOOL, CDL_F8E4M3, CDL_F8E5M2, CDL_F8E4M3FNUZ, CDL_F8E5M2FNUZ, CDL_F8E8M0,
+    CDL_F6E2M3, CDL_F6E3M2, CDL_F4E2M1, CDL_I4,   CDL_U4,     CDL_I2,     CDL_U2};
 constexpr std::span kArithmetic(kStored, 13), kFloats(kStored, 4), kRescaled(kStored + 4, 7);
 constexpr uint64_t kSteps = UINT64_C(1) << CDL_KIND_UNARY | UINT64_C(1) << CDL_KIND_BINARY |
                             UINT64_C(1) << CDL_KIND_COMPARE | UINT64_C(1) << CDL_KIND_SELECT |
@@ -45,8 +47,13 @@ struct Rows : std::vector<cdl_row_t> {
   }
 
   Rows() {
-    for (const uint8_t e : kStored) add(CDL_KIND_COPY, 0, {e, e}), add(CDL_KIND_FILL, 0, {e});
-    for (uint8_t from = CDL_F32; from <= CDL_F8E5M2; ++from)
+    for (const uint8_t e : kStored) add(CDL_KIND_COPY, 0, {e, e});
+    for (const uint8_t e : kStored)
+      if (!isPackedElem(e)) {
+        add(CDL_KIND_FILL, 0, {e});
+        for (const uint8_t index : {CDL_I32, CDL_I64}) addAll(CDL_KIND_GATHER, {e, index, e});
+      }
+    for (const uint8_t from : kStored)
       for (const uint8_t to : kStored) addAll(CDL_KIND_CONVERT, {from, to});
     add(CDL_KIND_ELEMENTWISE, 0, {}, kSteps);
     for (const uint8_t e : kArithmetic) {
@@ -59,7 +66,6 @@ struct Rows : std::vector<cdl_row_t> {
       addAll(CDL_KIND_SORT, {e, e, CDL_I32});
       add(CDL_KIND_SELECT, 0, {CDL_BOOL, e, e, e});
       for (const uint8_t index : {CDL_I32, CDL_I64}) {
-        addAll(CDL_KIND_GATHER, {e, index, e});
         addAll(CDL_KIND_SCATTER, {index, e, e});
         addAll(CDL_KIND_ARG_REDUCE, {e, index});
       }

@@ -15,12 +15,12 @@ enum class Elem : uint8_t {
 #undef CANDELA_ELEM
 };
 
-inline constexpr int kElemCount = 18; ///< ids are below this
+inline constexpr int kElemCount = 26; ///< ids are below this
 
 /// "f32", "bool", ...
 std::string_view elemName(Elem elem);
 std::optional<Elem> parseElem(std::string_view name);
-/// Storage bits: 4 to 64.
+/// Storage bits: 2 to 64.
 int elemBits(Elem elem);
 bool isFloat(Elem elem);
 bool isSigned(Elem elem); ///< signed integers
@@ -33,7 +33,10 @@ std::optional<Elem> elemFromOnnx(int onnx);
 bool isValidElem(unsigned id);
 /// The bits that an element has, as the low ones of a word.
 inline uint64_t elemMask(Elem elem) { return ~uint64_t(0) >> (64 - elemBits(elem)); }
-/// Bytes of `count` elements; 4-bit types are packed, two in a byte.
+/// How many elements share a byte: 4, 2, or 1 for those that have bytes of their own.
+inline int elemsPerByte(Elem elem) { return elemBits(elem) < 8 ? 8 / elemBits(elem) : 1; }
+inline bool isPacked(Elem elem) { return elemBits(elem) < 8; }
+/// Bytes of `count` elements; those of less than 8 bits are packed, the first one in the low bits.
 inline uint64_t elemBytes(Elem elem, uint64_t count) { return (count * elemBits(elem) + 7) / 8; }
 
 /// Lowest and highest value of an integer type (bool: 0 and 1).

@@ -10,28 +10,54 @@
 namespace candela {
 namespace {
 
+/// What a format has besides numbers, and where.
+enum class Special : uint8_t {
+  ieee,      ///< infinity and NaN at the highest exponent
+  lastIsNan, ///< one NaN of each sign in place of the largest numbers
+  zeroIsNan, ///< one NaN, in place of -0
+  none,
+};
+
 struct Format {
   int exponentBits, mantissaBits;
-  bool infinity; ///< false: the highest exponent holds numbers, and one NaN
-  int bias() const { return (1 << (exponentBits - 1)) - 1; }
+  Special special;
+  int bias() const { return (1 << (exponentBits - 1)) - (special == Special::zeroIsNan ? 0 : 1); }
   uint64_t mantissaMask() const { return (uint64_t(1) << mantissaBits) - 1; }
   uint64_t exponentMask() const { return (uint64_t(1) << exponentBits) - 1; }
 };
 
 Format formatOf(Elem elem) {
   switch (elem) {
-  case Elem::f32_: return {8, 23, true};
-  case Elem::f16_: return {5, 10, true};
-  case Elem::bf16_: return {8, 7, true};
-  case Elem::f64_: return {11, 52, true};
-  case Elem::f8e4m3_: return {4, 3, false};
-  case Elem::f8e5m2_: return {5, 2, true};
+  case Elem::f32_: return {8, 23, Special::ieee};
+  case Elem::f16_: return {5, 10, Special::ieee};
+  case Elem::bf16_: return {8, 7, Special::ieee};
+  case Elem::f64_: return {11, 52, Special::ieee};
+  case Elem::f8e4m3_: return {4, 3, Special::lastIsNan};
+  case Elem::f8e5m2_: return {5, 2, Special::ieee};
+  case Elem::f8e4m3fnuz_: return {4, 3, Special::zeroIsNan};
+  case Elem::f8e5m2fnuz_: return {5, 2, Special::zeroIsNan};
+  case Elem::f6e2m3_: return {2, 3, Special::none};
+  case Elem::f6e3m2_: return {3, 2, Special::none};
+  case Elem::f4e2m1_: return {2, 1, Special::none};
   default: CDL_CHECK(false, "{} is no float type", elemName(elem));
   }
 }
 
 constexpr int kDoubleMantissa = 52;
 constexpr uint64_t kDoubleExponent = uint64_t(0x7ff) << kDoubleMantissa;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// f8e8m0: a power of two.
+constexpr int kScaleBias = 127;
+constexpr uint64_t kScaleNan = 255;
+
+uint64_t scaleBits(double value) {
+  if (!(value > 0) || std::isinf(value)) return kScaleNan;
+  int exponent = 0;
+  const double significand = std::frexp(value, &exponent); // in [1/2, 1)
+  const int64_t biased = int64_t{exponent} - 1 + (significand >= 0.75) + kScaleBias;
+  return biased < 0 || biased >= static_cast<int64_t>(kScaleNan) ? kScaleNan : static_cast<uint64_t>(biased);
+}
 
 } // namespace
 
@@ -40,12 +66,15 @@ double toReal(Elem elem, uint64_t bits) {
   // The machine widens f32 exactly; of a NaN it would change the payload.
   if (const float value = std::bit_cast<float>(static_cast<uint32_t>(bits)); elem == Elem::f32_ && value == value)
     return value;
+  if (elem == Elem::f8e8m0_) return bits == kScaleNan ? kNan : std::ldexp(1, static_cast<int>(bits) - kScaleBias);
   const Format format = formatOf(elem);
   const uint64_t sign = bits >> (format.exponentBits + format.mantissaBits) & 1;
   const uint64_t exponent = bits >> format.mantissaBits & format.exponentMask();
   const uint64_t mantissa = bits & format.mantissaMask();
-  const bool special = exponent == format.exponentMask() && (format.infinity || mantissa == format.mantissaMask());
-  if (special)
+  if (format.special == Special::zeroIsNan && sign && exponent == 0 && mantissa == 0) return kNan;
+  const bool top = exponent == format.exponentMask();
+  if (top &&
+      (format.special == Special::ieee || (format.special == Special::lastIsNan && mantissa == format.mantissaMask())))
     return std::bit_cast<double>(sign << 63 | kDoubleExponent | mantissa << (kDoubleMantissa - format.mantissaBits));
   const int scale = static_cast<int>(exponent ? exponent : 1) - format.bias() - format.mantissaBits;
   const double significand = static_cast<double>(exponent ? mantissa | (format.mantissaMask() + 1) : mantissa);
@@ -57,15 +86,22 @@ uint64_t fromReal(Elem elem, double value) {
   const uint64_t whole = std::bit_cast<uint64_t>(value);
   if (elem == Elem::f64_) return whole;
   if (elem == Elem::f32_ && !std::isnan(value)) return std::bit_cast<uint32_t>(static_cast<float>(value));
+  if (elem == Elem::f8e8m0_) return scaleBits(value);
   const Format format = formatOf(elem);
-  const uint64_t sign = (whole >> 63) << (format.exponentBits + format.mantissaBits);
-  const uint64_t infinity = format.exponentMask() << format.mantissaBits;
+  const uint64_t signBit = uint64_t(1) << (format.exponentBits + format.mantissaBits);
+  const uint64_t sign = whole >> 63 ? signBit : 0;
+  const uint64_t infinity = format.exponentMask() << format.mantissaBits, all = infinity | format.mantissaMask();
   if (std::isnan(value)) {
-    if (!format.infinity) return sign | infinity | format.mantissaMask();
+    if (format.special == Special::zeroIsNan) return signBit;
+    if (format.special == Special::none) return sign ^ signBit;
+    if (format.special == Special::lastIsNan) return sign | all;
     const uint64_t payload = whole >> (kDoubleMantissa - format.mantissaBits) & format.mantissaMask();
     return sign | infinity | (payload ? payload : uint64_t(1) << (format.mantissaBits - 1));
   }
-  const uint64_t overflow = format.infinity ? infinity : infinity | format.mantissaMask();
+  // What stands for more than the largest: infinity, NaN, or the largest itself.
+  const uint64_t overflow = format.special == Special::ieee        ? infinity
+                            : format.special == Special::zeroIsNan ? all + 1
+                                                                   : all;
   uint64_t magnitude = overflow;
   if (!std::isinf(value) && value != 0) {
     int exponent = 0;
@@ -81,7 +117,18 @@ uint64_t fromReal(Elem elem, double value) {
   } else if (value == 0) {
     magnitude = 0;
   }
-  return sign | std::min(magnitude, overflow);
+  magnitude = std::min(magnitude, overflow);
+  if (format.special == Special::zeroIsNan && (magnitude == 0 || magnitude > all)) return magnitude;
+  return sign | magnitude;
+}
+
+double largestReal(Elem elem) {
+  if (elem == Elem::f8e8m0_) return toReal(elem, kScaleNan - 1);
+  const Format format = formatOf(elem);
+  const uint64_t infinity = format.exponentMask() << format.mantissaBits, all = infinity | format.mantissaMask();
+  return toReal(elem, format.special == Special::ieee        ? infinity - 1
+                      : format.special == Special::lastIsNan ? all - 1
+                                                             : all);
 }
 
 uint64_t lowestBits(Elem elem) {

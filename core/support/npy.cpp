@@ -89,7 +89,7 @@ Status writeNpy(const std::string& path, const Tensor& tensor) {
   Shape dims = tensor.dims;
   if (stored == Elem::bf16_) stored = Elem::u16_;
   if (isStorageOnly(stored)) {
-    if (elemBits(stored) == 4) dims = {static_cast<int64_t>(bytes)};
+    if (isPacked(stored)) dims = {static_cast<int64_t>(bytes)};
     stored = Elem::u8_;
   }
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", npyType(stored),

@@ -1,6 +1,7 @@
 #include "core/support/tensor.h"
 
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -38,7 +39,8 @@ std::vector<int64_t> denseStrides(std::span<const int64_t> dims) {
 
 uint64_t loadElement(Elem elem, const std::byte* data, int64_t index) {
   const int bits = elemBits(elem);
-  if (bits == 4) return static_cast<uint64_t>(data[index / 2]) >> (index % 2 * 4) & 15;
+  if (const int per = elemsPerByte(elem); per > 1)
+    return static_cast<uint64_t>(data[index / per]) >> (index % per * bits) & elemMask(elem);
   uint64_t value = 0;
   std::memcpy(&value, data + index * (bits / 8), bits / 8); // little-endian hosts only, as the image
   return value;
@@ -46,9 +48,10 @@ uint64_t loadElement(Elem elem, const std::byte* data, int64_t index) {
 
 void storeElement(Elem elem, std::byte* data, int64_t index, uint64_t bits) {
   const int width = elemBits(elem);
-  if (width == 4) {
-    const int shift = static_cast<int>(index % 2 * 4);
-    data[index / 2] = (data[index / 2] & ~(std::byte(15) << shift)) | std::byte(bits & 15) << shift;
+  if (const int per = elemsPerByte(elem); per > 1) {
+    const int shift = static_cast<int>(index % per * width);
+    const std::byte mask = std::byte(elemMask(elem));
+    data[index / per] = (data[index / per] & ~(mask << shift)) | (std::byte(bits) & mask) << shift;
     return;
   }
   std::memcpy(data + index * (width / 8), &bits, width / 8);
@@ -101,14 +104,15 @@ uint64_t splitmix64(uint64_t x) {
 }
 
 Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed) {
-  if (isStorageOnly(elem)) return badArgument("no random data for storage type {}", elemName(elem));
   CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, std::move(dims)));
   const int64_t count = tensor.count();
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t r = splitmix64(seed + static_cast<uint64_t>(i));
     const float real = static_cast<float>(r >> 40) * 0x1p-24f * 2.0f - 1.0f;
     uint64_t bits = (r >> 53) - (isSigned(elem) ? 1024 : 0);
-    if (isFloat(elem)) {
+    if (isStorageOnly(elem)) {
+      bits = isFloat(elem) ? fromReal(elem, elem == Elem::f8e8m0_ ? std::abs(real) : real) : r >> (64 - elemBits(elem));
+    } else if (isFloat(elem)) {
       // The value has 24 significant bits at most: it is cut to those of the type, so that nothing is rounded.
       const uint32_t kept = ~uint32_t(0) << (elem == Elem::f16_ ? 13 : elem == Elem::bf16_ ? 16 : 0);
       bits = fromReal(elem, std::bit_cast<float>(std::bit_cast<uint32_t>(real) & kept));

@@ -22,7 +22,7 @@ std::vector<int64_t> denseStrides(std::span<const int64_t> dims);
 /// "f32[1,3,224,224]"
 std::string typeText(Elem elem, std::span<const int64_t> dims);
 
-/// One element of packed storage (4-bit types: two in a byte, low nibble first), zero-extended.
+/// One element, zero-extended; of packed storage too.
 uint64_t loadElement(Elem elem, const std::byte* data, int64_t index);
 void storeElement(Elem elem, std::byte* data, int64_t index, uint64_t bits);
 /// The value of an element of an integer type, or of bool.
@@ -77,8 +77,9 @@ struct Tensor {
 };
 
 /// The project's definition of reproducible data: element i comes from splitmix64(seed + i). Floats lie in [-1, 1) with
-/// 24 bits; 8-bit integers cover their type; wider signed integers lie in [-1024, 1023], unsigned in [0, 2047].
-/// Defined in tests/models/README.md; `--random` and the text form's random(seed) use it.
+/// 24 bits; integers of up to 8 bits cover their type; wider signed integers lie in [-1024, 1023], unsigned in [0,
+/// 2047]. Storage floats are rounded from f32, f8e8m0 from its magnitude. Defined in tests/models/README.md; `--random`
+/// and the text form's random(seed) use it.
 uint64_t splitmix64(uint64_t x);
 Result<Tensor> randomTensor(Elem elem, Shape dims, uint64_t seed);
 

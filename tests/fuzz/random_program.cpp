@@ -17,7 +17,8 @@ constexpr Elem kNumbers[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, El
                              Elem::i16_, Elem::u16_, Elem::i32_,  Elem::u32_, Elem::i64_, Elem::u64_};
 constexpr Elem kAny[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
                          Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
-constexpr Elem kStored[] = {Elem::f8e4m3_, Elem::f8e5m2_, Elem::i4_, Elem::u4_};
+constexpr Elem kStored[] = {Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_, Elem::f8e8m0_, Elem::f6e3m2_,
+                            Elem::f4e2m1_, Elem::i4_,     Elem::u4_,         Elem::i2_,     Elem::u2_};
 
 constexpr std::string_view kNames[] = {"x",         "conv1.out", "/model.0/conv/Conv_output_0",
                                        "a b",       "quo\"te",   "back\\slash",
@@ -105,7 +106,8 @@ private:
   /// A buffer with room for so many elements.
   uint32_t buffer(Elem elem, int64_t count, bool written, bool constant) {
     if (constant) {
-      count = std::max<int64_t>(count + (elemBits(elem) == 4 ? count % 2 : 0), 1);
+      const int64_t per = elemsPerByte(elem);
+      count = std::max<int64_t>((count + per - 1) / per * per, 1);
       if (count <= 64 || (options_.largeConstants && count <= 512)) return p_.addConstant(name(), payload(elem, count));
       return p_.addConstant(name(), Payload::splat(elem, count, bits(elem)));
     }
@@ -147,9 +149,8 @@ private:
   View view(Elem elem, Dims dims, bool written, const Layout& layout = {}, bool mayBeConstant = true) {
     View v = denseView(0, elem, std::move(dims));
     v.layout = layout;
-    const bool nibble = elemBits(elem) == 4;
-    const int64_t unit = nibble ? 2 : 1;
-    if (rng_.chance(50) && !nibble) {
+    const int64_t unit = elemsPerByte(elem);
+    if (rng_.chance(50) && unit == 1) {
       std::vector<size_t> order(v.dims.size());
       for (size_t d = 0; d < order.size(); ++d) order[d] = d;
       for (size_t d = order.size(); d-- > 1;)

@@ -23,6 +23,14 @@ enum {
   CDL_U4 = 15,
   CDL_F8E4M3 = 16,
   CDL_F8E5M2 = 17,
+  CDL_F8E4M3FNUZ = 18,
+  CDL_F8E5M2FNUZ = 19,
+  CDL_F8E8M0 = 20,
+  CDL_F6E2M3 = 21,
+  CDL_F6E3M2 = 22,
+  CDL_F4E2M1 = 23,
+  CDL_I2 = 24,
+  CDL_U2 = 25,
 };
 typedef uint16_t cdl_elem_t;
 /* Status codes (spec/codes.toml). */
@@ -253,6 +261,14 @@ typedef uint16_t cdl_profile_t;
   X(u4, 15, 4, 2, 21, 1) \
   X(f8e4m3, 16, 8, 0, 17, 1) \
   X(f8e5m2, 17, 8, 0, 19, 1) \
+  X(f8e4m3fnuz, 18, 8, 0, 18, 1) \
+  X(f8e5m2fnuz, 19, 8, 0, 20, 1) \
+  X(f8e8m0, 20, 8, 0, 24, 1) \
+  X(f6e2m3, 21, 8, 0, 27, 1) \
+  X(f6e3m2, 22, 8, 0, 28, 1) \
+  X(f4e2m1, 23, 4, 0, 23, 1) \
+  X(i2, 24, 2, 1, 26, 1) \
+  X(u2, 25, 2, 2, 25, 1) \
 
 /* X(name, id, text) */
 #define CDL_CODES(X) \
@@ -307,7 +323,7 @@ typedef uint16_t cdl_profile_t;
 #define CDL_KINDS(X) \
   X(copy, 1, 1, 1, 1, 1, 0, "= > -", "A > A") \
   X(fill, 2, 1, 0, 0, 1, 0, "- > -", "- > -") \
-  X(convert, 3, 1, 1, 1, 1, 0, "= > -", "- > p") \
+  X(convert, 3, 1, 1, 1, 1, 0, "= > -", "- > -") \
   X(binary, 4, 1, 2, 2, 1, 0, "= > -", "A A > A") \
   X(compare, 5, 1, 2, 2, 1, 0, "= > -", "V V > B") \
   X(select, 6, 1, 3, 3, 1, 0, "= > -", "B V V > V") \

@@ -358,17 +358,21 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in, co
  * ------------------------------------------------------------------------------------------------------
  */
 
-static inline int cdl_check_nibbles(cdl_check_t* c, const cdl_view_t* v) {
-  uint32_t d, inner = v->rank ? v->rank - 1u : 0;
-  uint64_t odd = cdl_magnitude(v->offset) | cdl_magnitude(v->iv_strides[0]) | cdl_magnitude(v->iv_strides[1]);
-  if (v->rank == 0 || v->dims[inner] % 2)
-    return cdl_bad(c, "innermost extent of 4-bit elements", v->rank ? (uint64_t)v->dims[inner] : 1, "is odd",
-                   CDL_NO_LIMIT);
-  if (v->strides[inner] != 1)
-    return cdl_bad_signed(c, "innermost stride of 4-bit elements", v->strides[inner], "is not", 1);
-  for (d = 0; d < inner; ++d) odd |= cdl_magnitude(v->strides[d]);
-  return odd % 2 ? cdl_bad_signed(c, "offset or stride of 4-bit elements, offset", v->offset, "is odd", CDL_NO_LIMIT)
-                 : 1;
+/* Elements of less than a byte: dense from a whole byte on, or in rows of whole bytes. */
+static inline int cdl_check_packed(cdl_check_t* c, const cdl_view_t* v, uint32_t per) {
+  uint32_t d, dense = 1;
+  int64_t stride = 1;
+  uint64_t start = cdl_magnitude(v->offset) | cdl_magnitude(v->iv_strides[0]) | cdl_magnitude(v->iv_strides[1]);
+  for (d = v->rank; d-- > 0; stride *= v->dims[d] ? v->dims[d] : 1) dense &= v->dims[d] == 1 || v->strides[d] == stride;
+  for (d = 0; !dense && d + 1u < v->rank; ++d) start |= cdl_magnitude(v->strides[d]);
+  if (start % per)
+    return cdl_bad_signed(c, "packed view at offset", v->offset, "does not start on whole bytes of elements,", per);
+  if (dense) return 1;
+  if (v->strides[v->rank - 1] != 1)
+    return cdl_bad_signed(c, "innermost stride of packed elements", v->strides[v->rank - 1], "is not", 1);
+  return v->dims[v->rank - 1] % per == 0 ? 1
+                                         : cdl_bad(c, "innermost extent of packed elements",
+                                                   (uint64_t)v->dims[v->rank - 1], "is no multiple of", per);
 }
 
 /* The view alone: enums, dims, unused entries, its layout. */
@@ -402,7 +406,7 @@ static inline int cdl_check_view(cdl_check_t* c, const cdl_view_t* v) {
       return cdl_bad(c, "opaque layout", v->layout, "on a buffer that is no constant:", v->buffer);
     if (rank != v->rank) return cdl_bad(c, "rank", v->rank, "differs from its layout's", rank);
   }
-  return bits == 4 ? cdl_check_nibbles(c, v) : 1;
+  return bits < 8 ? cdl_check_packed(c, v, 8 / bits) : 1;
 }
 
 /* Every element, for every iteration of `trips` (0: no such loop), lies inside of the buffer. */
@@ -412,7 +416,7 @@ static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v, const ui
   uint64_t bytes = b->bytes, down = 0, up = 0, end, held;
   uint32_t bits = cdl_elem_bits(v->elem), d, fits = 1, empty = 0;
   if (v->layout && cdl_get_layout(c->image, v->layout)->opaque) return 1;
-  held = bits == 4 ? bytes * 2 : bytes / (bits / 8);
+  held = bits >= 8 ? bytes / (bits / 8) : bytes > CDL_MAX_BYTES / 8 ? CDL_MAX_BYTES : bytes * (8 / bits);
   for (d = 0; d < v->rank; ++d)
     if (v->dims[d] == 0) empty = 1;
   /* A kernel may read the border of a view that has the dims of its buffer's halo. */

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "candela/cdl_enums.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -54,24 +56,48 @@ static inline int64_t cdl_rne_shift_i64(int64_t value, int32_t shift) {
 
 /* ---- Narrow floats --------------------------------------------------------------------------------------------- */
 
-/* The narrow float of exp_bits and man_bits nearest to x. finite_only: the format has no infinity and only the all-ones
- * NaN (f8e4m3). Beyond the largest finite value, infinity included: that value when `saturate`, else infinity (NaN when
- * finite_only). NaN keeps its sign and becomes the quiet one without payload. */
-static inline uint32_t cdl_float_encode(double x, int exp_bits, int man_bits, int finite_only, int saturate) {
+/* What a narrow format holds at its highest exponent: infinity and NaN, or numbers and one NaN (the last), or numbers
+ * alone. FNUZ: the same, and a NaN in place of -0. */
+enum { CDL_FLOAT_IEEE = 0, CDL_FLOAT_FN = 1, CDL_FLOAT_FNUZ = 2, CDL_FLOAT_FINITE = 3 };
+
+/* The narrow float of exp_bits and man_bits nearest to x. Beyond the largest finite value, infinity included: that
+ * value when `saturate` or FINITE, else infinity, or NaN where there is none. NaN keeps its sign and becomes the quiet
+ * one without payload; FNUZ has one only, and FINITE a zero of the other sign instead. */
+static inline uint32_t cdl_float_encode(double x, int exp_bits, int man_bits, int special, int saturate) {
   const uint64_t bits = cdl_f64_bits(x), fraction = bits & ((UINT64_C(1) << 52) - 1);
   const int field = (int)((bits >> 52) & 0x7ff);
-  const uint32_t sign = (uint32_t)(bits >> 63) << (exp_bits + man_bits);
-  const uint32_t top = ((1u << exp_bits) - 1u) << man_bits;
-  const uint32_t max = finite_only ? top + (1u << man_bits) - 2u : top - 1u;
-  const uint32_t nan = finite_only ? max + 1u : top | 1u << (man_bits - 1);
-  const uint32_t over = saturate ? max : finite_only ? nan : top;
-  if (field == 0x7ff) return sign | (fraction ? nan : over);
-  if (field == 0) return sign; /* zero, or a subnormal f64, far below half of every format's smallest */
-  const int exponent = field - 1023 + (1 << (exp_bits - 1)) - 1; /* in the narrow format's field */
+  const uint32_t minus = 1u << (exp_bits + man_bits), sign = bits >> 63 ? minus : 0;
+  const uint32_t top = ((1u << exp_bits) - 1u) << man_bits, all = top + (1u << man_bits) - 1u;
+  const uint32_t max = special == CDL_FLOAT_IEEE ? top - 1u : special == CDL_FLOAT_FN ? all - 1u : all;
+  const uint32_t nan = special == CDL_FLOAT_IEEE   ? sign | top | 1u << (man_bits - 1)
+                       : special == CDL_FLOAT_FN   ? sign | all
+                       : special == CDL_FLOAT_FNUZ ? minus
+                                                   : sign ^ minus;
+  const uint32_t over = saturate || special == CDL_FLOAT_FINITE ? sign | max
+                        : special == CDL_FLOAT_IEEE             ? sign | top
+                                                                : nan;
+  if (field == 0x7ff) return fraction ? nan : over;
+  /* Zero, or a subnormal f64, far below half of every format's smallest. */
+  if (field == 0) return special == CDL_FLOAT_FNUZ ? 0 : sign;
+  const int exponent = field - 1023 + (1 << (exp_bits - 1)) - (special == CDL_FLOAT_FNUZ ? 0 : 1); /* narrow field */
   const int shift = 52 - man_bits + (exponent < 1 ? 1 - exponent : 0);
   uint64_t value = cdl_rne_shift_u64(fraction | UINT64_C(1) << 52, shift);
   if (exponent > 1) value += (uint64_t)(exponent - 1) << man_bits;
-  return sign | (value > max ? over : (uint32_t)value);
+  if (value > max) return over;
+  return special == CDL_FLOAT_FNUZ && value == 0 ? 0 : sign | (uint32_t)value;
+}
+/* The value of a narrow float of at most 8 bits. */
+static inline float cdl_float_decode(uint32_t bits, int exp_bits, int man_bits, int special) {
+  const uint32_t minus = 1u << (exp_bits + man_bits), all = minus - 1u, top = all ^ ((1u << man_bits) - 1u);
+  const uint32_t sign = bits & minus ? 0x80000000u : 0, mag = bits & all, fraction = mag & ~top;
+  const int bias = (1 << (exp_bits - 1)) - (special == CDL_FLOAT_FNUZ ? 0 : 1), field = (int)(mag >> man_bits);
+  if (special == CDL_FLOAT_FNUZ && sign && mag == 0) return cdl_f32_of_bits(0x7fc00000u);
+  if (special == CDL_FLOAT_IEEE && mag >= top)
+    return cdl_f32_of_bits(sign | 0x7f800000u | (fraction ? 0x400000u | fraction << (23 - man_bits) : 0));
+  if (special == CDL_FLOAT_FN && mag == all) return cdl_f32_of_bits(sign | 0x7fc00000u);
+  const float unit = cdl_f32_of_bits((uint32_t)((field ? field : 1) - bias - man_bits + 127) << 23);
+  const float value = (float)(int32_t)(field ? fraction | 1u << man_bits : fraction) * unit;
+  return cdl_f32_of_bits(sign | cdl_f32_bits(value));
 }
 
 static inline float cdl_f16_to_f32(uint16_t h) {
@@ -127,6 +153,46 @@ static inline uint8_t cdl_f64_to_f8e5m2_sat(double x) { return (uint8_t)cdl_floa
 static inline uint8_t cdl_f32_to_f8e5m2(float x) { return cdl_f64_to_f8e5m2((double)x); }
 static inline uint8_t cdl_f32_to_f8e5m2_sat(float x) { return cdl_f64_to_f8e5m2_sat((double)x); }
 
+/* f8e8m0: the power of two of a biased exponent, or NaN. To nearest, ties up; outside of the powers, which is also what
+ * is not above 0: the largest or smallest one when `saturate`, else NaN. */
+static inline float cdl_f8e8m0_to_f32(uint8_t v) {
+  return cdl_f32_of_bits(v == 255 ? 0x7fc00000u : v == 0 ? 0x400000u : (uint32_t)v << 23);
+}
+static inline uint8_t cdl_f64_to_f8e8m0(double x, int saturate) {
+  const uint64_t bits = cdl_f64_bits(x) + (UINT64_C(1) << 51); /* from half of the way to the next one on */
+  const int exponent = (int)(bits >> 52 & 0x7ff) - 1023 + 127;
+  if (x != x) return 255;
+  if (!(x > 0.0) || exponent < 0) return saturate ? 0 : 255;
+  return (uint8_t)(exponent > 254 ? (saturate ? 254 : 255) : exponent);
+}
+
+/* Any storage float of 8 bits and less, by its element type; the unused bits of `bits` are not looked at. Integers of
+ * 64 bits come by way of cdl_u64_to_f64_odd. */
+static inline float cdl_storage_to_f32(uint8_t elem, uint8_t bits) {
+  switch (elem) {
+  case CDL_F8E4M3: return cdl_f8e4m3_to_f32(bits);
+  case CDL_F8E5M2: return cdl_f8e5m2_to_f32(bits);
+  case CDL_F8E4M3FNUZ: return cdl_float_decode(bits, 4, 3, CDL_FLOAT_FNUZ);
+  case CDL_F8E5M2FNUZ: return cdl_float_decode(bits, 5, 2, CDL_FLOAT_FNUZ);
+  case CDL_F8E8M0: return cdl_f8e8m0_to_f32(bits);
+  case CDL_F6E2M3: return cdl_float_decode(bits, 2, 3, CDL_FLOAT_FINITE);
+  case CDL_F6E3M2: return cdl_float_decode(bits, 3, 2, CDL_FLOAT_FINITE);
+  default: return cdl_float_decode(bits, 2, 1, CDL_FLOAT_FINITE); /* f4e2m1 */
+  }
+}
+static inline uint8_t cdl_f64_to_storage(uint8_t elem, double x, int saturate) {
+  switch (elem) {
+  case CDL_F8E4M3: return (uint8_t)cdl_float_encode(x, 4, 3, CDL_FLOAT_FN, saturate);
+  case CDL_F8E5M2: return (uint8_t)cdl_float_encode(x, 5, 2, CDL_FLOAT_IEEE, saturate);
+  case CDL_F8E4M3FNUZ: return (uint8_t)cdl_float_encode(x, 4, 3, CDL_FLOAT_FNUZ, saturate);
+  case CDL_F8E5M2FNUZ: return (uint8_t)cdl_float_encode(x, 5, 2, CDL_FLOAT_FNUZ, saturate);
+  case CDL_F8E8M0: return cdl_f64_to_f8e8m0(x, saturate);
+  case CDL_F6E2M3: return (uint8_t)cdl_float_encode(x, 2, 3, CDL_FLOAT_FINITE, saturate);
+  case CDL_F6E3M2: return (uint8_t)cdl_float_encode(x, 3, 2, CDL_FLOAT_FINITE, saturate);
+  default: return (uint8_t)cdl_float_encode(x, 2, 1, CDL_FLOAT_FINITE, saturate); /* f4e2m1 */
+  }
+}
+
 /* The f64 nearest to an integer, but rounded to odd: a further rounding to a format of at most 51 bits is then as if
  * there had been one only. For integers on their way to f16, bf16 and f8. */
 static inline double cdl_u64_to_f64_odd(uint64_t value) {
@@ -141,20 +207,23 @@ static inline double cdl_i64_to_f64_odd(int64_t value) {
   return value < 0 ? -cdl_u64_to_f64_odd(UINT64_C(0) - (uint64_t)value) : cdl_u64_to_f64_odd((uint64_t)value);
 }
 
-/* ---- 4-bit integers: two in a byte, the low nibble first; `index` counts elements ------------------------------- */
+/* ---- Packed elements: 8 / bits in a byte, the low bits first; bits is 2 or 4, `index` counts elements ----------- */
 
-static inline uint8_t cdl_u4_get(const void* data, int64_t index) {
-  const uint8_t byte = ((const uint8_t*)data)[index >> 1];
-  return (uint8_t)((index & 1) ? byte >> 4 : byte & 15u);
+static inline uint8_t cdl_packed_get(const void* data, int64_t index, int bits) {
+  const int64_t at = index * bits;
+  return (uint8_t)(((const uint8_t*)data)[at >> 3] >> (at & 7) & ((1u << bits) - 1u));
 }
-static inline int8_t cdl_i4_get(const void* data, int64_t index) {
-  return (int8_t)((int)(cdl_u4_get(data, index) ^ 8u) - 8);
+/* Of a signed type. */
+static inline int8_t cdl_packed_get_signed(const void* data, int64_t index, int bits) {
+  const int half = 1 << (bits - 1);
+  return (int8_t)((cdl_packed_get(data, index, bits) ^ half) - half);
 }
-/* Stores the low four bits of value; signed and unsigned alike. */
-static inline void cdl_4bit_set(void* data, int64_t index, int value) {
-  uint8_t* byte = (uint8_t*)data + (index >> 1);
-  const unsigned nibble = (unsigned)value & 15u;
-  *byte = (uint8_t)((index & 1) ? (*byte & 0x0fu) | nibble << 4 : (*byte & 0xf0u) | nibble);
+/* Stores the low bits of value; signed and unsigned alike. */
+static inline void cdl_packed_set(void* data, int64_t index, int bits, int value) {
+  const int64_t at = index * bits;
+  uint8_t* byte = (uint8_t*)data + (at >> 3);
+  const unsigned mask = ((1u << bits) - 1u) << (at & 7);
+  *byte = (uint8_t)((*byte & ~mask) | ((unsigned)value << (at & 7) & mask));
 }
 
 /* ---- The integer law ------------------------------------------------------------------------------------------- */

@@ -23,59 +23,14 @@ Status importGreater(Step& step) { return step.set(less(termOf(step, 1), termOf(
 Status importLessOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1))); }
 Status importGreaterOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0))); }
 
-Term boolOf(const Step& step, size_t input) {
-  const Term x = termOf(step, input);
-  if (x.elem() != Elem::bool_) need(badModel("operand is {}, expected bool", x.text()));
-  return x;
-}
-Status importNot(Step& step) { return step.set(logicalNot(boolOf(step, 0))); }
-Status importAnd(Step& step) { return step.set(logicalAnd(boolOf(step, 0), boolOf(step, 1))); }
-Status importOr(Step& step) { return step.set(logicalOr(boolOf(step, 0), boolOf(step, 1))); }
-Status importXor(Step& step) { return step.set(logicalNot(equal(boolOf(step, 0), boolOf(step, 1)))); }
-
-Status castTo(Step& step, Elem to) {
-  const Elem from = step.input(0)->type.elem;
-  for (Elem elem : {from, to})
-    if (isStorageOnly(elem)) return failure(Code::unsupported, "cast from {} to {}", elemName(from), elemName(to));
-  return step.set(step.build.cast(step.input(0), to));
-}
-
-Status importCast(Step& step) {
-  CDL_ASSIGN(const auto to, step.maybe<int64_t>("to"));
-  CDL_TRY(step.flagAttr("saturate", true).status()); // only says something about 8-bit floats
-  if (!to) return badModel("attribute 'to' is missing");
-  const auto elem = *to >= 0 && *to <= INT32_MAX ? elemFromOnnx(static_cast<int>(*to)) : std::nullopt;
-  if (!elem) return failure(Code::unsupported, "cast to element type {}", *to);
-  return castTo(step, *elem);
-}
-
-Status importCastLike(Step& step) {
-  CDL_TRY(step.flagAttr("saturate", true).status());
-  return castTo(step, step.input(1)->type.elem);
-}
-
-/// The result has the base's type. Powers of integers are computed as f64, exact below 2^53.
-Status importPow(Step& step) {
-  const Term base = termOf(step, 0);
-  const Elem inner = isFloat(base.elem()) ? base.elem() : Elem::f64_;
-  return step.set(pow(base.cast(inner), termOf(step, 1).cast(inner)).cast(base.elem()));
-}
-
 constexpr Operator kOperators[] = {
-    {"And", 2, 2, 1, importAnd},
-    {"Cast", 1, 1, 1, importCast},
-    {"CastLike", 2, 2, 1, importCastLike},
     {"Clip", 1, 3, 1, importClip},
     {"Greater", 2, 2, 1, importGreater},
     {"GreaterOrEqual", 2, 2, 1, importGreaterOrEqual},
     {"LessOrEqual", 2, 2, 1, importLessOrEqual},
     {"Max", 1, -1, 1, importChain<OpKind::Max>},
     {"Min", 1, -1, 1, importChain<OpKind::Min>},
-    {"Not", 1, 1, 1, importNot},
-    {"Or", 2, 2, 1, importOr},
-    {"Pow", 2, 2, 1, importPow},
     {"Sum", 1, -1, 1, importChain<OpKind::Add>},
-    {"Xor", 2, 2, 1, importXor},
 };
 
 } // namespace

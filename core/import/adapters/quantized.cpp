@@ -33,35 +33,6 @@ Result<Value*> quantize(Step& step, Value* x, Value* scale, Value* zero, int64_t
   return step.build.add(OpKind::Quantize, {x, scale, zero}, std::move(attrs));
 }
 
-/// `axis` and what says that blocks have scales of their own.
-Result<int64_t> readAxis(Step& step) {
-  CDL_ASSIGN(const int64_t block, step.attr<int64_t>("block_size", 0));
-  if (block != 0) return failure(Code::unsupported, "block_size {} is not supported", block);
-  return step.attr<int64_t>("axis", 1);
-}
-
-Status importQuantizeLinear(Step& step) {
-  CDL_ASSIGN(const int64_t axis, readAxis(step));
-  CDL_TRY(step.flagAttr("saturate", true).status()); // only says something about 8-bit floats
-  CDL_ASSIGN(const int64_t precision, step.attr<int64_t>("precision", 0));
-  CDL_ASSIGN(const int64_t type, step.attr<int64_t>("output_dtype", 0));
-  const auto to = type == 0 ? Elem::u8_ : elemFromOnnx(static_cast<int>(type)).value_or(Elem::none);
-  const Elem elem = step.input(2) ? step.input(2)->type.elem : to;
-  if (precision != 0 || !isInteger(elem) || isStorageOnly(elem))
-    return failure(Code::unsupported, "quantization to type {} with precision {} is not supported", elemName(elem),
-                   precision);
-  return step.set(quantize(step, step.input(0), step.input(1), step.input(2), axis, to));
-}
-
-Status importDequantizeLinear(Step& step) {
-  CDL_ASSIGN(const int64_t axis, readAxis(step));
-  CDL_ASSIGN(const int64_t type, step.attr<int64_t>("output_dtype", 0));
-  if (type != 0) return failure(Code::unsupported, "output_dtype {} is not supported", type);
-  if (isStorageOnly(step.input(0)->type.elem) || !isInteger(step.input(0)->type.elem))
-    return failure(Code::unsupported, "dequantization of {} is not supported", elemName(step.input(0)->type.elem));
-  return step.set(dequantize(step, step.input(0), step.input(1), step.input(2), axis));
-}
-
 /// y = (x - min) / (max - min) * 255 of a range that holds 0.
 Status importDynamicQuantizeLinear(Step& step) {
   Value* x = step.input(0);
@@ -128,13 +99,9 @@ Status importQLinearMatMul(Step& step) {
 }
 
 constexpr Operator kOperators[] = {
-    {"ConvInteger", 2, 4, 1, importConvInteger},
-    {"DequantizeLinear", 2, 3, 1, importDequantizeLinear},
-    {"DynamicQuantizeLinear", 1, 1, 3, importDynamicQuantizeLinear},
-    {"MatMulInteger", 2, 4, 1, importMatMulInteger},
-    {"QLinearConv", 8, 9, 1, importQLinearConv},
+    {"ConvInteger", 2, 4, 1, importConvInteger},     {"DynamicQuantizeLinear", 1, 1, 3, importDynamicQuantizeLinear},
+    {"MatMulInteger", 2, 4, 1, importMatMulInteger}, {"QLinearConv", 8, 9, 1, importQLinearConv},
     {"QLinearMatMul", 8, 8, 1, importQLinearMatMul},
-    {"QuantizeLinear", 2, 3, 1, importQuantizeLinear},
 };
 
 } // namespace

@@ -60,7 +60,8 @@ Status importConstantOfShape(Step& step) {
   return step.set(step.build.constant(Payload::splat(elem, *count, bits), shape));
 }
 
-/// start + i * delta; the number of elements must be known at import, as every shape.
+/// start + i * delta; the number of elements must be known at import, as every shape. Halves are computed in what
+/// stash_type names.
 Status importRange(Step& step) {
   const char* const names[3] = {"start", "limit", "delta"};
   const Elem elem = step.input(0)->type.elem;
@@ -77,13 +78,18 @@ Status importRange(Step& step) {
     given[i] = array.at(0);
   }
   const auto& [start, limit, delta] = given;
+  CDL_ASSIGN(const int64_t stash, step.opset < 27 ? Result<int64_t>(1) : step.attr<int64_t>("stash_type", 1));
+  if (stash != 1 && stash != 11) return badModel("stash_type is {}, expected 1 or 11", stash);
+  const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
+  const Elem wide = !isHalf ? elem : stash == 1 ? Elem::f32_ : Elem::f64_;
   constexpr int64_t kMost = int64_t(1) << 40;
   if (isFloat(elem)) {
     const double count = std::ceil((limit.real - start.real) / delta.real);
     if (!(count <= static_cast<double>(kMost))) // not a number included
       return badModel("a range from {} to {} by {} has no end", start.real, limit.real, delta.real);
     const auto size = static_cast<int64_t>(std::max(count, 0.0));
-    return step.set(iota(step.build, size).cast(elem) * termOf(step, 2).reshape({}) + termOf(step, 0).reshape({}));
+    const Term first = termOf(step, 0).reshape({}).cast(wide), each = termOf(step, 2).reshape({}).cast(wide);
+    return step.set((iota(step.build, size).cast(wide) * each + first).cast(elem));
   }
   if (delta.whole == 0) return badModel("a range with delta 0 has no end");
   const __int128 span = (limit.whole - start.whole) * (delta.whole < 0 ? -1 : 1);

@@ -3,16 +3,6 @@
 #include "core/import/adapters/window.h"
 
 namespace candela::import {
-std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {
-  const auto values = attrOf(step, name, std::vector<int64_t>(count, fallback));
-  if (values.size() != count) need(badModel("attribute '{}' has {} values, expected {}", name, values.size(), count));
-  constexpr int64_t kMost = (int64_t(1) << 31) - 1;
-  for (int64_t value : values)
-    if (value < least || value > kMost)
-      need(badModel("attribute '{}' has value {}, expected {} to {}", name, value, least, kMost));
-  return values;
-}
-
 namespace {
 
 /// Pads that give ceil(extent / stride) windows; an odd one goes to the end (SAME_UPPER) or the

@@ -13,8 +13,6 @@ struct Window {
   Attrs attrs() const { return {{"strides", strides}, {"dilations", dilations}, {"pads", pads}}; }
 };
 
-/// An attribute of `count` values from `least` to 2^31 - 1.
-std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
 /// The spatial dims of a weight, which kernel_shape may repeat.
 std::vector<int64_t> kernelOf(Step& step, const graph::TensorType& weight);
 /// Of a pool, with auto_pad resolved. dilatedSince: the opset that brought dilations.

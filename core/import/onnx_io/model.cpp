@@ -78,9 +78,29 @@ Result<Elem> elemOf(const TensorProto& proto) {
   return failure(Code::unsupported, "element type {} is not supported", type);
 }
 
+constexpr int kSixBits = 6;
+bool isSixBits(Elem elem) { return elem == Elem::f6e2m3_ || elem == Elem::f6e3m2_; }
+/// What raw bytes of this many elements are: four 6-bit ones lie in three bytes, the low bits first.
+uint64_t rawBytes(Elem elem, int64_t count) {
+  return isSixBits(elem) ? (static_cast<uint64_t>(count) * kSixBits + 7) / 8 : elemBytes(elem, count);
+}
+
+/// 6-bit elements as we hold them, in bytes of their own.
+Result<Tensor> unpackSixBits(Tensor tensor) {
+  const Bytes packed = tensor.bytes;
+  CDL_ASSIGN(tensor.bytes, Bytes::allocate(tensor.sizeBytes()));
+  for (uint64_t i = 0; i < tensor.sizeBytes(); ++i)
+    for (uint64_t b = 0; b < kSixBits; ++b) {
+      const uint64_t at = i * kSixBits + b;
+      tensor.bytes.mutableData()[i] |= (packed.data()[at / 8] >> (at % 8) & std::byte(1)) << b;
+    }
+  return tensor;
+}
+
 /// Bytes as they stand in a file, copied when they do not lie as the elements want them. A bool that is neither 0 nor 1
 /// would mean different things to different readers.
 Result<Tensor> fromBytes(Tensor tensor) {
+  if (isSixBits(tensor.elem)) return unpackSixBits(std::move(tensor));
   const uintptr_t alignment = std::max(1, elemBits(tensor.elem) / 8);
   if (!tensor.bytes.data() || reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignment != 0) {
     CDL_ASSIGN(Bytes bytes, Bytes::allocate(tensor.bytes.size()));
@@ -125,17 +145,18 @@ template <typename T, typename Field> Result<Tensor> copyField(Tensor tensor, co
 
 /// Fields whose values are wider than the elements: each must fit.
 template <typename Field> Result<Tensor> narrowField(Tensor tensor, const char* name, const Field& field) {
-  const bool packed = elemBits(tensor.elem) == 4; // two elements in each value
-  const int64_t need = packed ? (tensor.count() + 1) / 2 : tensor.count();
+  const bool packed = isPacked(tensor.elem); // the elements of a byte in each value
+  const int64_t per = elemsPerByte(tensor.elem), need = (tensor.count() + per - 1) / per;
   if (field.size() != need) return wrongCount(name, field.size(), tensor, need);
   CDL_ASSIGN(tensor.bytes, Bytes::allocate(tensor.sizeBytes()));
   const int size = std::max(1, elemBits(tensor.elem) / 8);
-  // Floats and packed pairs stand as their bits.
+  // Floats and packed elements stand as their bits.
   const bool bits = packed || isFloat(tensor.elem);
-  const IntegerRange range = bits ? IntegerRange{0, (__int128(1) << 8 * size) - 1} : integerRange(tensor.elem);
+  const int width = isSixBits(tensor.elem) ? kSixBits : 8 * size;
+  const IntegerRange range = bits ? IntegerRange{0, (__int128(1) << width) - 1} : integerRange(tensor.elem);
   for (int64_t i = 0; i < need; ++i) {
     const __int128 value = field.Get(static_cast<int>(i));
-    // Writers that sign-extend packed signed pairs exist.
+    // Writers that sign-extend packed signed elements exist.
     if ((value < range.lowest || value > range.highest) && !(packed && value >= -128 && value < 0))
       return badModel("{} holds {} at {}, which is no {}", name, static_cast<int64_t>(value), i, elemName(tensor.elem));
     std::memcpy(tensor.bytes.mutableData() + i * size, &value, size);
@@ -153,7 +174,7 @@ Result<Tensor> takeTensor(TensorProto& proto, ExternalData& external) {
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   const auto count = elementCount(tensor.dims);
   if (!count) return badModel("impossible shape {}", shapeText(tensor.dims));
-  const uint64_t size = elemBytes(tensor.elem, *count);
+  const uint64_t size = rawBytes(tensor.elem, *count);
 
   if (proto.data_location() == TensorProto::EXTERNAL) {
     CDL_ASSIGN(tensor.bytes, externalBytes(proto, external, size));

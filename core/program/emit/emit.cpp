@@ -133,6 +133,7 @@ private:
   View viewOf(const target::NodeView& from) {
     if (!from.value) return denseView(program_.addConstant("zero", Payload::splat(from.elem, 1, 0)), from.elem, {1});
     View view = dense(from.value, from.dims);
+    view.elem = from.elem;
     view.strides = from.strides;
     view.offset = from.offset;
     if (from.layout.isRowMajor()) return view;

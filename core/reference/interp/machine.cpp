@@ -111,7 +111,7 @@ Result<uint64_t> Memory::load(uint32_t buffer, Elem elem, int64_t element) const
     if (!block.written[byte + i])
       return badModel("reads element {} of buffer '{}', which nothing wrote", element, program_->buffers[buffer].name);
   const auto* data = reinterpret_cast<const std::byte*>(block.data.data() + byte);
-  return loadElement(elem, data, elemBits(elem) == 4 ? element % 2 : 0);
+  return loadElement(elem, data, element % elemsPerByte(elem));
 }
 
 Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits) {
@@ -121,8 +121,9 @@ Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits)
     return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
   const auto [index, byte] = place(buffer, elem, element);
   Block& block = blocks_[index];
-  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte), elemBits(elem) == 4 ? element % 2 : 0,
-               bits);
+  const auto within = element % elemsPerByte(elem);
+  if (within == 0) block.data[byte] = 0; // in order, so that nothing is left behind the last one of packed elements
+  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte), within, bits);
   for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) block.written[byte + i] = true;
   return Status::ok();
 }

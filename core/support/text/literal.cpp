@@ -41,8 +41,9 @@ std::string shortestOf(Elem elem, uint64_t bits) {
 uint64_t canonicalNan(Elem elem) { return fromReal(elem, std::bit_cast<double>(uint64_t(0x7ff8) << 48)); }
 
 Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
-  if (literal == "nan") return canonicalNan(elem);
-  if (literal == "-nan") return canonicalNan(elem) | uint64_t(1) << (elemBits(elem) - 1);
+  const bool hasNan = std::isnan(toReal(elem, canonicalNan(elem)));
+  if (literal == "nan" && hasNan) return canonicalNan(elem);
+  if (literal == "-nan" && hasNan) return canonicalNan(elem) | uint64_t(1) << (elemBits(elem) - 1);
   if (elem == Elem::f32_) { // directly, so that the decimal is rounded once
     float value = 0;
     const auto [stop, error] = std::from_chars(literal.data(), literal.data() + literal.size(), value);
@@ -53,7 +54,8 @@ Result<uint64_t> parseFloatElement(Elem elem, std::string_view literal) {
   const auto value = parseReal(literal);
   if (!value) return badModel("'{}' is no number of type {}", literal, elemName(elem));
   const uint64_t bits = fromReal(elem, *value);
-  if (std::isfinite(*value) && !std::isfinite(toReal(elem, bits)))
+  const bool saturates = !hasNan && std::fabs(*value) > largestReal(elem);
+  if (saturates || (std::isfinite(*value) && !std::isfinite(toReal(elem, bits))))
     return badModel("{} does not fit {}", literal, elemName(elem));
   return bits;
 }
@@ -235,7 +237,6 @@ Result<Payload> resolvePayload(const PayloadSyntax& syntax, Elem elem, int64_t c
     return Payload::iota(elem, count, start, step);
   }
   case PayloadSyntax::Form::random: {
-    if (isStorageOnly(elem)) return badModel("no random data for storage type {}", elemName(elem));
     CDL_ASSIGN(const int64_t seed, wordOf(syntax.values[0]));
     return Payload::random(elem, count, static_cast<uint64_t>(seed));
   }

@@ -325,6 +325,7 @@ bool isWalkable(const std::vector<Value*>& values) {
 
 std::optional<text::ExprStep> stepOf(const Node& node) {
   if (node.results().size() != 1 || !isWalkable(node.operands())) return std::nullopt;
+  if (isStorageOnly(node.result()->type.elem)) return std::nullopt; // steps give what can be computed with
   text::ExprStep step;
   step.kind = node.info().instrKind;
   step.fn = node.info().instrFn;
@@ -406,6 +407,11 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Round:
     return elementwise(node, CDL_KIND_CONVERT, fnOf(CDL_KIND_CONVERT, node.stringAttr("mode")),
                        {{CDL_ATTR_SATURATE, {node.intAttr("saturate")}}});
+  case OpKind::Bitcast: {
+    NodeView bits = flat(x);
+    bits.elem = y->type.elem;
+    return {instr(CDL_KIND_COPY, 0, {std::move(bits)}, flat(y))};
+  }
   case OpKind::Take:
     return {instr(CDL_KIND_GATHER, fnOf(CDL_KIND_GATHER, node.stringAttr("mode")), {dense(x), dense(node.operand(1))},
                   dense(y))};

@@ -30,6 +30,15 @@ Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero = nullpt
 /// x[c] with dims of 1 behind it, so that it broadcasts along `axis` of a value of this rank.
 Value alongAxis(Lowering& l, Value x, int axis, int rank);
 
+bool isSmallInteger(Elem elem); ///< of less than 32 bits, and computed with
+/// The same op on i32, exact for every function of small integers that wraps, orders or truncates.
+Values lowerThroughI32(Lowering& l, const Node& node);
+/// Optional functions by required ones. Empty when there is no such way.
+Values lowerFunction(Lowering& l, const Node& node);
+
+/// SCATTER by `mul`, which is optional; empty where it is another function or would take too many elements.
+std::vector<Value> lowerScatterProduct(Lowering& l, const Node& node);
+
 /// A constant i32 tensor.
 Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 

@@ -126,6 +126,64 @@ TEST(Elementwise, ChainsVariadicOperators) {
   expect(Op(13, "Max").in(a), a);
 }
 
+TEST(Elementwise, RemaindersTakeTheSignOfTheirChoice) {
+  const Tensor big = i64({3}, {9007199254740993, -9007199254740993, -4}), two = i64({3}, {2, 2, 2});
+  expect(Op(13, "Mod").in(big).in(two), i64({3}, {1, 1, 0}));
+  expect(Op(13, "Mod").in(big).in(two).attr("fmod", int64_t(1)), i64({3}, {1, -1, 0}));
+  const Tensor most = Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX}),
+               ten = Tensor::of<uint64_t>(Elem::u64_, {1}, {10});
+  expect(Op(13, "Mod").in(most).in(ten), Tensor::of<uint64_t>(Elem::u64_, {1}, {5}));
+  const Tensor a = f32({6}, {-7.5f, 7.5f, 5, -5, 5, INFINITY}), b = f32({6}, {2, -2, INFINITY, INFINITY, 0, 2});
+  expect(Op(28, "Mod").in(a).in(b), f32({6}, {0.5f, -0.5f, 5, INFINITY, NAN, NAN}));
+  expect(Op(13, "Mod").in(a).in(b).attr("fmod", int64_t(1)), f32({6}, {-1.5f, 1.5f, 5, -5, NAN, NAN}));
+}
+
+TEST(Elementwise, PowersOfIntegersAreExact) {
+  const auto i32 = [](const std::vector<int32_t>& v) {
+    return Tensor::of<int32_t>(Elem::i32_, {int64_t(v.size())}, v);
+  };
+  expect(Op(15, "Pow").in(i64({3}, {3, -3, 0})).in(i64({3}, {39, 39, 0})),
+         i64({3}, {4052555153018976267, -4052555153018976267, 1}));
+  // An odd exponent beyond 32 bits, and one that only an unsigned type has.
+  expect(Op(15, "Pow").in(i32({-1, 3})).in(i64({2}, {8589934593, 2})), i32({-1, 9}));
+  expect(Op(15, "Pow").in(i32({-1})).in(Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX})), i32({-1}));
+  expect(Op(15, "Pow").in(i32({9, 2})).in(f32({2}, {0.5f, 3.5f})), i32({3, 11}));
+  expect(Op(15, "Pow").in(f32({2}, {-2, 4})).in(i64({2}, {3, -1})), f32({2}, {-8, 0.25f}));
+}
+
+TEST(Elementwise, ShiftsKeepTheSign) {
+  const Tensor x = Tensor::of<int8_t>(Elem::i8_, {4}, {-128, 64, -3, 5}),
+               by = Tensor::of<int8_t>(Elem::i8_, {4}, {7, 1, 9, -1});
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("RIGHT")),
+         Tensor::of<int8_t>(Elem::i8_, {4}, {-1, 32, -1, 0}));
+  expect(Op(28, "BitShift").in(x).in(by).attr("direction", std::string("LEFT")),
+         Tensor::of<int8_t>(Elem::i8_, {4}, {0, -128, 0, 0}));
+  EXPECT_THAT(refusal(Op(11, "BitShift").in(x).in(by)), HasSubstr("direction '' is not LEFT or RIGHT"));
+  expect(Op(18, "BitwiseNot").in(Tensor::of<uint64_t>(Elem::u64_, {1}, {1})),
+         Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX - 1}));
+}
+
+TEST(Elementwise, SignsAndShrinksOfIntegersAreExact) {
+  expect(Op(13, "Sign").in(i64({3}, {INT64_MIN, 0, 7})), i64({3}, {-1, 0, 1}));
+  expect(Op(13, "Sign").in(f32({4}, {-INFINITY, 0, 0.25f, NAN})), f32({4}, {-1, 0, 1, NAN}));
+  expect(Op(9, "Shrink").in(i64({4}, {9007199254740993, -3, 2, 1})).attr("lambd", 1.5f).attr("bias", 1.0f),
+         i64({4}, {9007199254740992, -2, 1, 0}));
+  expect(Op(9, "Shrink").in(Tensor::of<uint8_t>(Elem::u8_, {3}, {200, 2, 1})).attr("lambd", 1.5f).attr("bias", 0.5f),
+         Tensor::of<uint8_t>(Elem::u8_, {3}, {199, 1, 0}));
+}
+
+TEST(Elementwise, ActivationsHoldAtTheirEnds) {
+  const Tensor x = f32({5}, {-INFINITY, -1e-6f, 0, 1000, NAN});
+  expect(Op(22, "Softplus").in(x), f32({5}, {0, 0.6931466806f, 0.6931471806f, 1000, NAN}));
+  expect(Op(22, "Elu").in(x).attr("alpha", 2.0f), f32({5}, {-2, -1.999999e-6f, 0, 1000, NAN}));
+  expect(Op(12, "Celu").in(x).attr("alpha", 2.0f), f32({5}, {-2, -9.9999975e-7f, 0, 1000, NAN}));
+  EXPECT_THAT(refusal(Op(12, "Celu").in(x).attr("alpha", 0.0f)), HasSubstr("alpha is 0"));
+  EXPECT_THAT(refusal(Op(28, "SwiGLU").in(x).in(f32({1}, {1}))),
+              HasSubstr("operands have shapes 5 and 1, expected one shape"));
+  expect(Op(20, "IsInf").in(x), boolean({5}, {1, 0, 0, 0, 0}));
+  expect(Op(20, "IsInf").in(x).attr("detect_negative", int64_t(0)), boolean({5}, {0, 0, 0, 0, 0}));
+}
+
 TEST(Cast, ConvertsBetweenTypes) {
   expect(Op(13, "Cast").in(f32({3}, {-1.7f, 0, 2.5f})).attr("to", TensorProto::INT64), i64({3}, {-1, 0, 2}));
   expect(Op(13, "Cast").in(f32({2}, {0, 0.1f})).attr("to", TensorProto::BOOL), boolean({2}, {0, 1}));
@@ -222,6 +280,129 @@ TEST(Movement, ExpandsTransposesAndGathers) {
   expect(Op(13, "Transpose").in(f32({1, 3}, {1, 2, 3})), f32({3, 1}, {1, 2, 3}));
   expect(Op(13, "Gather").in(f32({3}, {1, 2, 3})).in(i64({2}, {-1, 0})), f32({2}, {3, 1}));
   expect(Op(13, "Concat").in(f32({1, 1}, {1})).in(f32({1, 2}, {2, 3})).attr("axis", -1), f32({1, 3}, {1, 2, 3}));
+}
+
+// --- Places and pieces
+// ---------------------------------------------------------------------------------------------------------
+
+TEST(BitCast, KeepsBitsOfTheSameWidth) {
+  const Tensor x = f32({3}, {-0.0f, 1, -2.5f});
+  const Tensor bits = Tensor::of<int32_t>(Elem::i32_, {3}, {INT32_MIN, 0x3f800000, -1071644672});
+  expect(Op(26, "BitCast").in(x).attr<int64_t>("to", 6), bits);
+  expect(Op(26, "BitCast").in(bits).attr<int64_t>("to", 1), x);
+  expect(Op(26, "BitCast").in(i64({2}, {-1, 5})).attr<int64_t>("to", 13),
+         Tensor::of<uint64_t>(Elem::u64_, {2}, {UINT64_MAX, 5}));
+  EXPECT_THAT(refusal(Op(26, "BitCast").in(x).attr<int64_t>("to", 7)), HasSubstr("f32 have 32 bits, those of i64 64"));
+}
+
+TEST(Split, LastPieceMayFallShortSinceOpset18) {
+  const Tensor x = f32({7}, {0, 1, 2, 3, 4, 5, 6});
+  const auto last = [&](Op op, int count) {
+    const auto results = op.in(x).outputs(count).run();
+    return results ? results->back().dims[0] : -1;
+  };
+  EXPECT_EQ(last(Op(18, "Split").attr<int64_t>("num_outputs", 4), 4), 1);
+  EXPECT_EQ(last(Op(18, "Split").attr<int64_t>("num_outputs", 5), 5), -1); // 2 each leave less than nothing
+  EXPECT_EQ(last(Op(12, "Split").attr("split", Ints{4, 0, 3}), 3), 3);
+  EXPECT_EQ(last(Op(12, "Split").attr("split", Ints{4, 2}), 2), -1);
+  EXPECT_THAT(refusal(Op(13, "Split").in(x).outputs(2)), HasSubstr("a dim of 7 is not 2 equal pieces"));
+}
+
+TEST(Trilu, DiagonalMayBeKnownAtRunTimeOnly) {
+  const Tensor x = f32({2, 3}, {1, NAN, 3, 4, 5, 6});
+  expect(Op(14, "Trilu").in(x).in(i64({}, {2})), f32({2, 3}, {0, 0, 3, 0, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {-1})).attr<int64_t>("upper", 0), f32({2, 3}, {0, 0, 0, 4, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {INT64_MIN})).attr<int64_t>("upper", 0), f32({2, 3}, {0, 0, 0, 0, 0, 0}));
+  expect(Op(14, "Trilu").in(x).in(i64({}, {INT64_MAX})).attr<int64_t>("upper", 0), x);
+}
+
+TEST(Scatter, PlacesOutsideWriteNothing) {
+  const Tensor x = f32({2, 3}, {0, 1, 2, 3, 4, 5});
+  // [0,5] would be the last element of the next row, 2^32 the first one in 32 bits.
+  const Tensor tuples = i64({4, 2}, {0, 5, 1, -1, -3, 0, int64_t(1) << 32, 0});
+  expect(Op(18, "ScatterND").in(x).in(tuples).in(f32({4}, {10, 20, 30, 40})), f32({2, 3}, {0, 1, 2, 3, 4, 20}));
+  const Tensor columns = i64({2, 2}, {3, -1, -4, 1});
+  expect(Op(18, "ScatterElements").in(x).in(columns).in(f32({2, 2}, {10, 20, 30, 40})).attr<int64_t>("axis", 1),
+         f32({2, 3}, {0, 1, 20, 3, 40, 5}));
+  EXPECT_THAT(refusal(Op(18, "ScatterND").in(x).constant(tuples).in(f32({4}, {10, 20, 30, 40}))),
+              HasSubstr("index 5 is outside of a dim of 3"));
+}
+
+TEST(Scatter, ReducesDuplicatesInEveryType) {
+  const Tensor index = i64({3, 1}, {1, 1, -3});
+  const auto scatter = [&](const Tensor& x, const Tensor& updates, const std::string& reduction) {
+    return Op(18, "ScatterND").in(x).in(index).in(updates).attr("reduction", reduction.c_str());
+  };
+  const int64_t big = (int64_t(1) << 53) + 1;
+  expect(scatter(i64({3}, {5, big, 7}), i64({3}, {1, 1, -1}), "add"), i64({3}, {4, big + 2, 7}));
+  expect(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, 3, -1}), "mul"), f32({3}, {-5, 36, 7}));
+  expect(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, NAN, 9}), "max"), f32({3}, {9, NAN, 7}));
+  expect(scatter(boolean({3}, {1, 0, 1}), boolean({3}, {0, 1, 0}), "add"), boolean({3}, {1, 1, 1}));
+  expect(scatter(boolean({3}, {1, 1, 1}), boolean({3}, {0, 1, 0}), "mul"), boolean({3}, {0, 0, 1}));
+  EXPECT_THAT(refusal(scatter(f32({3}, {5, 6, 7}), f32({3}, {2, 3, -1}), "sub")), HasSubstr("reduction 'sub'"));
+}
+
+TEST(Gather, TuplesMayHaveBatches) {
+  const Tensor x = f32({2, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  expect(Op(12, "GatherND").in(x).in(i64({2, 1, 1}, {1, -2})).attr<int64_t>("batch_dims", 1),
+         f32({2, 1, 3}, {3, 4, 5, 6, 7, 8}));
+  expect(Op(12, "GatherND").in(x).in(i64({2, 2}, {1, -1, -2, 0})), f32({2, 3}, {9, 10, 11, 0, 1, 2}));
+  expect(Op(13, "GatherElements").in(f32({2, 2}, {1, 2, 3, 4})).in(i64({1, 2}, {-1, 0})), f32({1, 2}, {3, 2}));
+  EXPECT_THAT(refusal(Op(12, "GatherND").in(x).in(i64({1, 4}, {0, 0, 0, 0}))), HasSubstr("4 indices for each place"));
+  EXPECT_THAT(refusal(Op(12, "GatherND").in(f32({0, 3}, {})).in(i64({1, 1}, {0}))), HasSubstr("empty"));
+}
+
+TEST(TensorScatter, EndsOrGoesAround) {
+  const Tensor x = f32({2, 3, 1}, {0, 1, 2, 3, 4, 5}), update = f32({2, 2, 1}, {10, 20, 30, 40});
+  const Tensor places = i64({2}, {2, 1});
+  expect(Op(24, "TensorScatter").in(x).in(update).in(places), f32({2, 3, 1}, {0, 1, 10, 3, 30, 40}));
+  expect(Op(24, "TensorScatter").in(x).in(update).in(places).attr("mode", "circular"),
+         f32({2, 3, 1}, {20, 1, 10, 3, 30, 40}));
+  expect(Op(24, "TensorScatter").in(x).in(update), f32({2, 3, 1}, {10, 20, 2, 30, 40, 5}));
+}
+
+TEST(OneHot, NegativeIndicesCountSinceOpset11) {
+  const Tensor index = i64({3}, {-1, 1, 7}), values = f32({2}, {-2, 5});
+  expect(Op(11, "OneHot").in(index).constant(i64({}, {2})).in(values), f32({3, 2}, {-2, 5, -2, 5, -2, -2}));
+  expect(Op(9, "OneHot").in(index).constant(f32({1}, {2})).in(values), f32({3, 2}, {-2, -2, -2, 5, -2, -2}));
+  expect(
+      Op(11, "OneHot").in(f32({2}, {1.9f, 0})).constant(i64({}, {2})).in(boolean({2}, {0, 1})).attr<int64_t>("axis", 0),
+      boolean({2, 2}, {0, 1, 1, 0}));
+  EXPECT_EQ(codeOf(Op(11, "OneHot").in(index).in(i64({}, {2})).in(values)), Code::unsupported);
+}
+
+TEST(CumSum, IsExactInIntegersAndRoundsOnceInHalves) {
+  const int64_t big = (int64_t(1) << 53) + 1;
+  expect(Op(14, "CumSum").in(i64({3}, {big, 1, -big})).constant(i64({}, {0})), i64({3}, {big, big + 1, 1}));
+  expect(Op(14, "CumSum")
+             .in(f32({3}, {1, 2, 4}))
+             .constant(i64({}, {0}))
+             .attr<int64_t>("exclusive", 1)
+             .attr<int64_t>("reverse", 1),
+         f32({3}, {6, 4, 0}));
+  // 2048, 2049, 2050 and 2051 in steps of 2, ties to even.
+  expect(Op(14, "CumSum")
+             .in(Tensor::of<uint16_t>(Elem::f16_, {4}, {0x6800, 0x3c00, 0x3c00, 0x3c00}))
+             .constant(i64({}, {-1})),
+         Tensor::of<uint16_t>(Elem::f16_, {4}, {0x6800, 0x6800, 0x6801, 0x6802}));
+  expect(Op(26, "CumProd").in(i64({4}, {2, 3, -1, 5})).constant(i64({1}, {0})), i64({4}, {2, 6, -6, -30}));
+}
+
+TEST(Det, EliminatesWithPivots) {
+  const Tensor three = f32({2, 3, 3}, {0, 2, 1, 3, 0, 0, 0, 1, 4, 1, 2, 3, 2, 4, 6, 0, 1, 5});
+  expect(Op(11, "Det").in(three), f32({2}, {-21, 0}));
+  expect(Op(11, "Det").in(f32({2, 2}, {NAN, 1, 2, 3})), f32({}, {NAN}));
+  expect(Op(11, "Det").in(f32({1, 1}, {-3})), f32({}, {-3}));
+  Floats shifted(25, 0); // an even permutation
+  for (int i = 0; i < 5; ++i) shifted[i * 5 + (i + 1) % 5] = 2;
+  expect(Op(11, "Det").in(f32({5, 5}, shifted)), f32({}, {32}));
+  EXPECT_EQ(codeOf(Op(11, "Det").in(f32({17, 17}, Floats(289, 0)))), Code::unsupported);
+}
+
+TEST(Compress, NeedsItsConditionAtImport) {
+  const Tensor x = f32({2, 2}, {1, 2, 3, 4});
+  expect(Op(11, "Compress").in(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))), HasSubstr("condition ('x1') is not known"));
 }
 
 // --- Shapes and constants

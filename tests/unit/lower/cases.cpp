@@ -146,10 +146,80 @@ void addElementwise(List& list) {
         // Between float types, and out of i64, the profiles ask for no CONVERT.
         list.cases.back().hostOnly = (isFloat(from) && isFloat(to) && from != to);
       }
+  for (Elem to : {Elem::i32_, Elem::u32_})
+    list.add(OpKind::Bitcast, {input(values(Elem::f32_, {3}, {-0.0, 1, -2.5}))}, {{"to", to}});
+  list.add(OpKind::Bitcast, {input(values(Elem::i16_, {2, 2}, {-1, 15360, -32768, 0x7c00}))}, {{"to", Elem::f16_}});
   for (const char* mode : {"trunc", "rne", "floor"})
     for (Elem to : {Elem::i32_, Elem::i8_, Elem::u8_})
       list.add(OpKind::Round, {input(values(Elem::f32_, {7}, {-2.5, -0.5, 0.5, 1.5, 2.5, 300, kNan}))},
                {{"to", to}, {"mode", std::string(mode)}, {"saturate", int64_t(1)}});
+}
+
+void addFunctions(List& list) {
+  struct Unary {
+    OpKind kind;
+    double lo, hi, ulps;
+  };
+  constexpr Unary kUnary[] = {
+      {OpKind::Trunc, -3, 3, 0},       {OpKind::RoundEven, -3, 3, 0}, {OpKind::Log1p, -0.9, 9, 4},
+      {OpKind::Log1p, -.01, .01, 4},   {OpKind::Expm1, -3, 9, 4},     {OpKind::Expm1, -.01, .01, 4},
+      {OpKind::Sin, -7, 7, 4},         {OpKind::Sin, -9e4, 9e4, 4},   {OpKind::Cos, -7, 7, 4},
+      {OpKind::Cos, -9e4, 9e4, 4},     {OpKind::Tan, -7, 7, 8},       {OpKind::Asin, -1, 1, 8},
+      {OpKind::Acos, -1, 1, 8},        {OpKind::Atan, -4, 4, 5},      {OpKind::Sinh, -9, 9, 6},
+      {OpKind::Sinh, -.01, .01, 6},    {OpKind::Cosh, -9, 9, 6},      {OpKind::Asinh, -9, 9, 6},
+      {OpKind::Asinh, -.01, .01, 6},   {OpKind::Acosh, 1, 9, 6},      {OpKind::Acosh, 1, 1.001, 6},
+      {OpKind::Atanh, -.999, .999, 6}, {OpKind::Atanh, -.01, .01, 6}};
+  // The profiles ask for no way from a half to f32, where these have digits enough.
+  const auto needsWide = [&](Elem elem) {
+    const OpKind kind = list.cases.back().kind;
+    list.cases.back().hostOnly = elemBits(elem) == 16 && (kind == OpKind::Sin || kind == OpKind::Cos ||
+                                                          kind == OpKind::Tan || kind == OpKind::Rem);
+  };
+  for (const Unary& op : kUnary)
+    for (Elem elem : kFloats) {
+      list.add(op.kind, {input(between(elem, {3, 67}, op.lo, op.hi))});
+      list.bound(op.ulps, 1e-30);
+      needsWide(elem);
+      list.add(op.kind,
+               {input(values(elem, {15},
+                             {0, -0.0, kInf, -kInf, kNan, 1e-6, -1e-6, 1, -1, 0.5, 2.5, -3.5, 88.9, 60000, -60000}))});
+      list.bound(op.ulps, 1e-30);
+      needsWide(elem);
+    }
+  // What is nearest to multiples of pi / 2 below 2^20.
+  for (OpKind kind : {OpKind::Sin, OpKind::Cos, OpKind::Tan}) {
+    list.add(kind, {input(values(Elem::f32_, {4}, {1.57079637, -252.898209, 52516.4336, 3.14159274}))});
+    list.bound(8, 1e-30);
+    list.add(kind, {input(values(Elem::f64_, {4}, {1.5707963267948966, 11.0, 4e14, 3.141592653589793}))});
+    list.bound(8, 1e-30);
+  }
+  for (Elem elem : kFloats) {
+    list.add(OpKind::Rem, {input(between(elem, {3, 67}, -9, 9)), input(between(elem, {67}, -2, 2, 2))});
+    needsWide(elem);
+    list.add(OpKind::Rem, {input(values(elem, {11}, {-6, 6, 5.5, -5.5, 1000, 0.25, kInf, 1, kNan, 1, 1})),
+                           input(values(elem, {11}, {3, -3, 3, 3, 0.001953125, 7, 2, kInf, 1, kNan, 0}))});
+    needsWide(elem);
+  }
+  list.add(OpKind::Rem,
+           {input(values(Elem::f32_, {3}, {1e7, 3e38, -1e-44})), input(values(Elem::f32_, {3}, {.7, 3e37, 3e-45}))});
+  for (Elem elem : {Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i32_, Elem::u32_, Elem::i64_, Elem::u64_}) {
+    const double low = isSigned(elem) ? -std::ldexp(1, elemBits(elem) - 1) : 0, bits = elemBits(elem);
+    for (OpKind kind : {OpKind::Rem, OpKind::BitAnd, OpKind::BitOr, OpKind::BitXor})
+      list.add(kind, {input(values(elem, {8}, {low, low, 100, 99, 7, low + 1, 0, 5})),
+                      input(values(elem, {8}, {low + 7, isSigned(elem) ? -1.0 : 3, 7, 0, 100, 6, 3, 5}))});
+    for (OpKind kind : {OpKind::ShiftLeft, OpKind::ShiftRight})
+      list.add(kind,
+               {input(values(elem, {8}, {low, low + 5, 100, 1, 7, isSigned(elem) ? -1.0 : 9, 127, 3})),
+                input(values(elem, {8}, {1, bits - 1, 3, bits - 1, 0, bits, bits + 1, isSigned(elem) ? -1.0 : 32}))});
+    const Operand base =
+        input(values(elem, {8}, {2, 3, isSigned(elem) ? -1.0 : 9, isSigned(elem) ? -3.0 : 7, 1, 0, 5, 11}));
+    list.add(OpKind::Pow, {base, input(values(elem, {8}, {bits - 2, 41, 127, 3, 9, 0, 1, 2}))});
+    list.add(OpKind::Pow, {base, constant(values(elem, {}, {3}))});
+    if (isSigned(elem)) list.add(OpKind::Pow, {base, input(values(elem, {8}, {-1, -2, -3, -1, -9, -1, -128, -5}))});
+  }
+  const Operand flags = input(values(Elem::bool_, {4}, {0, 0, 1, 1})),
+                others = input(values(Elem::bool_, {4}, {0, 1, 0, 1}));
+  for (OpKind kind : {OpKind::BitAnd, OpKind::BitOr, OpKind::BitXor}) list.add(kind, {flags, others});
 }
 
 void addContractions(List& list) {
@@ -552,6 +622,7 @@ std::string nameOf(const Case& test, size_t index) {
 std::vector<Case> all() {
   List list;
   addElementwise(list);
+  addFunctions(list);
   addContractions(list);
   addMovement(list);
   addReductions(list);

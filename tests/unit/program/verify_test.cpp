@@ -61,9 +61,13 @@ INSTANTIATE_TEST_SUITE_P(
              "copy [1]: input 0 (%a): dims[1] 1099511627776 makes more elements than 281474976710656"},
         Case{"copy @in %a[4]:f32 + 4*i0, @out %b[4]:f32",
              "copy [1]: input 0 (%a): stride of a loop variable 4 where there is no such loop, level 0"},
-        Case{"copy @in %a[3]:i4, @out %b[3]:i4", "copy [1]: input 0 (%a): innermost extent of 4-bit elements 3 is odd"},
+        Case{"copy @in %a[3]:i4, @out %b[3]:i4", ""},
+        Case{"copy @in %a[2,3]:i4 strides[4,1], @out %b[2,3]:i4",
+             "copy [1]: input 0 (%a): innermost extent of packed elements 3 is no multiple of 2"},
         Case{"copy @in %a[2]:i4 at 1, @out %b[2]:i4",
-             "copy [1]: input 0 (%a): offset or stride of 4-bit elements, offset 1 is odd"},
+             "copy [1]: input 0 (%a): packed view at offset 1 does not start on whole bytes of elements, 2"},
+        Case{"copy @in %a[2,4]:u2 strides[6,1], @out %b[2,4]:u2",
+             "copy [1]: input 0 (%a): packed view at offset 0 does not start on whole bytes of elements, 4"},
         Case{"for 31 { copy @in %a[4]:f32 + 4*i0, @out %b[4]:f32 }", ""},
         Case{"for 33 { copy @in %a[4]:f32 + 4*i0, @out %b[4]:f32 }",
              "copy [1]: input 0 (%a): element 131 lies beyond its buffer's elements, 128"},
@@ -85,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"fill{value = 1} @out %a[4]:i8", "fill [1]: value: type 1 is not 4"},
         Case{"convert.trunc{saturate = 2} @in %a[4]:f32, @out %b[4]:i8",
              "convert [1]: saturate: value 2 is not within 0 .. 1"},
-        Case{"convert.trunc @in %a[4]:f32, @out %b[4]:i4", "convert [1]: the result cannot have type i4"},
+        Case{"convert.trunc @in %a[4]:f32, @out %b[4]:i4", ""},
         Case{"binary.add @in %a[4]:f32, @out %b[4]:f32", "binary [1]: inputs 1 is below 2"},
         Case{"binary.add @in %a[4]:f32, @in %c[4]:i32, @out %b[4]:f32",
              "binary [1]: input 1 has type i32, expected f32"},
@@ -173,8 +177,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32, @out %y[2,3,3]:i32",
              "sort [1]: output 1 (%y): dims[1] 3 is above the expected 2"},
         Case{"sort.ascending @in %a[2,4,3]:f32, @out %b[2,2,3]:f32", "sort [1]: outputs 1 is not 2"},
-        Case{"custom.7{attr200 = [1, 2]} @in %a[3]:i4 at 0, @out %y[3]:f32",
-             "custom [1]: input 0 (%a): innermost extent of 4-bit elements 3 is odd"}));
+        Case{"custom.7{attr200 = [1, 2]} @in %a[3]:i4 at 1, @out %y[3]:f32",
+             "custom [1]: input 0 (%a): packed view at offset 1 does not start on whole bytes of elements, 2"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Expressions, Verify,

@@ -69,6 +69,39 @@ TEST(Elementwise, KnownValues) { // of NumPy and SciPy in double precision
   EXPECT_THAT(op(OpKind::Sigmoid, {x}), near({0.6224593312018546, 0.22270013882530884, 0.8807970779778823}));
 }
 
+TEST(Function, KnownValues) { // of Python's math in double precision
+  const auto at = [](OpKind kind) { return op(kind, {tensor(Elem::f64_, {2}, {0.5, -0.25})}); };
+  EXPECT_THAT(at(OpKind::Sin), near({0.479425538604203, -0.24740395925452294}));
+  EXPECT_THAT(at(OpKind::Cos), near({0.8775825618903728, 0.9689124217106447}));
+  EXPECT_THAT(at(OpKind::Tan), near({0.5463024898437905, -0.25534192122103627}));
+  EXPECT_THAT(at(OpKind::Asin), near({0.5235987755982989, -0.25268025514207865}));
+  EXPECT_THAT(at(OpKind::Acos), near({1.0471975511965979, 1.8234765819369754}));
+  EXPECT_THAT(at(OpKind::Atan), near({0.4636476090008061, -0.24497866312686414}));
+  EXPECT_THAT(at(OpKind::Sinh), near({0.5210953054937474, -0.2526123168081683}));
+  EXPECT_THAT(at(OpKind::Cosh), near({1.1276259652063807, 1.0314130998795732}));
+  EXPECT_THAT(at(OpKind::Asinh), near({0.48121182505960347, -0.24746646154726346}));
+  EXPECT_THAT(at(OpKind::Atanh), near({0.5493061443340548, -0.25541281188299536}));
+  EXPECT_THAT(at(OpKind::Log1p), near({0.4054651081081644, -0.2876820724517809}));
+  EXPECT_THAT(at(OpKind::Expm1), near({0.6487212707001282, -0.22119921692859512}));
+  EXPECT_THAT(op(OpKind::Acosh, {tensor(Elem::f64_, {2}, {1.5, 0.5})}), near({0.9624236501192069, kNan}));
+  EXPECT_THAT(op(OpKind::RoundEven, {f32({5}, {0.5, 1.5, -2.5, 0.49999997, -0.25})}), are({0, 2, -2, 0, -0.0}));
+  EXPECT_THAT(op(OpKind::Trunc, {f32({3}, {1.5, -1.5, kNan})}), are({1, -1, kNan}));
+}
+
+TEST(Function, BitsAndRemainders) {
+  const auto i8 = [](const std::vector<double>& v) { return tensor(Elem::i8_, {static_cast<int64_t>(v.size())}, v); };
+  EXPECT_THAT(op(OpKind::BitAnd, {i8({12, -1}), i8({10, 7})}), are({8, 7}));
+  EXPECT_THAT(op(OpKind::BitOr, {i8({12, -128}), i8({10, 7})}), are({14, -121}));
+  EXPECT_THAT(op(OpKind::BitXor, {i8({12, -1}), i8({10, 7})}), are({6, -8}));
+  EXPECT_THAT(op(OpKind::ShiftLeft, {i8({3, 1, 1, 1}), i8({2, 7, 8, -1})}), are({12, -128, 0, 0}));
+  EXPECT_THAT(op(OpKind::ShiftRight, {i8({-128, -1, 64, -5}), i8({7, 8, 3, -1})}), are({-1, -1, 8, -1}));
+  EXPECT_THAT(op(OpKind::ShiftRight, {tensor(Elem::u8_, {2}, {128, 255}), tensor(Elem::u8_, {2}, {7, 8})}),
+              are({1, 0}));
+  EXPECT_THAT(op(OpKind::Rem, {i8({-7, 7, 7, -128}), i8({2, -2, 0, -1})}), are({-1, 1, 7, 0}));
+  EXPECT_THAT(op(OpKind::Rem, {f32({3}, {-7.5, 7.5, 1}), f32({3}, {2, -2, 0})}), are({-1.5, 1.5, kNan}));
+  EXPECT_THAT(op(OpKind::Pow, {i8({-3, 2, -1, 2}), i8({3, 7, -3, -1})}), are({-27, -128, -1, 0}));
+}
+
 TEST(Elementwise, ClipTakesTheUpperLimitLast) {
   const Tensor x = f32({4}, {-5, 0.5, 5, kNan}), lo = f32({}, {0}), hi = f32({}, {1});
   EXPECT_THAT(op(OpKind::Clip, {x, lo, hi}), are({0, 0.5, 1, kNan}));

@@ -13,8 +13,9 @@ graph::Graph parse(const std::string& text) {
 }
 
 TEST(Tensors, EveryPatternSurvives) {
-  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_, Elem::u8_, Elem::i16_,
-                          Elem::u16_, Elem::i4_, Elem::u4_}) {
+  for (const Elem elem :
+       {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_, Elem::u8_, Elem::i16_, Elem::u16_, Elem::i4_,
+        Elem::u4_, Elem::i2_, Elem::u2_, Elem::f4e2m1_, Elem::f8e4m3fnuz_, Elem::f8e8m0_}) {
     const int64_t count = int64_t(1) << elemBits(elem);
     const Tensor all = Payload::iota(elem, count, 0, 1).materialize({count}).value();
     const Tensor back = toTensor(fromTensor(all).value()).value();

@@ -87,6 +87,12 @@ TEST(Primitive, Round) {
   EXPECT_THAT(round("floor", false), are({-3, -2, 2, -56, 56, 0}));
 }
 
+TEST(Primitive, BitcastKeepsBits) {
+  EXPECT_THAT(op(OpKind::Bitcast, {f32({3}, {-0.0, 1, -2.5})}, {{"to", Elem::i32_}}),
+              are({INT32_MIN, 0x3f800000, -1071644672}));
+  EXPECT_THAT(op(OpKind::Bitcast, {tensor(Elem::u16_, {2}, {0xc000, 0x7c00})}, {{"to", Elem::f16_}}), are({-2, kInf}));
+}
+
 TEST(Primitive, RescaleRoundsOnceHalfToEven) {
   const auto rescale = [](const Tensor& a, double multiplier, double shift, double zero, Attrs attrs) {
     return op(OpKind::Rescale, {a, i32({1}, {multiplier}), i32({}, {shift}), i32({1}, {zero})}, std::move(attrs));

@@ -33,6 +33,36 @@ const Narrow kNarrow[] = {CDL_NARROW(CDL_F16, f16), CDL_NARROW(CDL_BF16, bf16), 
                           CDL_NARROW(CDL_F8E5M2, f8e5m2)};
 #undef CDL_NARROW
 
+constexpr int kStorage[] = {CDL_F8E4M3, CDL_F8E5M2, CDL_F8E4M3FNUZ, CDL_F8E5M2FNUZ,
+                            CDL_F8E8M0, CDL_F6E2M3, CDL_F6E3M2,     CDL_F4E2M1};
+uint32_t encodeStorage(int elem, double x, bool saturate) {
+  return cdl_f64_to_storage(static_cast<uint8_t>(elem), x, saturate);
+}
+
+// The middle between every two values of the format and what lies next to it, and far outside.
+TEST(Numerics, StorageFloatsRoundOnce) {
+  for (const int elem : kStorage) {
+    std::vector<double> tried{0.0, -0.0, 1e-300, -1e-300, 1e300, -1e300, HUGE_VAL, -HUGE_VAL};
+    for (uint32_t bits = 0; bits < 1u << std::min(8, info(elem).expBits + info(elem).manBits + 1); ++bits) {
+      const Real value = decode(elem, bits);
+      ASSERT_TRUE(sameReal(cdl_storage_to_f32(static_cast<uint8_t>(elem), static_cast<uint8_t>(bits)), value))
+          << elem << " " << bits;
+      if (std::isnan(value)) continue;
+      for (const bool saturate : {false, true})
+        if (!std::isinf(value)) { ASSERT_EQ(encodeStorage(elem, static_cast<double>(value), saturate), bits) << elem; }
+      const double up = static_cast<double>(value + ulpAt(elem, value) / 2);
+      for (const double x : {up, std::nextafter(up, 1e300), std::nextafter(up, -1e300), -up}) tried.push_back(x);
+    }
+    for (const double x : tried)
+      for (const bool saturate : {false, true})
+        ASSERT_TRUE(sameReal(decode(elem, encodeStorage(elem, x, saturate)), roundTo(elem, x, saturate)))
+            << elem << " " << x << " " << saturate;
+  }
+  EXPECT_EQ(encodeStorage(CDL_F4E2M1, NAN, false), 8u);
+  EXPECT_EQ(encodeStorage(CDL_F8E5M2FNUZ, -NAN, true), 0x80u);
+  EXPECT_EQ(encodeStorage(CDL_F8E8M0, NAN, true), 255u);
+}
+
 TEST(Numerics, EveryNarrowFloatDecodesAndEncodesToItself) {
   for (const Narrow& format : kNarrow)
     for (uint32_t bits = 0; bits < 1u << info(format.elem).bits; ++bits) {
@@ -125,18 +155,21 @@ TEST(Numerics, IntegersRoundToOddOnTheWayToNarrowFloats) {
   }
 }
 
-TEST(Numerics, FourBitElements) {
+TEST(Numerics, PackedElements) {
   uint8_t bytes[2] = {};
   const int values[] = {-8, 7, 0, -1};
-  for (int i = 0; i < 4; ++i) cdl_4bit_set(bytes, i, values[i]);
+  for (int i = 0; i < 4; ++i) cdl_packed_set(bytes, i, 4, values[i]);
   EXPECT_EQ(bytes[0], 0x78); // low nibble first
   EXPECT_EQ(bytes[1], 0xf0);
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(cdl_i4_get(bytes, i), values[i]);
-    EXPECT_EQ(cdl_u4_get(bytes, i), values[i] & 15);
+    EXPECT_EQ(cdl_packed_get_signed(bytes, i, 4), values[i]);
+    EXPECT_EQ(cdl_packed_get(bytes, i, 4), values[i] & 15);
   }
-  cdl_4bit_set(bytes, 1, 3);
+  cdl_packed_set(bytes, 1, 4, 3);
   EXPECT_EQ(bytes[0], 0x38);
+  for (int i = 0; i < 4; ++i) cdl_packed_set(bytes, i, 2, i);
+  EXPECT_EQ(bytes[0], 0xe4); // low bits first
+  EXPECT_EQ(cdl_packed_get_signed(bytes, 2, 2), -2);
 }
 
 // Every pair of 8-bit values, and boundaries and random pairs of the others, against __int128.

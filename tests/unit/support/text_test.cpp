@@ -23,6 +23,16 @@ TEST(FloatBits, KnowsEveryFormat) {
   EXPECT_EQ(toReal(Elem::f8e4m3_, 0x01), 0x1p-9);
   EXPECT_EQ(toReal(Elem::f8e5m2_, 0x7b), 57344.0);
   EXPECT_EQ(toReal(Elem::f8e5m2_, 0xfc), -INFINITY);
+  EXPECT_EQ(toReal(Elem::f8e4m3fnuz_, 0x7f), 240.0);
+  EXPECT_EQ(toReal(Elem::f8e5m2fnuz_, 0xff), -57344.0);
+  EXPECT_TRUE(std::isnan(toReal(Elem::f8e4m3fnuz_, 0x80)));
+  EXPECT_EQ(toReal(Elem::f8e8m0_, 0), 0x1p-127);
+  EXPECT_EQ(toReal(Elem::f8e8m0_, 254), 0x1p127);
+  EXPECT_TRUE(std::isnan(toReal(Elem::f8e8m0_, 255)));
+  EXPECT_EQ(toReal(Elem::f6e2m3_, 0x1f), 7.5);
+  EXPECT_EQ(toReal(Elem::f6e3m2_, 0x3f), -28.0);
+  EXPECT_EQ(toReal(Elem::f4e2m1_, 0x7), 6.0);
+  EXPECT_EQ(toReal(Elem::f4e2m1_, 0x9), -0.5);
 }
 
 TEST(FloatBits, RoundsToNearestEven) {
@@ -42,11 +52,22 @@ TEST(FloatBits, RoundsToNearestEven) {
   EXPECT_EQ(fromReal(Elem::f8e4m3_, 465.0), 0x7fu);
   EXPECT_EQ(fromReal(Elem::f8e4m3_, -INFINITY), 0xffu);
   EXPECT_EQ(fromReal(Elem::f8e5m2_, 61440.0), 0x7cu);
+  EXPECT_EQ(fromReal(Elem::f8e4m3fnuz_, 248.0), 0x80u);
+  EXPECT_EQ(fromReal(Elem::f8e5m2fnuz_, -1e-9), 0u); // no -0
+  EXPECT_EQ(fromReal(Elem::f8e8m0_, 0x1.7ffp0), 127u);
+  EXPECT_EQ(fromReal(Elem::f8e8m0_, 0x1.8p0), 128u);
+  EXPECT_EQ(fromReal(Elem::f8e8m0_, 0.0), 255u);
+  EXPECT_EQ(fromReal(Elem::f8e8m0_, 0x1.8p127), 255u);
+  EXPECT_EQ(fromReal(Elem::f4e2m1_, -INFINITY), 0xfu);
+  EXPECT_EQ(fromReal(Elem::f4e2m1_, 2.5), 0x4u); // 2, whose mantissa is even
+  EXPECT_EQ(fromReal(Elem::f4e2m1_, NAN), 0x8u);
+  EXPECT_EQ(fromReal(Elem::f6e3m2_, 1e9), 0x1fu);
   EXPECT_EQ(fromReal(Elem::f32_, 1e300), 0x7f800000u);
 }
 
 TEST(FloatBits, EverySmallPatternComesBack) {
-  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_})
+  for (const Elem elem :
+       {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_, Elem::f8e5m2fnuz_, Elem::f8e8m0_})
     for (uint64_t bits = 0; bits < uint64_t(1) << elemBits(elem); ++bits)
       ASSERT_EQ(fromReal(elem, toReal(elem, bits)), bits) << elemName(elem);
   for (const uint64_t nan : {0x7fc00001u, 0x7f800001u, 0xffffffffu, 0x7f900000u})
@@ -54,8 +75,9 @@ TEST(FloatBits, EverySmallPatternComesBack) {
 }
 
 TEST(Literal, EverySmallPatternReadsBack) {
-  for (const Elem elem : {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::i8_, Elem::u8_, Elem::i4_,
-                          Elem::u4_, Elem::bool_, Elem::i16_, Elem::u16_})
+  for (const Elem elem :
+       {Elem::f16_, Elem::bf16_, Elem::f8e4m3_, Elem::f8e5m2_, Elem::f8e4m3fnuz_, Elem::f8e8m0_, Elem::f4e2m1_,
+        Elem::i8_, Elem::u8_, Elem::i4_, Elem::u4_, Elem::i2_, Elem::u2_, Elem::bool_, Elem::i16_, Elem::u16_})
     for (uint64_t bits = 0; bits < uint64_t(1) << elemBits(elem); ++bits) {
       const std::string text = elementText(elem, bits);
       const auto read = parseElement(elem, text);

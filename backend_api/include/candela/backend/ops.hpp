@@ -134,7 +134,7 @@ private:
     for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) at += view.iv_strides[l] * (loops_ ? loops_[l] : 0);
     const int64_t bits = cdl_elem_bits(view.elem);
     o.data =
-        static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) + (bits == 4 ? at / 2 : at * (bits / 8));
+        static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) + (bits < 8 ? at * bits / 8 : at * (bits / 8));
     return o;
   }
 

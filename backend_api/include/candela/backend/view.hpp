@@ -45,7 +45,7 @@ struct Shape {
 };
 
 /// Does the C++ type T hold elements of this type? bool is held by uint8_t (0 or 1), f16 and bf16
-/// by uint16_t. 4-bit types have no C++ type: use Operand::data.
+/// by uint16_t. Packed types have no C++ type: use Operand::data.
 template <class T> bool holds(uint8_t elem) {
   static_assert(std::is_arithmetic_v<T> && !std::is_same_v<std::remove_const_t<T>, bool>);
   const bool isReal = elem == CDL_F32 || elem == CDL_F64;
@@ -98,7 +98,7 @@ private:
 };
 
 /// A view whose element type is known at run time only. `data` is what the backend's address() made
-/// of the buffer, at the view's first element (of 4-bit elements: the byte of it).
+/// of the buffer, at the view's first element (of packed elements: the byte of it).
 struct Operand : Shape {
   void* data = nullptr;
   uint8_t elem = 0;

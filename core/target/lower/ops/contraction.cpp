@@ -60,11 +60,14 @@ Result<Values> lowerGemm(Lowering& l, const Node& node) {
 
 namespace {
 
-// One multiply per tap and a sum over the taps: nothing to contract across channels.
+// One multiply per tap and a sum over the taps: nothing to contract across channels. In f32 products of halves are
+// exact.
 Value depthwise(Lowering& l, Value columns, Value w, int64_t batch) {
   const int64_t channels = w->type.dim(0), taps = columns->type.dim(1), places = columns->type.dim(2);
-  Value products = l.mul(l.reshape(columns, {batch, channels, taps, places}), l.reshape(w, {channels, taps, 1}));
-  return l.reduce3(l.reshape(products, {batch * channels, taps, places}), "sum");
+  const Elem elem = w->type.elem, inner = l.wide(elem);
+  Value x = l.cast(l.reshape(columns, {batch, channels, taps, places}), inner);
+  Value products = l.mul(x, l.cast(l.reshape(w, {channels, taps, 1}), inner));
+  return l.cast(l.reduce3(l.reshape(products, {batch * channels, taps, places}), "sum"), elem);
 }
 
 } // namespace

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
@@ -19,6 +21,22 @@ void makeSigned(Lowering& l, Value& b, Value& zero) {
   const auto moved = [&](Value v) { return l.cast(l.sub(l.cast(v, Elem::i32_), whole(l, 128)), Elem::i8_); };
   zero = zero ? moved(zero) : l.splat(Elem::i8_, {1}, -128);
   b = moved(b);
+}
+
+// A zero point that is no constant around x, so that the convolution need not pad.
+Value convBordered(Lowering& l, const Node& node, const std::vector<int64_t>& pads) {
+  Value x = node.operand(0);
+  const Shape dims = x->type.shape();
+  std::vector<int64_t> lo(dims.size(), 0), hi(dims.size(), 0);
+  std::ranges::copy_n(pads.begin(), static_cast<int64_t>(pads.size() / 2), lo.begin() + 2);
+  std::ranges::copy_n(pads.begin() + static_cast<int64_t>(pads.size() / 2), static_cast<int64_t>(pads.size() / 2),
+                      hi.begin() + 2);
+  Value inside = l.pad(l.splat(Elem::bool_, dims, 1), lo, hi, 0);
+  std::vector<Value> operands = node.operands();
+  operands[0] = l.select(inside, l.pad(x, lo, hi, 0), operands[3]);
+  graph::Attrs attrs = node.attrs;
+  attrs["pads"] = std::vector<int64_t>(pads.size(), 0);
+  return l.node(OpKind::ConvInteger, std::move(operands), std::move(attrs));
 }
 
 } // namespace
@@ -58,9 +76,12 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
     return Values{node.operand(2) ? l.add(y, alongAxis(l, node.operand(2), 1, x->type.rank())) : y};
   }
   uint64_t border = 0;
-  if (xZero && !xZero->isConstant())
-    return failure(Code::unsupported, "conv_integer '{}': the zero point of x is no constant", node.userName());
-  if (xZero) {
+  if (xZero && !xZero->isConstant()) {
+    const int64_t sides = 2 * (static_cast<int64_t>(wDims.size()) - 2);
+    if (const auto pads = node.intsAttr("pads", static_cast<size_t>(sides), 0);
+        std::ranges::any_of(pads, [](int64_t p) { return p != 0; }))
+      return Values{convBordered(l, node, pads)};
+  } else if (xZero) {
     CDL_ASSIGN(const Tensor zero, xZero->tensor());
     border = wholeBits(x->type.elem, zero.toInts()[0]);
   }
