@@ -7,7 +7,7 @@ namespace {
 /// Products that MATMUL knows: of one type in itself, halves accumulated in f32, and the integer
 /// law's accumulators.
 bool hasProduct(Elem a, Elem b, Elem to) {
-  if (a == b && to == a) return a != Elem::bool_;
+  if (a == b && to == a) return isFloat(a) || (isInteger(a) && elemBits(a) >= 32);
   if (a == b && (a == Elem::f16_ || a == Elem::bf16_)) return to == Elem::f32_;
   const bool byteA = a == Elem::i8_ || a == Elem::u8_, byteB = b == Elem::i8_ || b == Elem::u8_;
   if (byteA && byteB) return to == Elem::i32_;
