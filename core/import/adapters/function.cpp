@@ -2,13 +2,13 @@
 
 #include "core/import/term.h"
 
-/// Logic, bits, remainders, signs and powers.
+/// Comparisons, logic, bits, remainders, signs, powers and limits.
 namespace candela::import {
 namespace {
 
 Term boolOf(const Step& step, size_t input) {
   const Term x = termOf(step, input);
-  if (x.elem() != Elem::bool_) throw Failure{badModel("operand is {}, expected bool", x.value()->type.text())};
+  if (x.elem() != Elem::bool_) need(badModel("operand is {}, expected bool", x.text()));
   return x;
 }
 Status importNot(Step& step) { return step.set(logicalNot(boolOf(step, 0))); }
@@ -25,18 +25,25 @@ Status importBitShift(Step& step) {
   return badModel("direction '{}' is not LEFT or RIGHT", direction);
 }
 
+/// Types that are only stored are looked at in f32.
+Term realOf(const Step& step) {
+  const Term x = termOf(step, 0);
+  if (!isFloat(x.elem())) need(badModel("operand is {}, expected floats", x.text()));
+  return isStorageOnly(x.elem()) ? x.cast(Elem::f32_) : x;
+}
+
 Status importIsNaN(Step& step) {
-  const Term x = termOf(step, 0), real = isStorageOnly(x.elem()) ? x.cast(Elem::f32_) : x;
-  return step.set(logicalNot(equal(real, real)));
+  const Term x = realOf(step);
+  return step.set(logicalNot(equal(x, x)));
 }
 
 Status importIsInf(Step& step) {
   const bool negative = need(step.flagAttr("detect_negative", true));
   const bool positive = need(step.flagAttr("detect_positive", true));
-  const Term x = termOf(step, 0), real = isStorageOnly(x.elem()) ? x.cast(Elem::f32_) : x;
+  const Term x = realOf(step);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (!negative && !positive) return step.set(full(step.build, 0, x.shape(), Elem::bool_));
-  return step.set(equal(negative && positive ? abs(real) : real, positive ? kInfinity : -kInfinity));
+  return step.set(equal(negative && positive ? abs(x) : x, positive ? kInfinity : -kInfinity));
 }
 
 Status importSign(Step& step) {
@@ -60,6 +67,9 @@ Status importMod(Step& step) {
 Status importPow(Step& step) {
   const Term base = termOf(step, 0), exponent = termOf(step, 1);
   const Elem elem = base.elem(), by = exponent.elem();
+  for (const Term& x : {base, exponent})
+    if (x.elem() == Elem::bool_ || isStorageOnly(x.elem()))
+      return badModel("operand is {}, expected numbers", x.text());
   Elem inner = elem;
   if (isInteger(elem) && isInteger(by))
     inner = elem == by ? elem : isUnsigned(by) ? Elem::u64_ : Elem::i64_;
@@ -70,20 +80,51 @@ Status importPow(Step& step) {
   return step.set(pow(base.cast(inner), exponent.cast(inner)).cast(elem));
 }
 
-Status importMean(Step& step) {
-  Term sum = termOf(step, 0);
+/// Min, Max, Sum and Mean take any number of operands; the Graph's ops take two.
+Term chain(const Step& step, OpKind kind) {
+  Term result = termOf(step, 0);
   for (size_t i = 1; i < step.inputs().size(); ++i) {
-    if (!step.input(i)) return badModel("input {} is missing", i);
-    sum = sum + termOf(step, i);
+    if (!step.input(i)) need(badModel("input {} is missing", i));
+    result = make(kind, {result, termOf(step, i)});
   }
+  return result;
+}
+template <OpKind kind> Status importChain(Step& step) { return step.set(chain(step, kind)); }
+Status importMean(Step& step) {
+  const Term sum = chain(step, OpKind::Add);
   return step.set(step.inputs().size() == 1 ? sum : sum / static_cast<double>(step.inputs().size()));
 }
 
+/// Limits were float attributes before opset 11. An absent one limits nothing.
+Status importClip(Step& step) {
+  const auto least = step.scalarAttrOrInput("min", 1, 11), most = step.scalarAttrOrInput("max", 2, 11);
+  return step.set(step.build.add(OpKind::Clip, {step.input(0), least, most}));
+}
+
+Status importGreater(Step& step) { return step.set(less(termOf(step, 1), termOf(step, 0))); }
+Status importLessOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 0), termOf(step, 1))); }
+Status importGreaterOrEqual(Step& step) { return step.set(lessOrEqual(termOf(step, 1), termOf(step, 0))); }
+
 constexpr Operator kOperators[] = {
-    {"And", 2, 2, 1, importAnd},     {"BitShift", 2, 2, 1, importBitShift}, {"BitwiseNot", 1, 1, 1, importBitwiseNot},
-    {"IsInf", 1, 1, 1, importIsInf}, {"IsNaN", 1, 1, 1, importIsNaN},       {"Mean", 1, -1, 1, importMean},
-    {"Mod", 2, 2, 1, importMod},     {"Not", 1, 1, 1, importNot},           {"Or", 2, 2, 1, importOr},
-    {"Pow", 2, 2, 1, importPow},     {"Sign", 1, 1, 1, importSign},         {"Xor", 2, 2, 1, importXor},
+    {"And", 2, 2, 1, importAnd},
+    {"BitShift", 2, 2, 1, importBitShift},
+    {"BitwiseNot", 1, 1, 1, importBitwiseNot},
+    {"Clip", 1, 3, 1, importClip},
+    {"Greater", 2, 2, 1, importGreater},
+    {"GreaterOrEqual", 2, 2, 1, importGreaterOrEqual},
+    {"IsInf", 1, 1, 1, importIsInf},
+    {"IsNaN", 1, 1, 1, importIsNaN},
+    {"LessOrEqual", 2, 2, 1, importLessOrEqual},
+    {"Max", 1, -1, 1, importChain<OpKind::Max>},
+    {"Mean", 1, -1, 1, importMean},
+    {"Min", 1, -1, 1, importChain<OpKind::Min>},
+    {"Mod", 2, 2, 1, importMod},
+    {"Not", 1, 1, 1, importNot},
+    {"Or", 2, 2, 1, importOr},
+    {"Pow", 2, 2, 1, importPow},
+    {"Sign", 1, 1, 1, importSign},
+    {"Sum", 1, -1, 1, importChain<OpKind::Add>},
+    {"Xor", 2, 2, 1, importXor},
 };
 
 } // namespace

@@ -83,7 +83,8 @@ TEST(Function, KnownValues) { // of Python's math in double precision
   EXPECT_THAT(at(OpKind::Atanh), near({0.5493061443340548, -0.25541281188299536}));
   EXPECT_THAT(at(OpKind::Log1p), near({0.4054651081081644, -0.2876820724517809}));
   EXPECT_THAT(at(OpKind::Expm1), near({0.6487212707001282, -0.22119921692859512}));
-  EXPECT_THAT(op(OpKind::Acosh, {tensor(Elem::f64_, {2}, {1.5, 0.5})}), near({0.9624236501192069, kNan}));
+  EXPECT_THAT(op(OpKind::Acosh, {tensor(Elem::f64_, {1}, {1.5})}), near({0.9624236501192069}));
+  EXPECT_THAT(op(OpKind::Acosh, {f32({2}, {1, 0.5})}), are({0, kNan}));
   EXPECT_THAT(op(OpKind::RoundEven, {f32({5}, {0.5, 1.5, -2.5, 0.49999997, -0.25})}), are({0, 2, -2, 0, -0.0}));
   EXPECT_THAT(op(OpKind::Trunc, {f32({3}, {1.5, -1.5, kNan})}), are({1, -1, kNan}));
 }
