@@ -20,6 +20,12 @@ uint64_t storedBytes(const Payload& payload) {
   return payload.form() == Payload::Form::data ? payload.sizeBytes() : elemBytes(payload.elem(), 1);
 }
 
+/// Whether the op moves elements, but not those that the first operand stores.
+bool isMovedWidened(const graph::OpInfo& info, const std::vector<Value*>& operands) {
+  return info.has(graph::kTraitMovement) && !operands.empty() && operands[0] && isStorageOnly(operands[0]->type.elem) &&
+         !info.operands[0].accepts(operands[0]->type.elem);
+}
+
 Status checkRange(const Attrs& attrs, int64_t limit) {
   for (const auto& [name, value] : attrs)
     if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
@@ -78,9 +84,7 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   const graph::OpInfo& info = graph::opInfo(kind);
   CDL_TRY(checkRange(attrs, info.has(graph::kTraitWindow) ? kWindowLimit : kIntsLimit));
   while (!operands.empty() && !operands.back()) operands.pop_back(); // absent optional ones
-  if (info.has(graph::kTraitMovement) && kind != OpKind::Reshape && !operands.empty() &&
-      isPacked(operands[0]->type.elem))
-    return addUnpacked(kind, std::move(operands), std::move(attrs));
+  if (isMovedWidened(info, operands)) return addWidened(kind, std::move(operands), std::move(attrs));
   auto node = graph_.addNode(kind, std::move(operands), std::move(attrs), provenance_, nullptr, resultCount);
   if (!node) {
     // Whoever reports this names the ONNX node already.
@@ -97,13 +101,13 @@ Result<std::vector<Value*>> Builder::addAll(OpKind kind, std::vector<Value*> ope
   return results;
 }
 
-Result<std::vector<Value*>> Builder::addUnpacked(OpKind kind, std::vector<Value*> operands, Attrs attrs) {
-  const Elem packed = operands[0]->type.elem;
-  const Elem wide = isFloat(packed) ? Elem::f32_ : isSigned(packed) ? Elem::i8_ : Elem::u8_;
+Result<std::vector<Value*>> Builder::addWidened(OpKind kind, std::vector<Value*> operands, Attrs attrs) {
+  const Elem stored = operands[0]->type.elem;
+  const Elem wide = isFloat(stored) ? Elem::f32_ : isSigned(stored) ? Elem::i8_ : Elem::u8_;
   for (Value*& operand : operands)
-    if (operand && operand->type.elem == packed) { CDL_ASSIGN(operand, cast(operand, wide)); }
+    if (operand && operand->type.elem == stored) { CDL_ASSIGN(operand, cast(operand, wide)); }
   CDL_ASSIGN(std::vector<Value*> results, addAll(kind, std::move(operands), std::move(attrs), 1));
-  CDL_ASSIGN(results[0], cast(results[0], packed));
+  CDL_ASSIGN(results[0], cast(results[0], stored));
   return results;
 }
 

@@ -49,8 +49,8 @@ private:
   Value* fresh(Value* value);
   bool isWorthFolding(const graph::Node& node) const;
   Result<std::vector<Value*>> fold(graph::Node* node);
-  /// A movement of packed elements: they have no addresses of their own, so it is done in a type that holds them.
-  Result<std::vector<Value*>> addUnpacked(OpKind kind, std::vector<Value*> operands, Attrs attrs);
+  /// A movement of elements that the op does not store, such as packed ones: in a type that holds them.
+  Result<std::vector<Value*>> addWidened(OpKind kind, std::vector<Value*> operands, Attrs attrs);
 
   graph::Graph& graph_;
   uint64_t foldLimitBytes_;

@@ -25,18 +25,25 @@ Status importBitShift(Step& step) {
   return badModel("direction '{}' is not LEFT or RIGHT", direction);
 }
 
+/// Types that are only stored are looked at in f32.
+Term realOf(const Step& step) {
+  const Term x = termOf(step, 0);
+  if (!isFloat(x.elem())) need(badModel("operand is {}, expected floats", x.text()));
+  return isStorageOnly(x.elem()) ? x.cast(Elem::f32_) : x;
+}
+
 Status importIsNaN(Step& step) {
-  const Term x = termOf(step, 0), real = isStorageOnly(x.elem()) ? x.cast(Elem::f32_) : x;
-  return step.set(logicalNot(equal(real, real)));
+  const Term x = realOf(step);
+  return step.set(logicalNot(equal(x, x)));
 }
 
 Status importIsInf(Step& step) {
   const bool negative = need(step.flagAttr("detect_negative", true));
   const bool positive = need(step.flagAttr("detect_positive", true));
-  const Term x = termOf(step, 0), real = isStorageOnly(x.elem()) ? x.cast(Elem::f32_) : x;
+  const Term x = realOf(step);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (!negative && !positive) return step.set(full(step.build, 0, x.shape(), Elem::bool_));
-  return step.set(equal(negative && positive ? abs(real) : real, positive ? kInfinity : -kInfinity));
+  return step.set(equal(negative && positive ? abs(x) : x, positive ? kInfinity : -kInfinity));
 }
 
 Status importSign(Step& step) {
@@ -60,6 +67,9 @@ Status importMod(Step& step) {
 Status importPow(Step& step) {
   const Term base = termOf(step, 0), exponent = termOf(step, 1);
   const Elem elem = base.elem(), by = exponent.elem();
+  for (const Term& x : {base, exponent})
+    if (x.elem() == Elem::bool_ || isStorageOnly(x.elem()))
+      return badModel("operand is {}, expected numbers", x.text());
   Elem inner = elem;
   if (isInteger(elem) && isInteger(by))
     inner = elem == by ? elem : isUnsigned(by) ? Elem::u64_ : Elem::i64_;

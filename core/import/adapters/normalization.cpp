@@ -66,8 +66,9 @@ template <OpKind kind> Status importOverTail(Step& step) {
   const Term x = termOf(step, 0);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
   const double epsilon = attrOf<float>(step, "epsilon", 1e-5f);
-  const auto stash = elemFromOnnx(static_cast<int>(attrOf<int64_t>(step, "stash_type", 1)));
-  if (!stash || !isFloat(*stash)) return badModel("stash_type is no type of floats");
+  const int64_t stashType = attrOf<int64_t>(step, "stash_type", 1); // sums have at least 24 bits everywhere
+  const auto stash = stashType > 0 && stashType <= INT32_MAX ? elemFromOnnx(static_cast<int>(stashType)) : std::nullopt;
+  if (!stash || !isFloat(*stash) || isStorageOnly(*stash)) return badModel("stash_type {} is no float type", stashType);
   const Shape shape = x.shape(), tail(shape.begin() + axis, shape.end());
   const Attrs attrs = {{"axis", axis}, {"epsilon", epsilon}};
   std::vector<Value*> operands = step.inputs();
@@ -80,9 +81,10 @@ template <OpKind kind> Status importOverTail(Step& step) {
       if (operands[i]) operands[i] = need(step.build.expand(operands[i], tail));
     need(step.set(step.build.addAll(kind, operands, attrs, 1)));
   } else {
-    const Term scale = termOf(step, 1), factor = widened(scale);
-    Term y = make(kind, {widened(x)}, attrs).cast(factor.elem()) * factor;
-    if (step.input(2)) y = y + widened(termOf(step, 2));
+    const Term scale = termOf(step, 1);
+    const Elem inner = x.elem() == Elem::f64_ || scale.elem() == Elem::f64_ ? Elem::f64_ : Elem::f32_;
+    Term y = make(kind, {x.cast(inner)}, attrs) * scale.cast(inner);
+    if (step.input(2)) y = y + termOf(step, 2).cast(inner);
     if (y.shape() != shape) return badModel("scale {} or bias does not broadcast to input {}", scale.text(), x.text());
     step.set(0, y.cast(scale.elem()).value());
   }

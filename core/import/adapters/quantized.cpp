@@ -1,13 +1,18 @@
-#include "core/import/step.h"
+#include "core/import/adapters/storage.h"
 
 namespace candela::import {
 namespace {
 
+/// Whether the ops of the Graph know such scales: for one axis at most, of integers.
+bool isPlain(const Value* x, const Value* scale) {
+  return isInteger(x->type.elem) && !isStorageOnly(x->type.elem) &&
+         (scale->type.count() == 1 || scale->type.rank() == 1);
+}
+
 /// A scale or zero point: a scalar, or one value for each of x's dim `axis`, which then joins `attrs`.
 Result<Value*> perAxis(Step& step, Value* value, const Value* x, int64_t axis, Attrs& attrs) {
   if (value->type.count() == 1) return step.build.reshape(value, {});
-  if (value->type.rank() > 1)
-    return failure(Code::unsupported, "a scale of shape {} (blocks) is not supported", shapeText(value->type.shape()));
+  if (value->type.rank() > 1) return badModel("a scale of shape {}", shapeText(value->type.shape()));
   CDL_ASSIGN(attrs["axis"], resolveAxis(axis, x->type.rank()));
   return value;
 }
@@ -92,10 +97,20 @@ Status importQLinearConv(Step& step) {
 }
 
 Status importQLinearMatMul(Step& step) {
-  const auto a = dequantize(step, step.input(0), step.input(1), step.input(2), -2);
-  const auto b = dequantize(step, step.input(3), step.input(4), step.input(5), -1);
-  CDL_ASSIGN(Value * y, step.build.add(OpKind::Matmul, {a, b}));
-  return step.set(quantize(step, y, step.input(6), step.input(7), -1));
+  const auto real = [&](size_t first, int64_t axis) -> Term {
+    Value *x = step.input(first), *scale = step.input(first + 1), *zero = step.input(first + 2);
+    if (isPlain(x, scale)) return {step.build, dequantize(step, x, scale, zero, axis)};
+    const Term offset = along({step.build, zero}, axis, x->type.rank());
+    return dequantizeBy({step.build, x}, along({step.build, scale}, axis, x->type.rank()).cast(Elem::f32_), &offset);
+  };
+  const Term a = real(0, -2), b = real(3, -1);
+  const Elem inner = a.elem() == b.elem() ? a.elem() : Elem::f32_;
+  const Term y = matmul(a.cast(inner), b.cast(inner));
+  Value *scale = step.input(6), *zero = step.input(7);
+  if (isPlain(zero, scale)) return step.set(quantize(step, y.value(), scale, zero, -1));
+  const Term wide = y.cast(Elem::f32_), offset = along({step.build, zero}, -1, y.rank());
+  return step.set(
+      quantizeBy(wide / along({step.build, scale}, -1, y.rank()).cast(Elem::f32_), &offset, zero->type.elem, true));
 }
 
 constexpr Operator kOperators[] = {

@@ -1,7 +1,7 @@
 // Between the types that are computed with and those that only store: Cast, and linear quantization, which ends in it.
 #include <algorithm>
 
-#include "core/import/term.h"
+#include "core/import/adapters/storage.h"
 
 namespace candela::import {
 namespace {
@@ -15,10 +15,51 @@ Elem elemAttr(Step& step, const std::string& name) {
   return *elem;
 }
 
+bool isZero(const Term& x) {
+  if (!x.value()->isConstant()) return false;
+  const Tensor tensor = need(x.value()->tensor());
+  return std::all_of(tensor.bytes.data(), tensor.bytes.data() + tensor.sizeBytes(),
+                     [](std::byte b) { return b == std::byte(0); });
+}
+
+/// Packed integers as the bytes that hold them.
+Term unpacked(const Term& x) {
+  return isPacked(x.elem()) && isInteger(x.elem()) ? x.cast(isSigned(x.elem()) ? Elem::i8_ : Elem::u8_) : x;
+}
+
+} // namespace
+
 Term convert(const Term& x, Elem to, bool saturate) {
   if (x.elem() == to) return x;
   return make(OpKind::Cast, {x}, {{"to", to}, {"saturate", int64_t(saturate)}});
 }
+
+Term along(const Term& p, int64_t axis, int64_t rank) {
+  if (p.rank() != 1 || p.count() == 1) return p.count() == 1 ? p.reshape({}) : p;
+  Shape shape(static_cast<size_t>(rank - need(resolveAxis(axis, rank))), 1);
+  shape[0] = p.count();
+  return p.reshape(shape);
+}
+
+Term dequantizeBy(const Term& x, const Term& scale, const Term* zero) {
+  Term real = isInteger(x.elem()) ? unpacked(x).cast(Elem::i32_) : x.cast(scale.elem());
+  if (zero && !isZero(*zero)) real = real - unpacked(*zero).cast(real.elem());
+  return real.cast(scale.elem()) * scale;
+}
+
+/// Clamped before the addition and by it, so that nothing leaves i32.
+Term quantizeBy(const Term& quotient, const Term* zero, Elem to, bool saturate) {
+  const bool shifted = zero && !isZero(*zero);
+  if (isFloat(to)) return convert(shifted ? quotient + zero->cast(quotient.elem()) : quotient, to, saturate);
+  const IntegerRange range = integerRange(to);
+  const double lowest = static_cast<double>(range.lowest), highest = static_cast<double>(range.highest);
+  const Term whole = make(OpKind::Round, {quotient}, {{"to", Elem::i32_}, {"mode", std::string("rne")}});
+  if (!shifted) return min(max(whole, lowest), highest).cast(to);
+  const Term offset = unpacked(*zero).cast(Elem::i32_);
+  return (min(max(whole, lowest - offset), highest - offset) + offset).cast(to);
+}
+
+namespace {
 
 /// Powers of two. CONVERT rounds to the nearest; the other ways are one step from there where it went too far.
 Term toScale(const Term& from, bool saturate, const std::string& mode) {
@@ -31,7 +72,7 @@ Term toScale(const Term& from, bool saturate, const std::string& mode) {
     y = select(less(x, y), y * 0.5, y);
   else if (mode != "nearest")
     need(badModel("round_mode '{}' is not up, down or nearest", mode));
-  if (saturate) return convert(select(equal(x, x), y, x), Elem::f8e8m0_, true);
+  if (saturate) return convert(y, Elem::f8e8m0_, true);
   const Term inside = logicalAnd(lessOrEqual(x.number(0x1p-127), x), lessOrEqual(x, x.number(0x1p127)));
   return convert(select(inside, y, std::numeric_limits<double>::quiet_NaN()), Elem::f8e8m0_, false);
 }
@@ -54,18 +95,6 @@ Status importCast(Step& step) {
 Status importCastLike(Step& step) { return castTo(step, step.input(1)->type.elem); }
 
 bool isComputed(Elem elem) { return isFloat(elem) && !isStorageOnly(elem); }
-
-bool isZero(const Term& x) {
-  if (!x.value()->isConstant()) return false;
-  const Tensor tensor = need(x.value()->tensor());
-  return std::all_of(tensor.bytes.data(), tensor.bytes.data() + tensor.sizeBytes(),
-                     [](std::byte b) { return b == std::byte(0); });
-}
-
-/// Packed integers as the bytes that hold them.
-Term unpacked(const Term& x) {
-  return isPacked(x.elem()) && isInteger(x.elem()) ? x.cast(isSigned(x.elem()) ? Elem::i8_ : Elem::u8_) : x;
-}
 
 /// How scales and zero points lie along x: one, one for each index of an axis, or one for each block along it.
 struct Grid {
@@ -95,11 +124,8 @@ struct Grid {
 
   /// A scale or zero point in a shape that broadcasts to x.
   Term spread(const Term& p) const {
-    if (p.count() == 1) return p.reshape({});
-    Shape shape(x.rank() - axis, 1);
-    shape[0] = x.dim(axis);
-    if (!block) return p.reshape(shape);
-    shape = p.shape();
+    if (!block) return along(p, axis, x.rank());
+    Shape shape = p.shape();
     const int64_t dim = x.dim(axis), width = std::min(block, dim);
     shape.insert(shape.begin() + axis + 1, width);
     Shape flat = p.shape();
@@ -111,15 +137,6 @@ struct Grid {
   Term operand(const Term& p) const { return p.count() == 1 ? p.reshape({}) : p; }
   Attrs attrs(const Term& scale) const { return scale.count() == 1 ? Attrs() : Attrs{{"axis", axis}}; }
 };
-
-/// rne(x / scale) + zero, clamped before and after the addition so that nothing leaves i32.
-Term roundToInteger(const Term& quotient, const Term& zero, Elem to) {
-  const IntegerRange range = integerRange(to);
-  const double lowest = static_cast<double>(range.lowest), highest = static_cast<double>(range.highest);
-  const Term whole = make(OpKind::Round, {quotient}, {{"to", Elem::i32_}, {"mode", std::string("rne")}});
-  const Term offset = zero.cast(Elem::i32_);
-  return (min(max(whole, lowest - offset), highest - offset) + offset).cast(to);
-}
 
 Status importQuantizeLinear(Step& step) {
   const Term x = termOf(step, 0), scale = termOf(step, 1);
@@ -151,12 +168,9 @@ Status importQuantizeLinear(Step& step) {
     return step.set(y.cast(to));
   }
   const Term quotient = x.cast(inner) / grid.spread(scale.cast(inner));
-  if (!isWhole) {
-    const bool shifted = zero && !isZero(*zero);
-    return step.set(convert(shifted ? quotient + grid.spread(zero->cast(inner)) : quotient, to, saturate));
-  }
-  const Term offset = zero ? grid.spread(unpacked(*zero)) : full(step.build, 0, {}, Elem::i32_);
-  return step.set(roundToInteger(quotient, offset, to));
+  std::optional<Term> offset;
+  if (zero) offset = grid.spread(unpacked(*zero));
+  return step.set(quantizeBy(quotient, offset ? &*offset : nullptr, to, saturate));
 }
 
 /// (x - zero) * scale, in the wider of the types of the scale and the result.
@@ -180,11 +194,10 @@ Status importDequantizeLinear(Step& step) {
     if (zero) operands.push_back(grid.operand(*zero));
     return step.set(make(OpKind::Dequantize, operands, grid.attrs(scale)).cast(to));
   }
-  const bool shifted = zero && !isZero(*zero);
   const Elem wide = to == Elem::f64_ ? to : Elem::f32_;
-  Term real = isWhole ? x.cast(Elem::i32_) : x.cast(wide);
-  if (shifted) real = real - grid.spread(zero->cast(real.elem()));
-  return step.set((real.cast(wide) * grid.spread(scale.cast(wide))).cast(to));
+  std::optional<Term> offset;
+  if (zero) offset = grid.spread(*zero);
+  return step.set(dequantizeBy(x, grid.spread(scale.cast(wide)), offset ? &*offset : nullptr).cast(to));
 }
 
 constexpr Operator kOperators[] = {

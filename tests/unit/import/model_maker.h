@@ -42,7 +42,7 @@ inline void setAttr(onnx::NodeProto& node, const std::string& name, float value)
   attr->set_type(onnx::AttributeProto::FLOAT);
   attr->set_f(value);
 }
-inline void setAttr(onnx::NodeProto& node, const std::string& name, const char* value) {
+inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::string& value) {
   auto* attr = node.add_attribute();
   attr->set_name(name);
   attr->set_type(onnx::AttributeProto::STRING);

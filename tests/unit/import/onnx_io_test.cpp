@@ -100,9 +100,23 @@ TEST_F(OnnxIo, ReadsTypesBeyondTheSchema) {
   TensorProto float8 = typed(17, {2});
   float8.set_raw_data("\x38\x40");
   EXPECT_EQ(read(float8)->typeText(), "f8e4m3[2]");
-  auto unknown = read(typed(27, {1}));
+  TensorProto pairs = typed(26, {5}); // INT2, four in each value
+  pairs.add_int32_data(0xe4);
+  pairs.add_int32_data(0x02);
+  EXPECT_EQ(read(pairs)->toInts(), (std::vector<int64_t>{0, 1, -2, -1, -2}));
+  TensorProto six = typed(27, {5}); // FLOAT6E2M3, four in three bytes
+  six.set_raw_data(std::string("\x41\x30\x10\x05", 4));
+  auto unpacked = read(six);
+  ASSERT_TRUE(unpacked) << messageOf(unpacked);
+  const uint8_t* elements = unpacked->as<uint8_t>();
+  EXPECT_EQ(std::vector<uint8_t>(elements, elements + 5), (std::vector<uint8_t>{1, 1, 3, 4, 5}));
+  TensorProto each = typed(28, {2}); // or one in each value
+  each.add_int32_data(0x3f);
+  each.add_int32_data(0x40);
+  EXPECT_THAT(messageOf(read(each)), HasSubstr("holds 64 at 1, which is no f6e3m2"));
+  auto unknown = read(typed(29, {1}));
   EXPECT_EQ(unknown.status().code(), Code::unsupported);
-  EXPECT_THAT(messageOf(unknown), HasSubstr("t.pb: element type 27 is not supported"));
+  EXPECT_THAT(messageOf(unknown), HasSubstr("t.pb: element type 29 is not supported"));
   EXPECT_EQ(read(typed(TensorProto::STRING, {1})).status().code(), Code::unsupported);
   EXPECT_THAT(messageOf(read(typed(TensorProto::COMPLEX64, {1}))), HasSubstr("COMPLEX64 (14)"));
 }

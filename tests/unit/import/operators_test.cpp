@@ -149,6 +149,8 @@ TEST(Elementwise, PowersOfIntegersAreExact) {
   expect(Op(15, "Pow").in(i32({-1})).in(Tensor::of<uint64_t>(Elem::u64_, {1}, {UINT64_MAX})), i32({-1}));
   expect(Op(15, "Pow").in(i32({9, 2})).in(f32({2}, {0.5f, 3.5f})), i32({3, 11}));
   expect(Op(15, "Pow").in(f32({2}, {-2, 4})).in(i64({2}, {3, -1})), f32({2}, {-8, 0.25f}));
+  EXPECT_THAT(refusal(Op(15, "Pow").in(i32({2})).in(boolean({1}, {1}))),
+              HasSubstr("operand is bool[1], expected numbers"));
 }
 
 TEST(Elementwise, ShiftsKeepTheSign) {
@@ -182,6 +184,7 @@ TEST(Elementwise, ActivationsHoldAtTheirEnds) {
               HasSubstr("operands have shapes 5 and 1, expected one shape"));
   expect(Op(20, "IsInf").in(x), boolean({5}, {1, 0, 0, 0, 0}));
   expect(Op(20, "IsInf").in(x).attr("detect_negative", int64_t(0)), boolean({5}, {0, 0, 0, 0, 0}));
+  EXPECT_THAT(refusal(Op(20, "IsInf").in(i64({1}, {0}))), HasSubstr("operand is i64[1], expected floats"));
 }
 
 TEST(Cast, ConvertsBetweenTypes) {
@@ -190,7 +193,73 @@ TEST(Cast, ConvertsBetweenTypes) {
   expect(Op(19, "Cast").in(i64({2}, {3, -4})).attr("to", TensorProto::FLOAT).attr("saturate", 1), f32({2}, {3, -4}));
   expect(Op(15, "CastLike").in(f32({1}, {2.9f})).in(i64({1}, {0})), i64({1}, {2}));
   EXPECT_EQ(codeOf(Op(13, "Cast").in(f32({1}, {0})).attr("to", TensorProto::STRING)), Code::unsupported);
-  EXPECT_EQ(codeOf(Op(19, "Cast").in(f32({1}, {0})).attr("to", 17)), Code::unsupported);
+}
+
+Tensor stored(Elem elem, Shape dims, const std::vector<uint8_t>& bytes) {
+  return Tensor::of<uint8_t>(elem, std::move(dims), bytes);
+}
+
+TEST(Cast, GivesStorageTypes) {
+  const Tensor x = f32({3}, {1000, -1000, NAN});
+  const auto cast = [](const Tensor& from, int to) { return Op(28, "Cast").in(from).attr("to", int64_t(to)); };
+  expect(cast(x, 17), stored(Elem::f8e4m3_, {3}, {0x7e, 0xfe, 0x7f}));
+  expect(cast(x, 17).attr("saturate", 0), stored(Elem::f8e4m3_, {3}, {0x7f, 0xff, 0x7f}));
+  expect(cast(x, 18), stored(Elem::f8e4m3fnuz_, {3}, {0x7f, 0xff, 0x80}));
+  expect(cast(x, 18).attr("saturate", 0), stored(Elem::f8e4m3fnuz_, {3}, {0x80, 0x80, 0x80}));
+  expect(cast(x, 23), stored(Elem::f4e2m1_, {3}, {0xf7, 0x08}));
+  expect(cast(i64({3}, {9, -1, 7}), 22), stored(Elem::i4_, {3}, {0xf9, 0x07}));
+  expect(cast(f32({5}, {-1, 2, 3, 4, 1}), 25), stored(Elem::u2_, {5}, {0x3b, 0x01}));
+  expect(cast(stored(Elem::i2_, {5}, {0xe4, 0x02}), 7), i64({5}, {0, 1, -2, -1, -2}));
+}
+
+TEST(Cast, RoundsToPowersOfTwoAsAsked) {
+  const Tensor x = f32({6}, {3, 0.7f, 0, INFINITY, NAN, 2});
+  const auto cast = [&](const char* mode, int saturate) {
+    return Op(24, "Cast").in(x).attr("to", int64_t(24)).attr("round_mode", mode).attr("saturate", saturate);
+  };
+  expect(cast("up", 1), stored(Elem::f8e8m0_, {6}, {129, 127, 0, 254, 255, 128}));
+  expect(cast("down", 1), stored(Elem::f8e8m0_, {6}, {128, 126, 0, 254, 255, 128}));
+  expect(cast("nearest", 1), stored(Elem::f8e8m0_, {6}, {129, 126, 0, 254, 255, 128}));
+  expect(cast("nearest", 0), stored(Elem::f8e8m0_, {6}, {129, 126, 255, 255, 255, 128}));
+  EXPECT_THAT(refusal(cast("even", 1)), HasSubstr("round_mode 'even' is not up, down or nearest"));
+}
+
+TEST(Transpose, MovesPackedElements) {
+  expect(Op(21, "Transpose").in(stored(Elem::i4_, {2, 3}, {0x21, 0x43, 0x65})),
+         stored(Elem::i4_, {3, 2}, {0x41, 0x52, 0x63}));
+  expect(Op(23, "Transpose").in(stored(Elem::f4e2m1_, {1, 3}, {0x98, 0x07})),
+         stored(Elem::f4e2m1_, {3, 1}, {0x98, 0x07}));
+}
+
+TEST(QuantizeLinear, HasScalesOfBlocks) {
+  const Tensor x = f32({2, 3}, {1, 2, 3, 4, 5, 6}), scale = f32({2, 2}, {1, 2, 1, 2});
+  const auto blocks = [&](const Tensor& by) { return Op(21, "QuantizeLinear").in(x).in(by).attr("block_size", 2); };
+  expect(blocks(scale).attr("output_dtype", 3), stored(Elem::i8_, {2, 3}, {1, 2, 2, 4, 5, 3}));
+  expect(blocks(scale).in(stored(Elem::u4_, {2, 2}, {0x10, 0x9f})), stored(Elem::u4_, {2, 3}, {0x21, 0xf3, 0xcf}));
+  expect(Op(21, "DequantizeLinear")
+             .in(stored(Elem::u2_, {2, 3}, {0xe4, 0x04}))
+             .in(scale)
+             .in(stored(Elem::u2_, {2, 2}, {0x09}))
+             .attr("block_size", 2),
+         f32({2, 3}, {-1, 0, 0, 3, 0, 2}));
+  EXPECT_THAT(refusal(blocks(f32({2, 3}, {1, 1, 1, 1, 1, 1}))),
+              HasSubstr("scale of shape 2x3, but f32[2,3] along axis 1 in blocks of 2 has 2x2"));
+  EXPECT_THAT(refusal(Op(21, "QuantizeLinear").in(x).in(scale).attr("block_size", -1)),
+              HasSubstr("block_size -1 is below 0"));
+}
+
+TEST(QuantizeLinear, RoundsInThePrecisionOfTheScale) {
+  const Tensor x = f32({2}, {2.5002f, 1e6f}), one = Tensor::of<uint16_t>(Elem::f16_, {}, {0x3c00});
+  const auto scaled = [&](int precision) {
+    Op op = Op(23, "QuantizeLinear").in(x).in(one);
+    return precision ? op.attr("precision", precision) : op;
+  };
+  expect(scaled(0), stored(Elem::u8_, {2}, {2, 255})); // 2.5 in f16
+  expect(scaled(1), stored(Elem::u8_, {2}, {3, 255}));
+  EXPECT_THAT(refusal(scaled(7)), HasSubstr("precision is i64"));
+  EXPECT_THAT(refusal(scaled(0).in(stored(Elem::u8_, {}, {0})).attr("output_dtype", 3)),
+              HasSubstr("output_dtype is i8, but the zero point is u8"));
+  EXPECT_THAT(refusal(scaled(0).attr("output_dtype", 24)), HasSubstr("quantization to f8e8m0"));
 }
 
 // --- Movement
@@ -643,7 +712,7 @@ TEST(LayerNormalization, MeansHaveTheStashedTypeAndAScaleMayCoverAll) {
   EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({3, 1, 1}, {1, 1, 1}))),
               HasSubstr("scale f32[3,1,1] or bias does not broadcast to input f32[2,2]"));
   EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({2}, {1, 1})).attr("stash_type", 7)),
-              HasSubstr("stash_type is no type of floats"));
+              HasSubstr("stash_type 7 is no float type"));
   // The result has the scale's type: 3 / sqrt(5), 1 / sqrt(5).
   expect(Op(23, "RMSNormalization").in(f16({1, 2}, {0x4200, 0x3C00})).in(f32({2}, {1, 2})),
          f32({1, 2}, {1.341641f, 0.894427f}));
