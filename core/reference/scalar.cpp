@@ -70,7 +70,12 @@ Scalar apply(const Function& function, const Scalar* operands) {
   case CDL_KIND_SELECT: return x.whole ? operands[1] : operands[2];
   case CDL_KIND_COPY: return x;
   case CDL_KIND_CONVERT:
-    if (isFloat(to)) return {real ? realToReal(to, x.real, saturate) : wholeToReal(to, x.whole), 0};
+    if (isFloat(to)) {
+      const double value = real ? x.real : wholeToReal(to, x.whole);
+      return {real || !std::isfinite(value) ? realToReal(to, real ? value : static_cast<double>(x.whole), saturate)
+                                            : value,
+              0};
+    }
     return {0, real ? realToWhole(to, x.real, fn, saturate) : wholeToWhole(to, x.whole, saturate)};
   }
   CDL_CHECK(false, "kind {} is no function of elements", kind);

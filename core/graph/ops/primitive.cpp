@@ -7,7 +7,7 @@ namespace {
 /// Products that MATMUL knows: of one type in itself, halves accumulated in f32, and the integer
 /// law's accumulators.
 bool hasProduct(Elem a, Elem b, Elem to) {
-  if (a == b && to == a) return a != Elem::bool_;
+  if (a == b && to == a) return isFloat(a) || (isInteger(a) && elemBits(a) >= 32);
   if (a == b && (a == Elem::f16_ || a == Elem::bf16_)) return to == Elem::f32_;
   const bool byteA = a == Elem::i8_ || a == Elem::u8_, byteB = b == Elem::i8_ || b == Elem::u8_;
   if (byteA && byteB) return to == Elem::i32_;
@@ -116,14 +116,6 @@ Result<Types> inferRound(const Node& node) {
   const Elem to = node.elemAttr("to");
   if (!isInteger(to)) return node.fail("round_c2", elemName(to));
   return oneResult(to, typeOf(node, 0).dims);
-}
-
-Result<Types> inferBitcast(const Node& node) {
-  const TensorType& x = typeOf(node, 0);
-  const Elem to = node.elemAttr("to");
-  if (elemBits(x.elem) != elemBits(to))
-    return node.fail("bitcast_c1", elemName(x.elem), elemBits(x.elem), elemName(to), elemBits(to));
-  return oneResult(to, x.dims);
 }
 
 Result<Types> inferRescale(const Node& node) {

@@ -26,6 +26,11 @@ Term ramp(Builder& build, int64_t count, int64_t step, int64_t axis, int64_t ran
   return {build, build.constant(Payload::iota(elem, count, 0, step), shape)};
 }
 
+/// In elements; 0 of an empty tensor, whose dims may be of any size.
+std::vector<int64_t> stridesOf(const Term& x) {
+  return x.count() == 0 ? std::vector<int64_t>(x.rank(), 0) : denseStrides(x.shape());
+}
+
 void needIndices(const Term& index) {
   if (index.elem() != Elem::i32_ && index.elem() != Elem::i64_)
     need(badModel("indices are {}, expected i32 or i64", index.value()->type.text()));
@@ -102,7 +107,7 @@ Term flatPlaces(Step& step, const Term& x, const Term& index, bool writes) {
       need(badModel("dim {} of the indices is {}, of the data only {}", d, index.dim(d), x.dim(d)));
   const bool known = checkKnown(index, {x.dim(axis)});
   const Elem elem = placeElem(x.count(), 2);
-  const std::vector<int64_t> strides = denseStrides(x.shape());
+  const std::vector<int64_t> strides = stridesOf(x);
   const Term extent = constant(step.build, std::vector{x.dim(axis)}, {}, elem);
   const Term stride = constant(step.build, std::vector{strides[axis]}, {}, elem);
   Term sum = rowsOf(index, extent, stride, x.count(), known || !writes);
@@ -135,20 +140,20 @@ Term tupleRows(const Term& x, const Term& index, int64_t batch, bool writes) {
   Builder& build = x.build();
   if (x.rank() < 1 || index.rank() < 1)
     need(badModel("data of rank {} and indices of rank {}, expected at least 1", x.rank(), index.rank()));
-  const Shape shape = x.shape();
-  const int64_t count = index.dim(-1);
-  if (count < 1 || count > x.rank() - batch)
-    need(badModel("{} indices for each place, expected 1 to {}", count, x.rank() - batch));
-  const Shape extents(shape.begin() + batch, shape.begin() + batch + count);
-  const int64_t rows = product(extents, 0, extents.size()), all = product(shape, 0, batch + count);
+  const int64_t count = index.dim(-1), most = x.rank() - batch;
+  if (count < 1 || count > most) need(badModel("{} indices for each place, expected 1 to {}", count, most));
+  const Shape shape = x.shape(), extents(shape.begin() + batch, shape.begin() + batch + count);
   const bool known = checkKnown(index, extents);
-  const Elem elem = placeElem(all, count + 1); // each of the indices may be outside
-  const Term terms = rowsOf(index, constant(build, extents, {count}, elem),
-                            constant(build, denseStrides(extents), {count}, elem), rows, known || !writes);
+  std::vector<int64_t> steps = stridesOf(x); // in rows
+  const int64_t width = std::max<int64_t>(steps[batch + count - 1], 1), rows = x.count() / width;
+  for (int64_t& step : steps) step /= width;
+  const Elem elem = placeElem(rows, count + 1); // each of the indices may be outside
+  const Shape within(steps.begin() + batch, steps.begin() + batch + count);
+  const Term terms = rowsOf(index, constant(build, extents, {count}, elem), constant(build, within, {count}, elem),
+                            rows, known || !writes);
   Term sum = count == 1 ? terms.squeeze(-1) : reduce(OpKind::ReduceSum, terms, {-1}, false);
-  int64_t stride = rows;
-  for (int64_t d = batch - 1; d >= 0; stride *= shape[d], --d)
-    if (shape[d] > 1) sum = sum + ramp(build, shape[d], stride, d, sum.rank(), elem);
+  for (int64_t d = 0; d < batch; ++d)
+    if (shape[d] > 1) sum = sum + ramp(build, shape[d], steps[d], d, sum.rank(), elem);
   return sum;
 }
 

@@ -81,7 +81,7 @@ template <bool toSpace, int modeSince> Status importBlocks(Step& step) {
   if (x.rank() != 4) return badModel("input has rank {}, expected 4", x.rank());
   if (b < 1 || b > INT16_MAX) return badModel("blocksize is {}, expected 1 to {}", b, INT16_MAX);
   const int64_t n = x.dim(0), c = x.dim(1), h = x.dim(2), w = x.dim(3);
-  const bool fits = toSpace ? c % (b * b) == 0 : h % b == 0 && w % b == 0;
+  const bool fits = toSpace ? c % (b * b) == 0 : h % b == 0 && w % b == 0 && c <= INT64_MAX / (b * b);
   if (!fits) return badModel("{} does not divide into blocks of {}", x.value()->type.text(), b);
   const bool first = mode == "DCR";
   if (toSpace) {

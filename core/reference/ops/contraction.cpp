@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/reference/kinds.h"
 
 namespace candela::reference {
@@ -110,20 +112,22 @@ void addConvolution(const Convolution& convolution, const Array& x, const Array&
 
 void referenceMatmul(const graph::Node&, Operands in, Results out) { addProducts(*in[0], *in[1], out[0]); }
 
-/// alpha * A . B + beta * C; of integers, the factors are applied as reals and the sum is taken
-/// toward zero.
+/// alpha * A . B + beta * C, which is not looked at where beta is 0. Of integers the product wraps; each factor that is
+/// no integer is applied as a real, and what comes of it is taken toward zero.
 void referenceGemm(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   addProducts(node.intAttr("transA") ? transposed(*in[0]) : *in[0],
               node.intAttr("transB") ? transposed(*in[1]) : *in[1], y);
-  const auto scaled = [](double factor, const Scalar& x) -> Scalar {
-    const auto value = static_cast<double>(x.whole);
-    return {factor * x.real, factor == 1 ? x.whole : realToWhole(Elem::i64_, factor * value, CDL_CONVERT_TRUNC, false)};
+  const auto scaled = [&](double factor, const Scalar& x) -> Scalar {
+    if (isFloat(y.elem)) return {factor * x.real, 0};
+    const Whole value = wrap(y.elem, x.whole);
+    if (factor == std::trunc(factor) && std::abs(factor) < 0x1p31) return {0, value * static_cast<Whole>(factor)};
+    return {0, realToWhole(Elem::i64_, factor * static_cast<double>(value), CDL_CONVERT_TRUNC, false)};
   };
   const double alpha = node.floatAttr("alpha"), beta = node.floatAttr("beta");
   int64_t i = 0;
   forEach(y.dims, {in[2] ? broadcastStrides(in[2]->dims, y.dims) : Strides(2, 0)}, [&](const int64_t* at) {
-    const Scalar product = scaled(alpha, y.at(i)), bias = in[2] ? scaled(beta, in[2]->at(*at)) : Scalar{};
+    const Scalar product = scaled(alpha, y.at(i)), bias = in[2] && beta != 0 ? scaled(beta, in[2]->at(*at)) : Scalar{};
     y.set(i++, binary(CDL_BINARY_ADD, y.elem, product, bias));
   });
 }

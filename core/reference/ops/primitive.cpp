@@ -103,11 +103,6 @@ void referenceRound(const graph::Node& node, Operands in, Results out) {
               in, out[0]);
 }
 
-void referenceBitcast(const graph::Node&, Operands in, Results out) {
-  for (int64_t i = 0; i < out[0].count(); ++i)
-    out[0].set(i, decode(out[0].elem, encode(in[0]->elem, in[0]->at(i))));
-}
-
 void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Array& y) {
   std::vector<Strides> strides;
   for (const Array* operand : in) strides.push_back(broadcastStrides(operand->dims, y.dims));

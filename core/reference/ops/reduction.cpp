@@ -49,13 +49,16 @@ void referenceReduceMin(const graph::Node& node, Operands in, Results out) {
   foldAxes(node, *in[0], out[0], CDL_REDUCE_MIN);
 }
 
-/// The exact sum divided by the count; integers truncate, and the mean of nothing is NaN or 0.
+/// The sum divided by the count; integers truncate, their sum wraps in their type, at least in i32. The mean of nothing
+/// is NaN or 0.
 void referenceReduceMean(const graph::Node& node, Operands in, Results out) {
   referenceReduceSum(node, in, out);
   int64_t count = 1;
   for (const int64_t axis : node.intsAttr("axes")) count *= in[0]->dims[axisOf(axis, in[0]->dims)];
+  const Elem elem = out[0].elem, sum = elemBits(elem) < 32 ? Elem::i32_ : elem;
+  for (Whole& whole : out[0].whole) whole = wrap(sum, whole);
   for (int64_t i = 0; i < out[0].count(); ++i)
-    out[0].set(i, binary(CDL_BINARY_DIV, out[0].elem, out[0].at(i), {static_cast<double>(count), count}));
+    out[0].set(i, binary(CDL_BINARY_DIV, elem, out[0].at(i), {static_cast<double>(count), count}));
 }
 
 } // namespace candela::reference

@@ -164,7 +164,8 @@ std::string elementText(Elem elem, uint64_t bits) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (elem == Elem::f32_) return shortest(static_cast<float>(value));
   if (elem == Elem::f64_) return shortest(value);
-  return shortestOf(elem, bits);
+  // Six bits in a byte leave two that a text of the value would lose.
+  return fromReal(elem, value) == bits ? shortestOf(elem, bits) : fmt::format("0x{:x}", bits);
 }
 
 Result<uint64_t> parseElement(Elem elem, std::string_view literal) {

@@ -56,7 +56,7 @@ Values lowerExpanded(Lowering& l, const Node& node) {
   std::vector<Value> operands;
   bool changed = false;
   for (Value operand : node.operands()) {
-    operands.push_back(l.broadcast(operand, shape));
+    operands.push_back(operand ? l.broadcast(operand, shape) : nullptr);
     changed |= operands.back() != operand;
   }
   if (!changed) return {};

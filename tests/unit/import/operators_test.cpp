@@ -614,6 +614,36 @@ TEST(Reduce, AxesBecameAnOperandAtTheirOwnOpsets) {
   EXPECT_THAT(refusal(Op(13, "ReduceSum").in(x).constant(i64({2}, {0, -2}))), HasSubstr("axis -2 is named twice"));
 }
 
+TEST(Reduce, FormulasKeepTypesAndExtremes) {
+  const auto reduce = [](const char* op, const Tensor& x) { return Op(18, op).in(x).attr("keepdims", 0); };
+  expect(reduce("ReduceLogSumExp", f32({2}, {1000, 1000})), f32({}, {1000 + std::log(2.0f)}));
+  const float inf = std::numeric_limits<float>::infinity();
+  expect(reduce("ReduceLogSumExp", f32({2}, {-inf, -inf})), f32({}, {-inf}));
+  expect(reduce("ReduceLogSumExp", f32({2}, {inf, 1})), f32({}, {inf}));
+  expect(reduce("ReduceLogSumExp", f32({0}, {})), f32({}, {-inf}));
+  // 2^53 + 1 has no double; squares wrap.
+  expect(reduce("ReduceL1", i64({2}, {-(int64_t(1) << 53), 1})), i64({}, {(int64_t(1) << 53) + 1}));
+  expect(reduce("ReduceSumSquare", i64({2}, {(int64_t(1) << 32) + 1, 0})), i64({}, {(int64_t(1) << 33) + 1}));
+  expect(reduce("ReduceL2", i64({2}, {3, 5})), i64({}, {5}));
+  // 255 * 255 + 255 * 255 is beyond f16, its root is not: 360.6 and a step of 0.25.
+  expect(reduce("ReduceL2", Tensor::of<uint16_t>(Elem::f16_, {2}, {0x5BF8, 0x5BF8})),
+         Tensor::of<uint16_t>(Elem::f16_, {}, {0x5DA2}));
+  expect(Op(18, "ReduceL2").in(f32({2}, {-3, 4})).attr("noop_with_empty_axes", 1), f32({2}, {3, 4}));
+  expect(reduce("ReduceMax", boolean({2}, {0, 1})), boolean({}, {1}));
+  expect(reduce("ReduceMin", boolean({0}, {})), boolean({}, {1}));
+}
+TEST(Pools, NormsOfWindows) {
+  const auto pool = [](const Floats& values) {
+    return Op(18, "LpPool").in(f32({1, 1, 5}, values)).attr("kernel_shape", Ints{2}).attr("strides", Ints{2});
+  };
+  expect(pool({1, -2, 3, 4, 5}).attr("p", 1).attr("ceil_mode", 1), f32({1, 1, 3}, {3, 7, 5}));
+  expect(pool({1, -2, 2, 4, 5}).attr("pads", Ints{1, 0}), f32({1, 1, 3}, {1, std::sqrt(8.0f), std::sqrt(41.0f)}));
+  expect(pool({1, -2, 3, 4, 5}).attr("p", 3), f32({1, 1, 2}, {std::cbrt(9.0f), std::cbrt(91.0f)}));
+  EXPECT_THAT(refusal(pool({1, 2, 3, 4, 5}).attr("p", 0)), HasSubstr("attribute 'p' is 0, expected at least 1"));
+  EXPECT_THAT(refusal(pool({1, 2, 3, 4, 5}).attr("dilations", Ints{9})),
+              HasSubstr("kernel of 10 is larger than the padded input of 5 in spatial dim 0"));
+  expect(Op(13, "LpNormalization").in(f32({2, 2}, {-3, 4, 0, 0})), f32({2, 2}, {-0.6f, 0.8f, 0, 0}));
+}
 TEST(Softmax, FlattensBeforeOpset13) {
   const Tensor x = f32({1, 2, 2}, {0, 0, 0, 0});
   expect(Op(11, "Softmax").in(x), f32({1, 2, 2}, {0.25f, 0.25f, 0.25f, 0.25f}));
@@ -637,8 +667,20 @@ TEST(BatchNormalization, TellsInferenceFromTraining) {
   };
   for (int opset : {7, 9, 14, 15}) expect(norm(opset), f32({2, 1}, {0, 1}));
   expect(norm(8).attr("spatial", 1), f32({2, 1}, {0, 1}));
-  EXPECT_THAT(refusal(norm(8).attr("spatial", 0)), HasSubstr("spatial = 0"));
   EXPECT_THAT(refusal(norm(9).attr("spatial", 1)), HasSubstr("'spatial' is unknown"));
+  // Statistics of each element.
+  const auto each = [&](int opset, const Tensor& scale) {
+    return Op(opset, "BatchNormalization")
+        .in(f32({2, 1, 2}, {1, 3, 5, 7}))
+        .in(scale)
+        .in(f32({1, 2}, {0, 1}))
+        .in(f32({1, 2}, {1, 3}))
+        .in(f32({1, 2}, {4, 1}))
+        .attr("epsilon", 0.0f)
+        .attr("spatial", 0);
+  };
+  expect(each(8, f32({1, 2}, {1, 2})), f32({2, 1, 2}, {0, 1, 2, 9}));
+  EXPECT_THAT(refusal(each(8, f32({2}, {1, 2}))), HasSubstr("input 1 is f32[2], expected shape 1x2"));
   for (Op op : {norm(9).outputs(3), norm(15).outputs(3).attr("training_mode", 1)}) {
     const auto results = op.run();
     ASSERT_TRUE(results) << messageOf(results);
@@ -646,8 +688,116 @@ TEST(BatchNormalization, TellsInferenceFromTraining) {
     EXPECT_EQ(difference(results->at(1), f32({1}, {1 * 0.9f + 2 * 0.1f})), "");
     EXPECT_EQ(difference(results->at(2), f32({1}, {4 * 0.9f + 1 * 0.1f})), "");
   }
-  EXPECT_EQ(codeOf(norm(9).outputs(5)), Code::unsupported);
+  const auto saved = norm(9).outputs(5).run();
+  ASSERT_TRUE(saved) << messageOf(saved);
+  EXPECT_EQ(difference(saved->at(3), f32({1}, {2})), "");
+  EXPECT_EQ(difference(saved->at(4), f32({1}, {1})), "");
   EXPECT_THAT(refusal(norm(15).outputs(3)), HasSubstr("need training_mode = 1"));
+  EXPECT_THAT(refusal(norm(15).outputs(5).attr("training_mode", 1)), HasSubstr("has 5 outputs, expected at most 3"));
+}
+
+Tensor f16(Shape dims, const std::vector<uint16_t>& bits) {
+  return Tensor::of<uint16_t>(Elem::f16_, std::move(dims), bits);
+}
+constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(LayerNormalization, MeansHaveTheStashedTypeAndAScaleMayCoverAll) {
+  const Tensor x = f16({2, 2}, {0x3C00, 0x4200, 0x4400, 0x4400}); // 1 3 4 4
+  const auto results = Op(17, "LayerNormalization").in(x).in(f16({2}, {0x3C00, 0x4000})).outputs(2).run();
+  ASSERT_TRUE(results) << messageOf(results);
+  EXPECT_EQ(difference(results->at(0), f16({2, 2}, {0xBC00, 0x4000, 0, 0})), ""); // -1 2 0 0
+  EXPECT_EQ(difference(results->at(1), f32({2, 1}, {2, 4})), "");
+  const Tensor y = f32({2, 2}, {1, 3, 7, 5});
+  expect(Op(17, "LayerNormalization").in(y).in(f32({2, 1}, {2, 3})).in(f32({1}, {1})), f32({2, 2}, {-1, 3, 4, -2}));
+  EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({3, 1, 1}, {1, 1, 1}))),
+              HasSubstr("scale f32[3,1,1] or bias does not broadcast to input f32[2,2]"));
+  EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({2}, {1, 1})).attr("stash_type", 7)),
+              HasSubstr("stash_type is no type of floats"));
+  // The result has the scale's type: 3 / sqrt(5), 1 / sqrt(5).
+  expect(Op(23, "RMSNormalization").in(f16({1, 2}, {0x4200, 0x3C00})).in(f32({2}, {1, 2})),
+         f32({1, 2}, {1.341641f, 0.894427f}));
+}
+
+TEST(GroupNormalization, ScalesGroupsBeforeOpset21AndChannelsSince) {
+  const Tensor x = f32({1, 4, 1}, {1, 3, 10, 30});
+  const auto norm = [&](int opset, const Tensor& scale, const Tensor& bias, int groups) {
+    return Op(opset, "GroupNormalization").in(x).in(scale).in(bias).attr("num_groups", groups).attr("epsilon", 0.0f);
+  };
+  expect(norm(18, f32({2}, {1, 2}), f32({2}, {0, 1}), 2), f32({1, 4, 1}, {-1, 1, -1, 3}));
+  expect(norm(21, f32({4}, {1, 2, 3, 4}), f32({4}, {0, 0, 0, 1}), 2), f32({1, 4, 1}, {-1, 2, -3, 5}));
+  EXPECT_THAT(refusal(norm(21, f32({2}, {1, 2}), f32({2}, {0, 1}), 2)),
+              HasSubstr("input 1 is f32[2], expected 4 values"));
+  EXPECT_THAT(refusal(norm(21, f32({4}, {1, 2, 3, 4}), f32({4}, {0, 0, 0, 1}), 3)),
+              HasSubstr("num_groups is 3 but the input has 4 channels"));
+  EXPECT_THAT(refusal(norm(21, f32({4}, {1, 2, 3, 4}), f32({4}, {0, 0, 0, 1}), 0)), HasSubstr("num_groups is 0"));
+}
+
+TEST(Lrn, NeighboursBeyondTheLastChannelCostNothing) {
+  const Tensor x = f32({1, 3, 1, 1}, {1, 2, 3}); // squares 1 4 9
+  const auto lrn = [&](int64_t size) {
+    return Op(13, "LRN").in(x).attr("size", size).attr("alpha", static_cast<float>(size)).attr("beta", 1.0f);
+  };
+  expect(lrn(3), f32({1, 3, 1, 1}, {1 / 6.0f, 2 / 15.0f, 3 / 14.0f}));
+  expect(lrn(2), f32({1, 3, 1, 1}, {1 / 6.0f, 2 / 14.0f, 3 / 10.0f})); // itself and the next one
+  expect(lrn(int64_t(1) << 40), f32({1, 3, 1, 1}, {1 / 15.0f, 2 / 15.0f, 3 / 15.0f}));
+  EXPECT_THAT(refusal(lrn(0)), HasSubstr("attribute 'size' is 0, expected at least 1"));
+}
+
+TEST(Arg, TakesTheFirstOrLastExtremeAndNaNBeforeAll) {
+  const Tensor x = f32({2, 3}, {1, 5, 5, 2, kNan, kNan});
+  expect(Op(7, "ArgMax").in(x), i64({1, 3}, {1, 1, 1}));
+  expect(Op(13, "ArgMax").in(x).attr("axis", -1).attr("keepdims", 0), i64({2}, {1, 1}));
+  expect(Op(13, "ArgMin").in(x).attr("axis", 1).attr("select_last_index", 1), i64({2, 1}, {0, 2}));
+  expect(Op(13, "ArgMax").in(i64({3}, {INT64_MAX - 1, INT64_MAX, -1})), i64({1}, {1}));
+  EXPECT_THAT(refusal(Op(11, "ArgMax").in(x).attr("select_last_index", 1)),
+              HasSubstr("'select_last_index' is unknown"));
+  EXPECT_THAT(refusal(Op(13, "ArgMax").in(f32({0, 2}, {}))), HasSubstr("axis 0 of 0 elements has no extreme"));
+}
+
+TEST(Hardmax, FlattensBeforeOpset13) {
+  const Tensor x = f32({1, 2, 2}, {3, 1, 2, 3});
+  expect(Op(11, "Hardmax").in(x), f32({1, 2, 2}, {1, 0, 0, 0}));
+  expect(Op(13, "Hardmax").in(x), f32({1, 2, 2}, {1, 0, 0, 1}));
+  expect(Op(13, "Hardmax").in(f32({0, 2}, {})).attr("axis", 0), f32({0, 2}, {}));
+}
+
+TEST(Loss, GathersAtLabelsOfTheRun) {
+  const Tensor x = f32({3, 2}, {1, 2, 3, 0, 5, 7});
+  const Tensor labels = Tensor::of<int32_t>(Elem::i32_, {3}, {1, 1, 0}), weights = f32({2}, {1, 0.5f});
+  const auto nll = [&](const char* reduction) {
+    return Op(13, "NegativeLogLikelihoodLoss").in(x).in(labels).attr("reduction", reduction);
+  };
+  expect(nll("none"), f32({3}, {-2, 0, -5}));
+  expect(nll("mean"), f32({}, {-7 / 3.0f}));
+  expect(nll("mean").in(weights), f32({}, {-3}));                                 // (-1 + 0 - 5) / (0.5 + 0.5 + 1)
+  expect(nll("mean").in(weights).attr("ignore_index", 1), f32({}, {-5}));         // (-5) / 1
+  expect(nll("sum").attr("ignore_index", (int64_t(1) << 32) + 1), f32({}, {-7})); // no label of 32 bits
+  expect(nll("mean").attr("ignore_index", 0), f32({}, {-1}));
+  const auto far = Tensor::of<int64_t>(Elem::i64_, {3}, {1, 999, 0});
+  expect(Op(13, "NegativeLogLikelihoodLoss").in(x).in(far).attr("ignore_index", 999).attr("reduction", "none"),
+         f32({3}, {-2, 0, -5}));
+  EXPECT_THAT(refusal(nll("most")), HasSubstr("reduction 'most' is not none, sum or mean"));
+  EXPECT_THAT(refusal(nll("sum").in(f32({3}, {1, 1, 1}))),
+              HasSubstr("weights f32[3] are not one for each of 2 classes"));
+  EXPECT_THAT(refusal(Op(13, "SoftmaxCrossEntropyLoss").in(x).in(i64({2}, {0, 0}))),
+              HasSubstr("labels i64[2] do not fit input f32[3,2]"));
+}
+
+TEST(ConvTranspose, ResolvesPads) {
+  const Tensor x = f32({1, 1, 2}, {1, 10}), w = f32({1, 1, 3}, {1, 2, 3});
+  const auto convolve = [&] { return Op(11, "ConvTranspose").in(x).in(w).attr("strides", Ints{2}); };
+  expect(convolve(), f32({1, 1, 5}, {1, 2, 13, 20, 30}));
+  expect(convolve().attr("output_padding", Ints{1}).in(f32({1}, {1})), f32({1, 1, 6}, {2, 3, 14, 21, 31, 1}));
+  expect(convolve().attr("auto_pad", "SAME_UPPER"), f32({1, 1, 4}, {1, 2, 13, 20}));
+  expect(convolve().attr("auto_pad", "SAME_LOWER"), f32({1, 1, 4}, {2, 13, 20, 30}));
+  expect(convolve().attr("auto_pad", "VALID").attr("pads", Ints{1, 1}), f32({1, 1, 5}, {1, 2, 13, 20, 30}));
+  expect(convolve().attr("output_shape", Ints{7}), f32({1, 1, 7}, {0, 1, 2, 13, 20, 30, 0}));
+  expect(convolve().attr("output_shape", Ints{2}), f32({1, 1, 2}, {13, 20}));
+  EXPECT_THAT(refusal(convolve().attr("pads", Ints{3, 3})), HasSubstr("gives no extent"));
+  EXPECT_THAT(refusal(convolve().attr("output_shape", Ints{1, 7})),
+              HasSubstr("'output_shape' has 2 values, expected 1"));
+  EXPECT_THAT(refusal(convolve().attr("group", 2)), HasSubstr("input has 1 channels but weight has 1, in 2 groups"));
+  EXPECT_THAT(refusal(Op(11, "ConvTranspose").in(x).in(f32({1, 1, 1, 1}, {1}))), HasSubstr("weight f32[1,1,1,1]"));
 }
 
 TEST(Dropout, IsTheIdentityInInference) {

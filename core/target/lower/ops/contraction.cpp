@@ -6,6 +6,9 @@
 namespace candela::target {
 
 Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero, Value bZero) {
+  // A product wraps to a narrow type as it does to i32 first.
+  if (isInteger(to) && elemBits(to) < 32)
+    return l.cast(matmulAnyRank(l, l.cast(a, Elem::i32_), l.cast(b, Elem::i32_), Elem::i32_), to);
   if (a->type.rank() == 1) a = l.reshape(a, {1, a->type.dim(0)});
   if (b->type.rank() == 1) b = l.reshape(b, {b->type.dim(0), 1});
   const auto product = [&](Value left, Value right) {

@@ -142,10 +142,14 @@ Real erfOf(const Real& x) {
 // exp(b log|a|), negative for odd powers of negative numbers, NaN for broken ones.
 Real powOf(const Real& a, const Real& b) {
   const auto isWhole = [](const Real& v) { return equal(v, floor(v)); };
-  const Real size = exp(b * log(abs(a)));
-  const Real negative = select(isWhole(b), select(isWhole(b * 0.5), size, -size), kNan);
-  // 1 to any power and any number to the power 0, where the product may be 0 times infinity.
-  return select(equal(a, 1), 1, select(equal(b, 0), 1, select(less(a, 0), negative, size)));
+  const Real magnitude = abs(a), inverse = 1 / a;
+  // 1 to any power, where the product may be 0 times infinity.
+  const Real size = select(equal(magnitude, 1), 1, exp(b * log(magnitude)));
+  // A negative number has no root, but -0 and -infinity have: their product with the inverse is NaN.
+  const Real product = a * inverse, root = select(equal(product, product), kNan, size);
+  const Real negative = select(isWhole(b), select(isWhole(b * 0.5), size, -size), root);
+  // Any number to the power 0, NaN too.
+  return select(equal(b, 0), 1, select(less(min(a, inverse), 0), negative, size));
 }
 
 // By squaring, as many steps as the exponents have bits.
@@ -327,7 +331,8 @@ Values lowerFunction(Lowering& l, const Node& node) {
   case OpKind::Pow:
   case OpKind::Rem:
     if (isInteger(node.result()->type.elem)) return integerFunction(l, node);
-    if (node.kind == OpKind::Pow) return {powOf({&l, node.operand(0)}, {&l, node.operand(1)}).value};
+    if (node.kind == OpKind::Pow)
+      return throughWide(l, node, [&](const Real& a) { return powOf(a, {&l, node.operand(1)}); });
     return inWide(l, node, [&](const Real& a) { return remOf(a, {&l, node.operand(1)}); });
   case OpKind::BitAnd:
   case OpKind::BitOr:

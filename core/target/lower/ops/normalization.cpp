@@ -55,10 +55,12 @@ Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   const double momentum = node.floatAttr("momentum");
   for (size_t i = 1; i < node.results().size(); ++i) {
     // running = running * momentum + batch's own * (1 - momentum)
-    Value running = channel(i + 2);
-    if (training)
-      running =
-          l.add(l.mul(running, l.scalar(inner, momentum)), l.mul(i == 1 ? mean : var, l.scalar(inner, 1 - momentum)));
+    if (!training) {
+      values.push_back(node.operand(i + 2));
+      continue;
+    }
+    Value running = l.add(l.mul(channel(i + 2), l.scalar(inner, momentum)),
+                          l.mul(i == 1 ? mean : var, l.scalar(inner, 1 - momentum)));
     values.push_back(l.cast(l.reshape(running, {dims[1]}), node.result(i)->type.elem));
   }
   return values;

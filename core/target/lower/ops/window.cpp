@@ -83,8 +83,12 @@ Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& win
     return failure(Code::unsupported, "max_pool '{}': indices into {} elements do not fit i32", node.userName(),
                    node.operand(0)->type.count());
   std::vector<int32_t> inPlane;
-  for (int64_t position : positions(window, extents, out))
-    inPlane.push_back(static_cast<int32_t>(position < 0 ? kOutside : position));
+  std::vector<bool> isInside(static_cast<size_t>(places), false);
+  for (int64_t at : positions(window, extents, out)) {
+    if (at >= 0) isInside[inPlane.size() % isInside.size()] = true;
+    inPlane.push_back(static_cast<int32_t>(at < 0 ? kOutside : at));
+  }
+  if (plane == 0) return l.splat(Elem::i64_, yDims, -1);
   // A NaN is the maximum of its window and equals nothing.
   Value hit = l.equal(columns, l.reshape(maxima, {columns->type.dim(0), 1, places}));
   if (isFloat(columns->type.elem)) hit = l.select(l.equal(columns, columns), hit, l.scalar(Elem::bool_, 1));
@@ -93,7 +97,15 @@ Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& win
   if (node.intAttr("storage_order") == 1 && extents.size() > 1) position = columnMajor(l, position, extents);
   std::vector<int32_t> planes(static_cast<size_t>(columns->type.dim(0)));
   for (size_t i = 0; i < planes.size(); ++i) planes[i] = static_cast<int32_t>(static_cast<int64_t>(i) * plane);
-  position = l.add(position, indexConstant(l, planes, {columns->type.dim(0), 1}));
+  Value whole = l.add(position, indexConstant(l, planes, {columns->type.dim(0), 1}));
+  // A window in the padding has no maximum.
+  if (std::find(isInside.begin(), isInside.end(), false) != isInside.end()) {
+    CDL_ASSIGN(Tensor mask, Tensor::zeros(Elem::bool_, {1, places}));
+    for (size_t i = 0; i < isInside.size(); ++i)
+      storeElement(Elem::bool_, mask.bytes.mutableData(), static_cast<int64_t>(i), isInside[i]);
+    whole = l.select(l.constant(std::move(mask)), whole, l.scalar(Elem::i32_, -1));
+  }
+  position = whole;
   return l.reshape(l.cast(position, Elem::i64_), yDims);
 }
 
@@ -137,6 +149,7 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
   const size_t columns = static_cast<size_t>(*elementCount(out));
   std::vector<int64_t> counts(columns, 0);
   for (size_t i = 0; i < places.size(); ++i) counts[i % columns] += places[i] >= 0;
+  for (int64_t& count : counts) count = std::max<int64_t>(count, 1); // nothing but padding: 0
   const Elem elem = x->type.elem;
   Value divisor;
   if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end()) {

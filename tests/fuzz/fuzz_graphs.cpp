@@ -1,0 +1,170 @@
+// Random graphs on several executors, each within the bounds of a running error analysis. A failure is reduced by
+// itself and written to a folder.
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <set>
+
+#include "core/graph/text.h"
+#include "core/support/file.h"
+#include "tests/fuzz/random_graphs.h"
+#include "tests/fuzz/reduce.h"
+#include "tests/fuzz/run_on.h"
+
+namespace candela::fuzz {
+namespace {
+
+constexpr const char* kUsage = R"(Usage: fuzz_graphs [--seed N] [--count N] [--backends LIST] [--out DIR]
+  --seed N         the first seed (1); graph i has seed N + i
+  --count N        how many graphs (300)
+  --backends LIST  separated by commas, of reference, soft, template, cpu and paths of plugins, each with
+                   "--to-primitives" behind a blank where that is meant
+                   (reference,soft,soft --to-primitives,template,template --to-primitives,cpu)
+  --out DIR        where reduced failures go (fuzz_failures)
+)";
+
+struct Arguments {
+  uint64_t seed = 1, count = 300;
+  std::vector<std::string> backends{"reference", "soft", "soft --to-primitives", "template", "template --to-primitives",
+                                    "cpu"};
+  std::string out = "fuzz_failures";
+};
+
+bool parse(int count, char** words, Arguments& arguments) {
+  for (int i = 1; i < count; i += 2) {
+    if (i + 1 == count) return false;
+    const std::string flag = words[i], value = words[i + 1];
+    const auto number = [&](uint64_t& to) {
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to);
+      return error == std::errc() && end == value.data() + value.size();
+    };
+    if (flag == "--seed" ? !number(arguments.seed) : flag == "--count" ? !number(arguments.count) : false) return false;
+    if (flag == "--out") arguments.out = value;
+    if (flag == "--backends") {
+      arguments.backends.clear();
+      for (size_t at = 0; at <= value.size();) {
+        const size_t end = std::min(value.find(',', at), value.size());
+        arguments.backends.push_back(value.substr(at, end - at));
+        at = end + 1;
+      }
+    }
+    if (flag != "--seed" && flag != "--count" && flag != "--out" && flag != "--backends") return false;
+  }
+  return true;
+}
+
+/// Lowered forms are instructions, which a target takes or not.
+bool mayRefuse(const Recipe& recipe) {
+  return std::ranges::any_of(
+      recipe.steps, [](const Recipe::Step& step) { return graph::opInfo(step.kind).has(graph::kTraitPrimitive); });
+}
+
+class Fuzzer {
+public:
+  explicit Fuzzer(const Arguments& arguments) : arguments_(arguments) {}
+
+  int run() {
+    for (const std::string& name : arguments_.backends) {
+      auto executor = executorOf(name);
+      if (!executor) {
+        fmt::print(stderr, "{}\n", executor.status().message());
+        return 2;
+      }
+      executors_.push_back(std::move(executor).value());
+    }
+    for (uint64_t i = 0; i < arguments_.count; ++i) {
+      judgeGraph(arguments_.seed + i);
+      if ((i + 1) % 500 == 0) {
+        fmt::print("{} graphs, {} findings\n", i + 1, findings_);
+        std::fflush(stdout);
+      }
+    }
+    report();
+    return findings_ || missing_ ? 1 : 0;
+  }
+
+private:
+  void judgeGraph(uint64_t seed) {
+    const Recipe recipe = randomGraph(seed);
+    nodes_ += recipe.steps.size();
+    for (const Recipe::Step& step : recipe.steps) ++ops_[step.kind];
+    const auto expected = expect(recipe);
+    if (!expected) {
+      note(seed, "the analysis", expected.status().message());
+      return;
+    }
+    for (const Interval& interval : expected->intervals) count_ += interval.count(), tight_ += interval.tight();
+    for (const Executor& executor : executors_) {
+      const Finding finding = judge(recipe, *expected, executor);
+      if (finding.kind == Finding::Kind::none) continue;
+      if (finding.kind == Finding::Kind::refused && mayRefuse(recipe)) {
+        ++refused_;
+        continue;
+      }
+      note(seed, executor.name, finding.text);
+      shrink(recipe, finding.kind, executor, seed);
+    }
+  }
+
+  void note(uint64_t seed, const std::string& who, const std::string& what) {
+    ++findings_;
+    fmt::print("FOUND  seed {} on {}: {}\n", seed, who, what);
+    std::fflush(stdout);
+  }
+
+  void shrink(const Recipe& recipe, Finding::Kind kind, const Executor& executor, uint64_t seed) {
+    const auto fails = [&](const Recipe& candidate) {
+      const auto expected = expect(candidate);
+      return expected && judge(candidate, *expected, executor).kind == kind;
+    };
+    const Recipe small = reduce(recipe, fails);
+    const auto expected = expect(small);
+    const auto graph = small.build();
+    if (!expected || !graph) return;
+    double width = 0;
+    for (const Interval& interval : expected->intervals) width = std::max(width, interval.width());
+    const std::string folder =
+        fmt::format("{}/{}_{}", arguments_.out, seed, executor.name.substr(0, executor.name.find(' ')));
+    const auto line = writeCase(small, expected->outputs, width, folder, executor.name);
+    const auto text = graph::print(*graph);
+    fmt::print("{} nodes are left: {}\n{}{}\n", small.steps.size(), judge(small, *expected, executor).text,
+               text ? *text : "", line ? *line : line.status().message());
+    std::fflush(stdout);
+  }
+
+  void report() {
+    const double graphs = static_cast<double>(std::max<uint64_t>(1, arguments_.count));
+    fmt::print(
+        "{} graphs from seed {}, {:.1f} nodes each, {} findings, {} runs refused, {:.2f} % of {} elements within "
+        "a tenth\n",
+        arguments_.count, arguments_.seed, static_cast<double>(nodes_) / graphs, findings_, refused_,
+        100.0 * static_cast<double>(tight_) / static_cast<double>(std::max<int64_t>(1, count_)), count_);
+    for (const graph::OpInfo& info : graph::allOps())
+      if (ops_[info.kind] == 0 && arguments_.count >= 300) {
+        fmt::print("no graph has {}\n", info.name);
+        missing_ = true;
+      }
+  }
+
+  const Arguments& arguments_;
+  std::vector<Executor> executors_;
+  std::map<graph::OpKind, uint64_t> ops_;
+  uint64_t nodes_ = 0, findings_ = 0, refused_ = 0;
+  int64_t count_ = 0, tight_ = 0;
+  bool missing_ = false;
+};
+
+} // namespace
+} // namespace candela::fuzz
+
+int main(int count, char** words) {
+  candela::fuzz::Arguments arguments;
+  if (!candela::fuzz::parse(count, words, arguments)) {
+    fmt::print(stderr, "{}", candela::fuzz::kUsage);
+    return 2;
+  }
+#ifdef PLUGIN_PATH
+  setenv("CANDELA_PLUGIN_PATH", PLUGIN_PATH, 0); // those of this build
+#endif
+  return candela::fuzz::Fuzzer(arguments).run();
+}

@@ -1,0 +1,88 @@
+#include "tests/fuzz/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/pipeline/pipeline.h"
+#include "core/support/file.h"
+#include "tests/fuzz/random_graphs.h"
+#include "tests/fuzz/run_on.h"
+
+namespace candela::fuzz {
+namespace {
+
+using graph::OpKind;
+
+/// The oracle with a wrong answer to one op.
+Executor faulty(OpKind kind, OpKind instead) {
+  return {"faulty", [kind, instead](const Recipe& recipe) -> Result<std::vector<Tensor>> {
+            Recipe wrong = recipe;
+            for (Recipe::Step& step : wrong.steps)
+              if (step.kind == kind) step.kind = instead;
+            CDL_ASSIGN(const graph::Graph graph, wrong.build());
+            return reference::run(graph, wrong.inputs());
+          }};
+}
+
+bool isWrong(const Recipe& recipe, const Executor& executor) {
+  const auto expected = expect(recipe);
+  return expected && judge(recipe, *expected, executor).kind == Finding::Kind::wrong;
+}
+
+struct Fault {
+  OpKind kind, instead;
+};
+class Reduce : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(Reduce, LeavesTheFaultAndLittleElse) {
+  const auto [kind, instead] = GetParam();
+  const Executor executor = faulty(kind, instead);
+  int found = 0;
+  for (uint64_t seed = 1; seed < 400 && found < 3; ++seed) {
+    const Recipe recipe = randomGraph(seed);
+    if (recipe.steps.size() < 10 || !isWrong(recipe, executor)) continue;
+    ++found;
+    SCOPED_TRACE(seed);
+    const Recipe small = reduce(recipe, [&](const Recipe& candidate) { return isWrong(candidate, executor); });
+    EXPECT_TRUE(isWrong(small, executor));
+    EXPECT_LE(small.steps.size(), 3u);
+    EXPECT_LE(small.elements(), 64u);
+    EXPECT_EQ(small.outputs.size(), 1u);
+    EXPECT_TRUE(std::ranges::any_of(small.steps, [&](const Recipe::Step& step) { return step.kind == kind; }));
+  }
+  EXPECT_EQ(found, 3);
+}
+INSTANTIATE_TEST_SUITE_P(Faults, Reduce,
+                         ::testing::Values(Fault{OpKind::Abs, OpKind::Neg}, Fault{OpKind::Add, OpKind::Sub},
+                                           Fault{OpKind::ReduceMax, OpKind::ReduceMin},
+                                           Fault{OpKind::Max, OpKind::Add}));
+
+TEST(Case, OnDiskIsTheCase) {
+  const Executor executor = faulty(OpKind::Add, OpKind::Sub);
+  uint64_t seed = 1;
+  while (!isWrong(randomGraph(seed), executor)) ++seed;
+  const Recipe small = reduce(randomGraph(seed), [&](const Recipe& candidate) { return isWrong(candidate, executor); });
+  const auto expected = expect(small);
+  ASSERT_TRUE(expected.isOk());
+  const std::string folder = ::testing::TempDir() + "candela_case";
+  const auto line = writeCase(small, expected->outputs, 0.5, folder, "soft");
+  ASSERT_TRUE(line.isOk()) << line.status().message();
+  EXPECT_EQ(line->substr(0, line->find(" --backend")), "candela run " + folder + "/model.cdl");
+  auto ir = pipeline::loadModel(folder + "/model.cdl", {}, {});
+  ASSERT_TRUE(ir.isOk()) << ir.status().message();
+  const auto& graph = std::get<graph::Graph>(*ir);
+  std::vector<Tensor> inputs;
+  for (const graph::Value* input : graph.inputs()) {
+    auto tensor = readNpy(fmt::format("{}/{}.npy", folder, input->name));
+    ASSERT_TRUE(tensor.isOk()) << tensor.status().message();
+    tensor->elem = input->type.elem; // bf16 stands there as u16
+    inputs.push_back(*tensor);
+  }
+  const auto got = reference::run(graph, inputs);
+  ASSERT_TRUE(got.isOk()) << got.status().message();
+  EXPECT_EQ(outside(expected->intervals[0], (*got)[0]), "");
+}
+
+} // namespace
+} // namespace candela::fuzz
