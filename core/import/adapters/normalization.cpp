@@ -81,9 +81,10 @@ template <OpKind kind> Status importOverTail(Step& step) {
       if (operands[i]) operands[i] = need(step.build.expand(operands[i], tail));
     need(step.set(step.build.addAll(kind, operands, attrs, 1)));
   } else {
-    const Term scale = termOf(step, 1), factor = widened(scale);
-    Term y = make(kind, {widened(x)}, attrs).cast(factor.elem()) * factor;
-    if (step.input(2)) y = y + widened(termOf(step, 2));
+    const Term scale = termOf(step, 1);
+    const Elem inner = x.elem() == Elem::f64_ || scale.elem() == Elem::f64_ ? Elem::f64_ : Elem::f32_;
+    Term y = make(kind, {x.cast(inner)}, attrs) * scale.cast(inner);
+    if (step.input(2)) y = y + termOf(step, 2).cast(inner);
     if (y.shape() != shape) return badModel("scale {} or bias does not broadcast to input {}", scale.text(), x.text());
     step.set(0, y.cast(scale.elem()).value());
   }

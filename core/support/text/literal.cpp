@@ -28,6 +28,7 @@ template <typename T> std::string shortest(T value) {
 
 /// The shortest decimal that rounds to the same bits of a small float type; integers stay exact: 448, not 450.
 std::string shortestOf(Elem elem, uint64_t bits) {
+  bits = fromReal(elem, toReal(elem, bits)); // without the bits that 6-bit elements do not use
   const double value = toReal(elem, bits);
   if (value == std::trunc(value) && std::fabs(value) < 1e6) return shortest(value);
   char buffer[64];

@@ -712,7 +712,7 @@ TEST(LayerNormalization, MeansHaveTheStashedTypeAndAScaleMayCoverAll) {
   EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({3, 1, 1}, {1, 1, 1}))),
               HasSubstr("scale f32[3,1,1] or bias does not broadcast to input f32[2,2]"));
   EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({2}, {1, 1})).attr("stash_type", 7)),
-              HasSubstr("stash_type is no type of floats"));
+              HasSubstr("stash_type 7 is no float type"));
   // The result has the scale's type: 3 / sqrt(5), 1 / sqrt(5).
   expect(Op(23, "RMSNormalization").in(f16({1, 2}, {0x4200, 0x3C00})).in(f32({2}, {1, 2})),
          f32({1, 2}, {1.341641f, 0.894427f}));
