@@ -175,7 +175,11 @@ Term resize(const Term& x, const Method& method, const std::vector<Axis>& axes) 
   Term y = blends ? x.cast(weightedElem(x.elem())) : x;
   std::vector<std::pair<int64_t, std::vector<uint8_t>>> outside;
   bool changed = false;
-  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+  // What shrinks comes first; of the rest the last axis, whose gathers are of single elements, while there are few.
+  std::vector<int64_t> order;
+  for (int64_t axis = 0; axis < x.rank(); ++axis)
+    order.insert(std::ranges::find_if(order, [&](int64_t other) { return axes[other].out >= axes[other].in; }), axis);
+  for (const int64_t axis : order) {
     const Axis& way = axes[axis];
     if (way.in == way.out && way.scale == 1 && way.start == 0 && way.end == 1) continue;
     if (way.in == 0 && way.out > 0) need(badModel("axis {} has nothing to make {} elements of", axis, way.out));
