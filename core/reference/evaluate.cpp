@@ -61,12 +61,16 @@ namespace {
 using graph::Node, graph::OpKind, graph::Value;
 
 void dispatch(const Node& node, Operands in, Results out) {
+  const graph::OpInfo& info = node.info();
   switch (node.kind) {
 #define CANDELA_OP(Kind, name)                                                                                         \
   case OpKind::Kind: return reference##Kind(node, in, out);
-    CANDELA_OPS(CANDELA_OP)
+    CANDELA_FORMULAS(CANDELA_OP)
 #undef CANDELA_OP
-  case OpKind::Constant: CDL_CHECK(false, "a constant has no formula");
+  default:
+    CDL_CHECK(info.instrKind, "{} has no formula", info.name);
+    const bool saturate = info.attr("saturate") && node.intAttr("saturate");
+    mapElements({info.instrKind, info.instrFn, in.back()->elem, out[0].elem, saturate}, in, out[0]);
   }
 }
 

@@ -179,9 +179,9 @@ Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
 
 uint64_t expectElement(TokenStream& in, Elem elem) {
   const Token token = in.take();
-  if (token.kind == TokenKind::string) in.fail(token, fmt::format("expected a number but found {}", token.shown()));
+  if (token.kind == TokenKind::string) in.fail(token, "expected a number but found {}", token.shown());
   const auto bits = parseElement(elem, token.text);
-  if (!bits) in.fail(token, bits.status().message());
+  if (!bits) in.fail(token, "{}", bits.status().message());
   return *bits;
 }
 
@@ -192,14 +192,14 @@ PayloadSyntax parsePayload(TokenStream& in) {
     in.list(open, close, [&] {
       const Token token = out.values.emplace_back(in.take());
       if (token.kind != TokenKind::integer && token.kind != TokenKind::real && token.kind != TokenKind::identifier)
-        in.fail(token, fmt::format("expected a number but found {}", token.shown()));
+        in.fail(token, "expected a number but found {}", token.shown());
     });
   };
   const auto arguments = [&](PayloadSyntax::Form form, size_t count) {
     out.form = form;
     values("(", ")");
     if (out.values.size() != count)
-      in.fail(out.start, fmt::format("{} takes {} values, not {}", out.start.text, count, out.values.size()));
+      in.fail(out.start, "{} takes {} values, not {}", out.start.text, count, out.values.size());
   };
   if (in.at("[")) {
     values("[", "]");
@@ -218,7 +218,7 @@ PayloadSyntax parsePayload(TokenStream& in) {
     out.hash = in.expect(TokenKind::string, "64 hexadecimal digits").text;
     in.expect(")");
   } else {
-    in.fail(out.start, fmt::format("expected the content of a constant but found {}", out.start.shown()));
+    in.fail(out.start, "expected the content of a constant but found {}", out.start.shown());
   }
   return out;
 }
