@@ -51,5 +51,7 @@ using Results = std::span<Array>;
 #define CANDELA_OP(Kind, name) void reference##Kind(const graph::Node& node, Operands in, Results out);
 CANDELA_FORMULAS(CANDELA_OP)
 #undef CANDELA_OP
+/// Whichever of them the node has, or its one instruction; results are not rounded to their types.
+void applyFormula(const graph::Node& node, Operands in, Results out);
 
 } // namespace candela::reference
