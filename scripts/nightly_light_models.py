@@ -201,7 +201,6 @@ def run_model(arguments, name, backends):
             case["passed"] = not failed
             case |= {"reason": failed[0]} if failed else {}
             case |= {"placement": answer["placement"]} if "placement" in answer else {}
-            case |= {"latency_ms": answer["latency_ms"]["min"]} if "latency_ms" in answer else {}
             yield case, version
 
 

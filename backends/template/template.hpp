@@ -42,8 +42,8 @@ template <class F> cdl::Status withElem(const cdl::Op& op, uint8_t elem, F&& bod
 }
 
 inline cdl::Status unknownFunction(const cdl::Op& op, uint8_t elem) {
-  return cdl::unsupported(cdl::kindName(op.instr().kind) + " function " + std::to_string(op.fn()) + " on " +
-                          cdl::elemName(elem));
+  return cdl::unsupported(
+      cdl::text(cdl::kindName(op.instr().kind), " function ", op.fn(), " on ", cdl::elemName(elem)));
 }
 
 /// y[i] = f(x[i]...) for every element.

@@ -10,6 +10,7 @@
 #include "core/import/import.h"
 #include "core/support/compare.h"
 #include "core/support/float_bits.h"
+#include "core/support/text/scan.h"
 
 namespace candela::conform {
 namespace {
@@ -142,51 +143,25 @@ std::string dataDefect(const Material& material) {
 }
 
 /// Operands of ONNX operators whose values decide the shape of a result, or how often a body runs.
-const std::map<std::string, std::vector<size_t>>& shapeOperands() {
-  static const std::map<std::string, std::vector<size_t>> table = [] {
-    const std::pair<std::vector<size_t>, std::vector<std::string>> byOperands[] = {
-        {{0}, {"BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "If"}},
-        {{1}, {"AffineGrid",
-               "CenterCropPad",
-               "Compress",
-               "CumProd",
-               "CumSum",
-               "Expand",
-               "OneHot",
-               "ReduceL1",
-               "ReduceL2",
-               "ReduceLogSum",
-               "ReduceLogSumExp",
-               "ReduceMax",
-               "ReduceMean",
-               "ReduceMin",
-               "ReduceProd",
-               "ReduceSum",
-               "ReduceSumSquare",
-               "Reshape",
-               "Split",
-               "SplitToSequence",
-               "Squeeze",
-               "Tile",
-               "TopK",
-               "Trilu",
-               "Unsqueeze",
-               "Upsample"}},
-        {{2}, {"MaxUnpool"}},
-        {{0, 1}, {"Loop"}},
-        {{1, 2}, {"Col2Im", "DFT", "Dropout"}},
-        {{1, 3}, {"STFT"}},
-        {{0, 1, 2}, {"Range"}},
-        {{1, 2, 3}, {"Pad", "Resize"}},
-        {{2, 3, 4}, {"NonMaxSuppression"}},
-        {{1, 2, 3, 4}, {"Slice"}},
-        {{0, 1, 2, 3, 4}, {"MelWeightMatrix"}}};
-    std::map<std::string, std::vector<size_t>> made;
-    for (const auto& [operands, operators] : byOperands)
-      for (const std::string& name : operators) made[name] = operands;
-    return made;
-  }();
-  return table;
+std::vector<size_t> shapeOperands(const std::string& opType) {
+  static const std::pair<std::vector<size_t>, const char*> kTable[] = {
+      {{0}, "BlackmanWindow|ConstantOfShape|HammingWindow|HannWindow|If"},
+      {{1},
+       "AffineGrid|CenterCropPad|Compress|CumProd|CumSum|Expand|OneHot|ReduceL1|ReduceL2|ReduceLogSum|ReduceLogSumExp|"
+       "ReduceMax|ReduceMean|ReduceMin|ReduceProd|ReduceSum|ReduceSumSquare|Reshape|Split|SplitToSequence|Squeeze|Tile|"
+       "TopK|Trilu|Unsqueeze|Upsample"},
+      {{2}, "MaxUnpool"},
+      {{0, 1}, "Loop"},
+      {{1, 2}, "Col2Im|DFT|Dropout"},
+      {{1, 3}, "STFT"},
+      {{0, 1, 2}, "Range"},
+      {{1, 2, 3}, "Pad|Resize"},
+      {{2, 3, 4}, "NonMaxSuppression"},
+      {{1, 2, 3, 4}, "Slice"},
+      {{0, 1, 2, 3, 4}, "MelWeightMatrix"}};
+  for (const auto& [operands, operators] : kTable)
+    if (text::isOneOf(opType, operators)) return operands;
+  return {};
 }
 
 /// All data sets; `frozen` becomes true when one of them could not be imported as it is.
@@ -231,9 +206,8 @@ std::vector<std::string> shapeOperandInputs(const onnx_io::Graph& graph) {
     // Shape and Size say nothing of their operand's values.
     if (feeds && node->opType != "Shape" && node->opType != "Size")
       wanted.insert(node->inputs.begin(), node->inputs.end());
-    const auto at = shapeOperands().find(node->opType);
-    if (at == shapeOperands().end() || !node->domain.empty()) continue;
-    for (const size_t i : at->second)
+    if (!node->domain.empty()) continue;
+    for (const size_t i : shapeOperands(node->opType))
       if (i < node->inputs.size() && !node->inputs[i].empty()) wanted.insert(node->inputs[i]);
   }
   std::vector<std::string> names;

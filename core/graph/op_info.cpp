@@ -8,9 +8,6 @@ namespace candela::graph {
 namespace {
 
 #define CANDELA_OP_TABLES
-#undef CANDELA_OPS
-#undef CANDELA_COMPOSITES
-#undef CANDELA_INFERENCES
 #include "core/graph/generated/ops.inc"
 
 constexpr OperandInfo kConstantResults[] = {{"y", "[..]", (1u << kElemCount) - 2, "", false, false}};

@@ -101,7 +101,7 @@ private:
       parseTypeDetails(type);
       in_.expect("}");
     }
-    if (const Status status = checkType(type, type.text()); !status) in_.fail(start, status.message());
+    if (const Status status = checkType(type, type.text()); !status) in_.fail(start, "{}", status.message());
     return type;
   }
 
@@ -129,10 +129,10 @@ private:
         type.halo = std::make_shared<const Halo>(std::move(halo));
       } else if (in_.accept("pad")) {
         if (!in_.at("zero") && !in_.at("zero_point"))
-          in_.fail(in_.peek(), fmt::format("expected zero or zero_point but found {}", in_.peek().shown()));
+          in_.fail(in_.peek(), "expected zero or zero_point but found {}", in_.peek().shown());
         type.layout.pad = in_.take().text == "zero" ? Layout::Pad::zero : Layout::Pad::zeroPoint;
       } else {
-        in_.fail(word, fmt::format("expected axis, scale, zero, layout, halo or pad but found {}", word.shown()));
+        in_.fail(word, "expected axis, scale, zero, layout, halo or pad but found {}", word.shown());
       }
     } while (in_.accept(","));
     if (!quantized && (quant.axis >= 0 || !quant.zeros.empty())) in_.fail(in_.peek(), "axis and zero need a scale");
@@ -142,7 +142,7 @@ private:
   Layout::Step parseLayoutStep() {
     const Token dim = in_.expect(TokenKind::identifier, "a dim (d0, d1, ...)");
     if (dim.text.size() != 2 || dim.text[0] != 'd' || dim.text[1] < '0' || dim.text[1] > '9')
-      in_.fail(dim, fmt::format("expected a dim (d0, d1, ...) but found {}", dim.shown()));
+      in_.fail(dim, "expected a dim (d0, d1, ...) but found {}", dim.shown());
     const int64_t factor = in_.accept("%") ? in_.expectInt("a factor", 1, INT32_MAX) : 0;
     return {static_cast<uint8_t>(dim.text[1] - '0'), static_cast<uint32_t>(factor)};
   }
@@ -163,7 +163,7 @@ private:
     const bool number =
         token.kind == TokenKind::integer || token.kind == TokenKind::real || token.kind == TokenKind::identifier;
     const auto value = number ? text::parseReal(token.text) : std::nullopt;
-    if (!value) in_.fail(token, fmt::format("expected the value of an attribute but found {}", token.shown()));
+    if (!value) in_.fail(token, "expected the value of an attribute but found {}", token.shown());
     in_.take();
     return *value;
   }

@@ -102,20 +102,26 @@ bool operator==(const TensorType& a, const TensorType& b) {
          (a.halo == b.halo || (a.halo && b.halo && *a.halo == *b.halo));
 }
 
-std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b) {
-  const Shape& longer = a.size() >= b.size() ? a : b;
-  const Shape& shorter = a.size() >= b.size() ? b : a;
-  Shape out = longer;
-  const size_t lead = longer.size() - shorter.size();
-  for (size_t i = 0; i < shorter.size(); ++i) {
-    int64_t& dim = out[lead + i];
-    if (dim == 1) {
-      dim = shorter[i];
-    } else if (shorter[i] != 1 && shorter[i] != dim) {
+std::optional<std::vector<Dim>> broadcastDims(std::vector<Dim> a, const std::vector<Dim>& b) {
+  if (b.size() > a.size()) a.insert(a.begin(), b.size() - a.size(), Dim(1));
+  for (size_t d = 0; d < b.size(); ++d) {
+    Dim& dim = a[a.size() - b.size() + d];
+    if (dim.bound == b[d].bound) {
+      dim.exact = dim.exact && b[d].exact;
+    } else if (dim.bound == 1) {
+      dim = b[d];
+    } else if (b[d].bound != 1) {
       return std::nullopt;
     }
   }
-  return out;
+  return a;
+}
+
+std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b) {
+  TensorType type;
+  const auto dims = broadcastDims({a.begin(), a.end()}, {b.begin(), b.end()});
+  if (dims) type.dims = *dims;
+  return dims ? std::optional(type.shape()) : std::nullopt;
 }
 
 } // namespace candela::graph

@@ -79,6 +79,9 @@ struct TensorType {
 /// The dim that an axis in -rank..rank-1 means.
 inline int wrapAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
+/// The dims that NumPy-style multidirectional broadcasting gives, each exact when all that decide it are; nullopt when
+/// it does not fit.
+std::optional<std::vector<Dim>> broadcastDims(std::vector<Dim> a, const std::vector<Dim>& b);
 /// The shape that NumPy-style multidirectional broadcasting gives; nullopt when it does not fit.
 std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b);
 

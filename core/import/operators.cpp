@@ -35,16 +35,12 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
   for (const graph::AttrInfo& info : record.attrs) {
     const std::string name(info.name);
     if (!step.has(name)) continue;
-    if (info.type == graph::AttrType::Int) {
-      CDL_ASSIGN(attrs[name], step.attr<int64_t>(name, 0));
-    } else if (info.type == graph::AttrType::Float) {
-      CDL_ASSIGN(attrs[name], step.attr<float>(name, 0));
-    } else if (info.type == graph::AttrType::Ints) {
-      CDL_ASSIGN(attrs[name], step.attr<std::vector<int64_t>>(name, {}));
-    } else {
-      CDL_CHECK(info.type == graph::AttrType::String, "record {} has an attribute '{}' that needs an adapter",
-                record.name, name);
-      CDL_ASSIGN(attrs[name], step.attr<std::string>(name, ""));
+    switch (info.type) {
+    case graph::AttrType::Int: attrs[name] = attrOf<int64_t>(step, name, 0); break;
+    case graph::AttrType::Float: attrs[name] = attrOf<float>(step, name, 0); break;
+    case graph::AttrType::Ints: attrs[name] = attrOf<std::vector<int64_t>>(step, name, {}); break;
+    case graph::AttrType::String: attrs[name] = attrOf<std::string>(step, name, ""); break;
+    default: CDL_CHECK(false, "record {} has an attribute '{}' that needs an adapter", record.name, name);
     }
   }
   return step.set(step.build.addAll(record.kind, step.inputs(), std::move(attrs), 1));

@@ -149,6 +149,11 @@ inline Term termOf(const Step& step, size_t input) { return {step.build, step.in
 template <typename T> T attrOf(Step& step, const std::string& name, T fallback) {
   return need(step.attr<T>(name, std::move(fallback)));
 }
+/// What weighted sums of elements of a type are made in: at least f32.
+inline Elem weightedElem(Elem elem) {
+  return elem == Elem::f64_ || (isInteger(elem) && elemBits(elem) > 16) ? Elem::f64_ : Elem::f32_;
+}
+
 /// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
 std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
 /// The one element of an operand that must be known at import, of any type.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "core/passes/rewrite.h"
 #include "core/support/float_bits.h"
@@ -77,26 +78,18 @@ Value* sameAs(const Node& node) {
 
 // ---- Two nodes that are one
 
-/// Bits of an exact significand: what an integer type needs and what a float type has.
-int significandBits(Elem elem) {
-  switch (elem) {
-  case Elem::f64_: return 53;
-  case Elem::f32_: return 24;
-  case Elem::f16_: return 11;
-  case Elem::bf16_: return 8;
-  case Elem::bool_: return 1;
-  default: return elemBits(elem) - isSigned(elem);
-  }
-}
-
 /// Every value of `from` is a value of `to`. A float in an integer, or anything else in a bool, is
 /// not.
 bool holdsAll(Elem to, Elem from) {
   if (to == from) return true;
   if (isStorageOnly(to) || isStorageOnly(from) || to == Elem::bool_) return false;
   if (isFloat(from)) return to == Elem::f64_ || (to == Elem::f32_ && elemBits(from) == 16);
-  if (isFloat(to)) return significandBits(from) <= significandBits(to);
-  const auto outer = integerRange(to), inner = integerRange(from);
+  const auto inner = integerRange(from);
+  if (isFloat(to)) { // whose significand has the bits of the largest, or it is rounded up
+    const double largest = toReal(to, fromReal(to, static_cast<double>(inner.highest)));
+    return std::isfinite(largest) && static_cast<__int128>(largest) == inner.highest;
+  }
+  const auto outer = integerRange(to);
   return outer.lowest <= inner.lowest && inner.highest <= outer.highest;
 }
 

@@ -103,11 +103,9 @@ Result<Request> parseOptions(const candela_options_t* given) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string_view::npos)
       return badArgument("option '{}' is not of the form key=value", text);
-    const std::string_view key = text.substr(0, equals);
-    const size_t dot = key.find('.');
-    const std::string backend(dot == std::string_view::npos ? "" : key.substr(0, dot));
-    const std::string name(dot == std::string_view::npos ? key : key.substr(dot + 1));
-    request.options[backend][name] = text.substr(equals + 1);
+    const std::string key(text.substr(0, equals));
+    const size_t name = key.find('.') + 1; // 0 where there is no dot
+    request.options[key.substr(0, name ? name - 1 : 0)][key.substr(name)] = text.substr(equals + 1);
   }
   request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;
   request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;

@@ -22,10 +22,8 @@ std::set<std::string> originsOf(const cdl_image_t* image, uint32_t instr) {
   return names;
 }
 
-bool comesFrom(const graph::Node& node, const std::set<std::string>& names) {
-  for (const std::string& name : node.provenance)
-    if (names.count(name)) return true;
-  return false;
+NodePlacement::Class classOf(bool onHost, bool isNative) {
+  return onHost ? NodePlacement::Class::host : isNative ? NodePlacement::Class::native : NodePlacement::Class::emulated;
 }
 
 struct Attempt {
@@ -197,7 +195,9 @@ private:
 
   /// The nodes behind the refused instruction, or the whole part when it names none, go elsewhere.
   static void bar(target::Barred& barred, const target::Part& part, const LateRefusal& refusal) {
-    const auto isRefused = [&](const graph::Node* node) { return comesFrom(*node, refusal.origins); };
+    const auto isRefused = [&](const graph::Node* node) {
+      return std::ranges::any_of(node->provenance, [&](const auto& name) { return refusal.origins.count(name) > 0; });
+    };
     const bool any = std::ranges::any_of(part.nodes, isRefused);
     for (const graph::Node* node : part.nodes)
       if (!any || isRefused(node)) barred.insert({part.target, node->result()->name});
@@ -235,9 +235,7 @@ private:
         placement.node = node->userName();
         placement.op = fmt::format("{} {}", graph::opName(node->kind), elemName(node->result()->type.elem));
         placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
-        placement.cls = onHost                    ? NodePlacement::Class::host
-                        : instrs.emulated.empty() ? NodePlacement::Class::native
-                                                  : NodePlacement::Class::emulated;
+        placement.cls = classOf(onHost, instrs.emulated.empty());
         placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);
         if (const std::string note = passes::integerNote(*node); !note.empty()) placement.why += "; " + note;
         placement.macs = macs(*node);
@@ -272,27 +270,6 @@ private:
   std::vector<target::Target> nativeOnly_;
   std::vector<const target::Target*> targets_;
 };
-
-/// The type of a bound buffer, from its views: the first dense one of the whole buffer, else a flat one.
-runtime::BundleValue boundValue(const program::Program& program, uint32_t buffer) {
-  runtime::BundleValue value{program.buffers[buffer].name, Elem::u8_, {}};
-  bool typed = false;
-  for (const program::Instr& instr : program.instrs)
-    for (const auto* views : {&instr.inputs, &instr.outputs})
-      for (const program::View& view : *views) {
-        if (view.buffer != buffer) continue;
-        const uint64_t bytes = elemBytes(view.elem, view.count());
-        if (view.isDense() && view.offset == 0 && bytes == program.buffers[buffer].bytes) {
-          value.elem = view.elem;
-          value.dims.assign(view.dims.begin(), view.dims.end());
-          return value;
-        }
-        if (!typed) value.elem = view.elem;
-        typed = true;
-      }
-  value.dims = {static_cast<int64_t>(program.buffers[buffer].bytes * 8 / elemBits(value.elem))};
-  return value;
-}
 
 } // namespace
 
@@ -370,21 +347,19 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
       if (!bound) continue;
       list->push_back(static_cast<uint32_t>(bundle.values.size()));
       ports->push_back(list->back());
-      bundle.values.push_back(boundValue(program, b));
+      const auto [elem, dims] = program.contentType(b);
+      bundle.values.push_back({program.buffers[b].name, elem, dims});
     }
   }
   bundle.steps.push_back(std::move(step));
   CDL_TRY(addPartition(made, program, device));
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const program::Instr& instr = program.instrs[i];
-    const target::Support support = made.runners[0]->support()[i + 1];
     NodePlacement placement;
     placement.node = instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node;
     placement.op = program::kindName(instr.kind);
     placement.on = device ? device->plugin().name() : "host";
-    placement.cls = !device                              ? NodePlacement::Class::host
-                    : support == target::Support::native ? NodePlacement::Class::native
-                                                         : NodePlacement::Class::emulated;
+    placement.cls = classOf(!device, made.runners[0]->support()[i + 1] == target::Support::native);
     bundle.placement.push_back(std::move(placement));
   }
   CDL_TRY(runtime::verifyBundle(bundle));

@@ -23,11 +23,8 @@ public:
   void parse() {
     in_.expect("program");
     program.name = in_.expect(TokenKind::symbol, "the program's name").text;
-    if (in_.accept("engines")) {
-      in_.expect("(");
-      program.engines = number32("the number of engines");
-      in_.expect(")");
-    }
+    if (in_.accept("engines"))
+      program.engines = in_.within("(", ")", [&] { return number32("the number of engines"); });
     in_.expect("{");
     program.spaces.clear();
     while (!in_.accept("}")) statement();
@@ -52,7 +49,7 @@ private:
   template <size_t N> size_t keyword(std::string_view what, const std::string_view (&words)[N], size_t first = 0) {
     const Token token = in_.expect(TokenKind::identifier, what);
     const auto found = std::find(std::begin(words) + first, std::end(words), token.text);
-    if (found == std::end(words)) in_.fail(token, fmt::format("expected {} but found {}", what, token.shown()));
+    if (found == std::end(words)) in_.fail(token, "expected {} but found {}", what, token.shown());
     return found - std::begin(words);
   }
 
@@ -60,13 +57,13 @@ private:
   std::string declare(Names& names, TokenKind kind, std::string_view what, size_t index) {
     const Token token = in_.expect(kind, what);
     if (!names.emplace(token.text, static_cast<uint32_t>(index)).second)
-      in_.fail(token, fmt::format("{} is declared twice", token.shown()));
+      in_.fail(token, "{} is declared twice", token.shown());
     return token.text;
   }
   uint32_t lookUp(const Names& names, TokenKind kind, std::string_view what) {
     const Token token = in_.expect(kind, what);
     const auto found = names.find(token.text);
-    if (found == names.end()) in_.fail(token, fmt::format("{} is not declared", token.shown()));
+    if (found == names.end()) in_.fail(token, "{} is not declared", token.shown());
     return found->second;
   }
 
@@ -110,14 +107,12 @@ private:
     constant.name = declare(constants_, TokenKind::symbol, "the name of a constant", program.constants.size());
     in_.expect(":");
     const Elem type = in_.expectElem();
-    in_.expect("[");
-    const int64_t count = number("number of elements", int64_t(1) << 48);
-    in_.expect("]");
+    const int64_t count = in_.within("[", "]", [&] { return number("number of elements", int64_t(1) << 48); });
     in_.expect("=");
     auto payload = text::resolvePayload(text::parsePayload(in_), type, count, directory_, constant.name);
     if (payload && payload->form() != Payload::Form::splat && payload->form() != Payload::Form::data)
       payload = materialized(*payload);
-    if (!payload) in_.fail(token, payload.status().message());
+    if (!payload) in_.fail(token, "{}", payload.status().message());
     constant.payload = std::move(*payload);
     program.constants.push_back(std::move(constant));
   }
@@ -180,7 +175,7 @@ private:
 
   void parseLoop(const Token& place) {
     if (loop_ != kNone && program.loops[loop_].parent != kNone)
-      in_.fail(place, fmt::format("loops are nested more than {} deep", CDL_MAX_LOOP_NESTING));
+      in_.fail(place, "loops are nested more than {} deep", CDL_MAX_LOOP_NESTING);
     Loop loop;
     loop.parent = loop_;
     loop.trip = number("trip count");
@@ -205,7 +200,7 @@ private:
     const size_t number = program.instrs.size() + 1;
     if (in_.accept("[")) {
       if (const uint32_t said = number32("the instruction's number"); said != number)
-        in_.fail(place, fmt::format("instruction {} is numbered {}", number, said));
+        in_.fail(place, "instruction {} is numbered {}", number, said);
       in_.expect("]");
       place = in_.peek();
     }
@@ -218,7 +213,7 @@ private:
       const Token direction = in_.expect(TokenKind::symbol, "@in, @out or @inout");
       const bool in = direction.text == "in", inout = direction.text == "inout", sawOut = !instr.outputs.empty();
       if (!in && !inout && direction.text != "out")
-        in_.fail(direction, fmt::format("expected @in, @out or @inout but found {}", direction.shown()));
+        in_.fail(direction, "expected @in, @out or @inout but found {}", direction.shown());
       if (in && sawOut) in_.fail(direction, "an @in view behind a result");
       if (sawOut && inout != instr.inout) in_.fail(direction, "results are all @out or all @inout");
       if (!in) instr.inout = inout;
@@ -236,7 +231,7 @@ private:
     const size_t dot = word.find('.');
     const std::string fn = dot == std::string::npos ? "" : word.substr(dot + 1);
     const auto kind = candela::parseKind(word.substr(0, dot));
-    if (!kind) in_.fail(token, fmt::format("unknown instruction '{}'", word.substr(0, dot)));
+    if (!kind) in_.fail(token, "unknown instruction '{}'", word.substr(0, dot));
     instr.kind = *kind;
     std::optional<uint16_t> found = parseFn(*kind, fn);
     if (*kind == CDL_KIND_CUSTOM && !fn.empty()) {
@@ -245,8 +240,9 @@ private:
       found = 0;
     }
     if (!found)
-      in_.fail(token, fn.empty() ? fmt::format("{} needs a function: {}.name", word, word)
-                                 : fmt::format("unknown function '{}' of {}", fn, kindName(*kind)));
+      in_.fail(token, "{}",
+               fn.empty() ? fmt::format("{} needs a function: {}.name", word, word)
+                          : fmt::format("unknown function '{}' of {}", fn, kindName(*kind)));
     instr.fn = *found;
   }
 
@@ -254,21 +250,16 @@ private:
     const Token name = in_.expect(TokenKind::identifier, "an attribute");
     auto id = candela::parseAttr(name.text);
     if (!id && name.text.starts_with("attr")) id = text::parseNumber<uint16_t>(name.text.substr(4));
-    if (!id) in_.fail(name, fmt::format("unknown attribute '{}'", name.text));
+    if (!id) in_.fail(name, "unknown attribute '{}'", name.text);
     in_.expect("=");
     const auto real = [&] {
       const Token token = in_.take();
       const auto number = text::parseReal(token.text);
-      if (!number) in_.fail(token, fmt::format("{} is no number", token.shown()));
+      if (!number) in_.fail(token, "{} is no number", token.shown());
       return Attr::ofFloat(*id, *number);
     };
     if (in_.at("[")) return Attr::ofInts(*id, integers("a value"));
-    if (in_.accept("float")) {
-      in_.expect("(");
-      Attr attr = real();
-      in_.expect(")");
-      return attr;
-    }
+    if (in_.accept("float")) return in_.within("(", ")", real);
     if (!in_.at(TokenKind::integer)) return real();
     const bool bits = in_.peek().text.starts_with("0x");
     const uint64_t value = text::expectElement(in_, bits ? Elem::u64_ : Elem::i64_);
@@ -290,7 +281,7 @@ private:
       const Token iv = in_.peek();
       if (!in_.accept("i0")) in_.expect("i1");
       int64_t& slot = view.ivStrides[iv.text == "i1"];
-      if (slot) in_.fail(iv, fmt::format("a second stride of {}", iv.text));
+      if (slot) in_.fail(iv, "a second stride of {}", iv.text);
       slot = stride;
     }
     return view;
@@ -309,8 +300,7 @@ private:
       else if (token.kind == TokenKind::integer && digits && *digits < CDL_MAX_RANK)
         step.dim = static_cast<uint8_t>(*digits);
       else
-        in_.fail(token,
-                 fmt::format("expected a dim (n, c, h, w or below {}) but found {}", CDL_MAX_RANK, token.shown()));
+        in_.fail(token, "expected a dim (n, c, h, w or below {}) but found {}", CDL_MAX_RANK, token.shown());
       const uint64_t factor = in_.accept("/") ? number("factor") : 1;
       if (in_.accept("%")) step.factor = number32("factor");
       layout.logicalRank = std::max<uint8_t>(layout.logicalRank, step.dim + 1);
@@ -320,8 +310,8 @@ private:
     }
     for (size_t i = 0; i < inner.size(); ++i)
       if (const uint64_t product = innerFactor(layout.steps, i); product != inner[i].second)
-        in_.fail(inner[i].first, fmt::format("'{}/{}' but the factors inside of it give {}", inner[i].first.text,
-                                             inner[i].second, product));
+        in_.fail(inner[i].first, "'{}/{}' but the factors inside of it give {}", inner[i].first.text, inner[i].second,
+                 product);
     if (in_.accept("opaque")) {
       layout.opaque = true;
       layout.name = in_.expect(TokenKind::string, "the name of an opaque layout").text;
@@ -360,11 +350,9 @@ private:
       acc = in_.expectElem();
       in_.expect(")");
     }
-    in_.expect("{");
-    const text::ExprSteps steps = text::parseExpr(in_);
-    in_.expect("}");
+    const text::ExprSteps steps = in_.within("{", "}", [&] { return text::parseExpr(in_); });
     auto expr = resolveExpr(steps, instr.inputs, acc);
-    if (!expr) in_.fail(place, expr.status().message());
+    if (!expr) in_.fail(place, "{}", expr.status().message());
     instr.expr = std::move(expr).value();
   }
 

@@ -107,6 +107,20 @@ uint64_t Program::arenaBytes(uint32_t space) const {
   return bytes;
 }
 
+std::pair<Elem, Shape> Program::contentType(uint32_t buffer) const {
+  const auto bits = static_cast<int64_t>(buffers[buffer].bytes * 8);
+  std::pair<Elem, Shape> type(Elem::none, {});
+  for (const auto views : {&Instr::outputs, &Instr::inputs})
+    for (const Instr& instr : instrs)
+      for (const View& view : instr.*views) {
+        if (view.buffer != buffer || view.layout.opaque) continue;
+        const int64_t width = elemBits(view.elem);
+        if (view.isDense() && view.offset == 0 && view.count() * width == bits) return {view.elem, view.dims};
+        if (type.first == Elem::none && bits % width == 0) type = {view.elem, {bits / width}};
+      }
+  return type.first == Elem::none ? std::pair(Elem::u8_, Shape{bits / 8}) : type;
+}
+
 std::string Program::instrName(uint32_t index) const {
   const Instr& instr = instrs[index];
   const std::string_view name = kindName(instr.kind);

@@ -155,6 +155,9 @@ struct Program {
   uint32_t addConstant(std::string name, Payload payload);
   /// Bytes of arena that the TEMP buffers of a space need once they are placed.
   uint64_t arenaBytes(uint32_t space = 0) const;
+  /// The type that the views of a buffer give its content, results before operands: of one that covers all of it, else
+  /// a row of the first one's elements, else bytes.
+  std::pair<Elem, Shape> contentType(uint32_t buffer) const;
   /// "matmul [3] 'Conv_0'": how messages name an instruction; counted from 1 as in the image and
   /// the text.
   std::string instrName(uint32_t index) const;

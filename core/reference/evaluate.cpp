@@ -56,19 +56,24 @@ Status checkSize(std::span<const int64_t> dims) {
   return failure(Code::out_of_memory, "a tensor of shape {} is above the oracle's limit of {} elements",
                  shapeText(dims), kLimit);
 }
+
+void applyFormula(const graph::Node& node, Operands in, Results out) {
+  const graph::OpInfo& info = node.info();
+  switch (node.kind) {
+#define CANDELA_OP(Kind, name)                                                                                         \
+  case graph::OpKind::Kind: return reference##Kind(node, in, out);
+    CANDELA_FORMULAS(CANDELA_OP)
+#undef CANDELA_OP
+  default:
+    CDL_CHECK(info.instrKind, "{} has no formula", info.name);
+    const bool saturate = info.attr("saturate") && node.intAttr("saturate");
+    mapElements({info.instrKind, info.instrFn, in.back()->elem, out[0].elem, saturate}, in, out[0]);
+  }
+}
+
 namespace {
 
 using graph::Node, graph::OpKind, graph::Value;
-
-void dispatch(const Node& node, Operands in, Results out) {
-  switch (node.kind) {
-#define CANDELA_OP(Kind, name)                                                                                         \
-  case OpKind::Kind: return reference##Kind(node, in, out);
-    CANDELA_OPS(CANDELA_OP)
-#undef CANDELA_OP
-  case OpKind::Constant: CDL_CHECK(false, "a constant has no formula");
-  }
-}
 
 /// The operands must have the types that the node was inferred for.
 Status checkOperand(const Node& node, size_t i, const Tensor* operand) {
@@ -117,7 +122,7 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
     CDL_TRY(checkSize(result->type.shape()));
     out.emplace_back(result->type.elem, result->type.shape());
   }
-  dispatch(node, in, out);
+  applyFormula(node, in, out);
   std::vector<Tensor> tensors;
   for (const Array& array : out) {
     CDL_ASSIGN(Tensor tensor, toTensor(array));

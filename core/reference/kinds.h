@@ -69,6 +69,8 @@ struct Around {
   int64_t outer, count, inner;
   Around(const Shape& dims, size_t axis)
       : outer(product(dims, 0, axis)), count(dims[axis]), inner(product(dims, axis + 1, dims.size())) {}
+  /// Element k of a line along that dim; lines are counted over outer and inner.
+  int64_t at(int64_t line, int64_t k) const { return (line / inner * count + k) * inner + line % inner; }
 };
 
 // ---- Kinds ----

@@ -45,11 +45,13 @@ Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tenso
 using Operands = std::span<const Array* const>;
 using Results = std::span<Array>;
 
-// One per record of spec/ops/, in reference/ops/<family>.cpp. Operands follow the
+// One per record of spec/ops/ that is not one instruction, in reference/ops/<family>.cpp. Operands follow the
 // record; absent ones are null; results are preallocated with the inferred element types and dims. A missing one is a
 // link error.
 #define CANDELA_OP(Kind, name) void reference##Kind(const graph::Node& node, Operands in, Results out);
-CANDELA_OPS(CANDELA_OP)
+CANDELA_FORMULAS(CANDELA_OP)
 #undef CANDELA_OP
+/// Whichever of them the node has, or its one instruction; results are not rounded to their types.
+void applyFormula(const graph::Node& node, Operands in, Results out);
 
 } // namespace candela::reference

@@ -14,16 +14,10 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kSmallestScale = 0x1p-127; // of f8e8m0
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double minimum(double a, double b) {
+double extreme(bool largest, double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return kNan;
-  if (a == b) return std::signbit(a) ? a : b; // -0 is below 0
-  return a < b ? a : b;
-}
-
-double maximum(double a, double b) {
-  if (std::isnan(a) || std::isnan(b)) return kNan;
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
+  const bool below = a == b ? std::signbit(a) : a < b; // -0 is below 0
+  return below == largest ? b : a;
 }
 
 /// a^b modulo 2^128; of a negative power what is left of the fraction: 1, -1 or 0.
@@ -126,8 +120,8 @@ double binary(uint16_t fn, double a, double b) {
   case CDL_BINARY_SUB: return a - b;
   case CDL_BINARY_MUL: return a * b;
   case CDL_BINARY_DIV: return a / b;
-  case CDL_BINARY_MIN: return minimum(a, b);
-  case CDL_BINARY_MAX: return maximum(a, b);
+  case CDL_BINARY_MIN: return extreme(false, a, b);
+  case CDL_BINARY_MAX: return extreme(true, a, b);
   case CDL_BINARY_POW: return std::pow(a, b);
   case CDL_BINARY_REM: return std::fmod(a, b);
   }

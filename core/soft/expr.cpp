@@ -36,15 +36,15 @@ cdl::Status Expr::bind(const Call& call, uint8_t accElem) {
     for (int k = 0; k < step.operands; ++k) {
       const cdl_operand_t& operand = record.in[k];
       if (operand.source == CDL_FROM_ACC && operand.elem != accElem)
-        return call.fail(CDL_BAD_MODEL, "step " + std::to_string(s) + " reads the accumulator as " +
-                                            cdl::elemName(operand.elem) + ", but it is " + cdl::elemName(accElem));
+        return call.fail(CDL_BAD_MODEL, cdl::text("step ", s, " reads the accumulator as ", cdl::elemName(operand.elem),
+                                                  ", but it is ", cdl::elemName(accElem)));
       elems[k] = operand.elem;
       step.in[k] = bindOperand(call, record, operand);
     }
     if (!findBlockOp(record.kind, record.fn, elems, record.elem, record.flags & 1, step.op))
-      return call.fail(CDL_UNSUPPORTED, "step " + std::to_string(s) + ": " + cdl::kindName(record.kind) +
-                                            " of function " + std::to_string(record.fn) + " gives no " +
-                                            cdl::elemName(record.elem) + " from " + cdl::elemName(elems[0]));
+      return call.fail(CDL_UNSUPPORTED,
+                       cdl::text("step ", s, ": ", cdl::kindName(record.kind), " of function ", record.fn, " gives no ",
+                                 cdl::elemName(record.elem), " from ", cdl::elemName(elems[0])));
     if (s + 1 < expr->steps) step.value.resize(kBlock);
     steps_.push_back(std::move(step));
   }

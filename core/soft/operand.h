@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "candela/backend/view.hpp"
 #include "core/soft/elements.h"
 
 namespace candela::soft {
@@ -14,20 +15,12 @@ constexpr int64_t kBlock = 512;
 
 /// A resolved view. `base` is the buffer's address; `start` and `strides` count elements. An absent optional operand
 /// has elem 0.
-struct Operand {
+struct Operand : cdl::Shape {
   char* base = nullptr;
   int64_t start = 0;
   uint8_t elem = 0;
-  int rank = 0;
-  int64_t dims[CDL_MAX_RANK] = {};
-  int64_t strides[CDL_MAX_RANK] = {};
 
   bool present() const { return elem != 0; }
-  int64_t elements() const {
-    int64_t n = 1;
-    for (int d = 0; d < rank; ++d) n *= dims[d];
-    return n;
-  }
   template <class T> T* at(int64_t element) const { return reinterpret_cast<T*>(base) + element; }
   /// After packed elements that end within a byte, that byte ends in zeros.
   void clearTail() const {

@@ -33,15 +33,14 @@ cdl::Status runRescale(const Call& call) {
     const int magnitude = in[i].elem == CDL_I64 ? 39 : IntegerRange(in[i].elem).bits;
     const int32_t shift = i ? kb : ka, bits = magnitude + 24 + (two ? 1 : 0) + shift;
     if (bits > 63)
-      return call.fail(CDL_BAD_MODEL, std::string(i ? "b of " : "a of ") + cdl::elemName(in[i].elem) +
-                                          " with left shift " + std::to_string(shift) + " needs " +
-                                          std::to_string(bits) + " bits, at most 63");
+      return call.fail(CDL_BAD_MODEL, cdl::text(i ? "b of " : "a of ", cdl::elemName(in[i].elem), " with left shift ",
+                                                shift, " needs ", bits, " bits, at most 63"));
   }
   const IntegerRange range(y.elem);
   const int64_t lo = call.attr(CDL_ATTR_CLAMP_MIN, range.lowest), hi = call.attr(CDL_ATTR_CLAMP_MAX, range.highest);
   if (lo < range.lowest || hi > range.highest || lo > hi)
-    return call.fail(CDL_BAD_MODEL, "clamps to " + std::to_string(lo) + ".." + std::to_string(hi) + ", which " +
-                                        cdl::elemName(y.elem) + " does not hold");
+    return call.fail(CDL_BAD_MODEL,
+                     cdl::text("clamps to ", lo, "..", hi, ", which ", cdl::elemName(y.elem), " does not hold"));
   std::vector<int64_t> a(kBlock), b(kBlock);
   const BlockOp widenA{findConvert(in[0].elem, CDL_I64)}, widenB{findConvert(in[two ? 4 : 0].elem, CDL_I64)};
   const BlockOp narrow{findConvert(CDL_I64, y.elem)};

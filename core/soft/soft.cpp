@@ -29,8 +29,8 @@ cdl::Status Call::fail(cdl_code_t code, const std::string& text) const {
 cdl::Status Call::failElems() const {
   std::string elems;
   for (uint32_t i = 0; i < operands(); ++i) elems += cdl::elemName(input(i).elem) + std::string(", ");
-  return fail(CDL_UNSUPPORTED, "no row for function " + std::to_string(instr->fn) + " on " + elems + "result " +
-                                   cdl::elemName(output().elem));
+  return fail(CDL_UNSUPPORTED,
+              cdl::text("no row for function ", instr->fn, " on ", elems, "result ", cdl::elemName(output().elem)));
 }
 
 namespace {

@@ -216,34 +216,4 @@ bool Target::hasKind(uint16_t kind) const {
       rows_, [&](const Row& entry) { return entry.row.kind == kind && entry.row.support != CDL_SUPPORT_NONE; });
 }
 
-double rooflineCost(const InstrDesc& desc) {
-  // A nominal device: 10 bytes and 100 multiply-adds a nanosecond, 1 element operation a tenth of
-  // one.
-  constexpr double kBytesPerNs = 10, kMacsPerNs = 100, kElementsPerNs = 10, kStartNs = 100;
-  const auto count = [](std::span<const int64_t> dims) { return static_cast<double>(elementCount(dims).value_or(0)); };
-  if (desc.operands.empty()) return kStartNs;
-  double bytes = 0, arithmetic = 0;
-  for (const OperandDesc& operand : desc.operands) bytes += count(operand.dims) * elemBits(operand.elem) / 8;
-  const Shape& first = desc.operands[0].dims;
-  const double outputs = count(desc.operands.back().dims);
-  switch (desc.kind) {
-  case CDL_KIND_COPY:
-  case CDL_KIND_FILL:
-  case CDL_KIND_GATHER:
-  case CDL_KIND_SCATTER: break;
-  case CDL_KIND_MATMUL:
-  case CDL_KIND_ATTENTION:
-    arithmetic = outputs * static_cast<double>(first.empty() ? 1 : first.back()) / kMacsPerNs;
-    break;
-  case CDL_KIND_CONV2D:
-    arithmetic = outputs / kMacsPerNs; // times the taps and input channels of one output
-    if (desc.operands.size() > 2) arithmetic *= count(std::span(desc.operands[1].dims).subspan(1));
-    break;
-  case CDL_KIND_REDUCE:
-  case CDL_KIND_ARG_REDUCE: arithmetic = count(first) / kElementsPerNs; break;
-  default: arithmetic = outputs / kElementsPerNs;
-  }
-  return kStartNs + bytes / kBytesPerNs + arithmetic;
-}
-
 } // namespace candela::target

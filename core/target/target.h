@@ -84,8 +84,4 @@ private:
   std::vector<SpaceInfo> spaces_;
 };
 
-/// A rough price of an instruction, for ranking only: bytes moved plus arithmetic, in nanoseconds
-/// of a nominal device.
-double rooflineCost(const InstrDesc& desc);
-
 } // namespace candela::target

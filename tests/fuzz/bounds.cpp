@@ -54,13 +54,7 @@ std::vector<Array> formula(const Node& node, const std::vector<const Array*>& op
   std::ranges::copy(operands, in.begin());
   std::vector<Array> out;
   for (const graph::Value* result : node.results()) out.emplace_back(result->type.elem, result->type.shape());
-  switch (node.kind) {
-#define CANDELA_OP(Kind, name)                                                                                         \
-  case OpKind::Kind: reference::reference##Kind(node, in, out); break;
-    CANDELA_OPS(CANDELA_OP)
-#undef CANDELA_OP
-  case OpKind::Constant: break;
-  }
+  reference::applyFormula(node, in, out);
   return out;
 }
 

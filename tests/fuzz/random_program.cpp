@@ -99,7 +99,7 @@ private:
     CDL_CHECK(tensor.isOk());
     std::byte* data = tensor->bytes.mutableData();
     for (uint64_t i = 0; i < tensor->sizeBytes(); ++i)
-      data[i] = std::byte(rng_.next() & (elem == Elem::bool_ ? 1 : 255));
+      data[i] = std::byte(rng_.next() & (elem == Elem::bool_ ? 1 : elem == Elem::f6e3m2_ ? 63 : 255));
     return Payload::data(std::move(*tensor));
   }
 
@@ -209,6 +209,7 @@ private:
     if (elem == Elem::bool_) return static_cast<uint64_t>(rng_.in(0, 1));
     if (elem == Elem::f32_ && rng_.chance(60)) return std::bit_cast<uint32_t>(static_cast<float>(rng_.of(kReals)));
     if (elem == Elem::f64_ && rng_.chance(60)) return std::bit_cast<uint64_t>(rng_.of(kReals));
+    if (elem == Elem::f6e3m2_) return static_cast<uint64_t>(rng_.in(0, 63));
     const uint64_t random = rng_.chance(30) ? static_cast<uint64_t>(rng_.in(0, 9)) : rng_.next();
     return elemBits(elem) == 64 ? random : random & ((uint64_t(1) << elemBits(elem)) - 1);
   }

@@ -202,13 +202,16 @@ def rows_inc(spec):
 
 
 def ops_inc(spec):
-    out = [f"// {NOTE}", "", "// X(Kind, name)", "#define CANDELA_OPS(X) \\"]
+    out = [f"// {NOTE}", "", "#ifndef CANDELA_OP_TABLES", "// X(Kind, name)", "#define CANDELA_OPS(X) \\"]
     out += [f"  X({camel(n)}, {n}) \\" for n in spec.ops] + ["", "// X(Kind, name): ops that are lowered by a decomposition.",
                                                               "#define CANDELA_COMPOSITES(X) \\"]
     out += [f"  X({camel(n)}, {n}) \\" for n, o in spec.ops.items() if "primitive" not in o and "alias" not in o.get("traits", [])]
+    out += ["", "// X(Kind, name): ops with a formula of their own; the others are one instruction, element by element.",
+            "#define CANDELA_FORMULAS(X) \\"]
+    out += [f"  X({camel(n)}, {n}) \\" for n, o in spec.ops.items() if "primitive" not in o or "primitive" in o.get("traits", [])]
     out += ["", "// X(Kind, Rule): whose inference the op has, its own or one that several share.", "#define CANDELA_INFERENCES(X) \\"]
     out += [f"  X({camel(n)}, {camel(o.get('infer', n))}) \\" for n, o in spec.ops.items()]
-    out += ["", "#ifdef CANDELA_OP_TABLES"]
+    out += ["", "#else"]
 
     def mask(types):
         members = spec.sets.get(types) or ([types] if types in spec.elems else [])

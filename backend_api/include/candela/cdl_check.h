@@ -30,77 +30,62 @@ static inline void cdl_at(cdl_check_t* c, const char* part, uint32_t part_index)
   c->part_index = part_index;
 }
 
-static inline void cdl_append_text(cdl_error_t* error, uint32_t* at, const char* text) {
+static inline void cdl_append(cdl_error_t* error, uint32_t* at, const char* text) {
   while (*text && *at + 1 < error->capacity) error->text[(*at)++] = *text++;
   error->text[*at] = 0;
 }
 
-static inline void cdl_append_number(cdl_error_t* error, uint32_t* at, uint64_t value) {
-  char digits[21];
-  uint32_t i = sizeof digits - 1;
-  digits[i] = 0;
-  do digits[--i] = (char)('0' + value % 10);
+/* `value` in decimal at the end of `digits`. */
+static inline char* cdl_decimal(char digits[24], uint64_t value) {
+  char* first = digits + 23;
+  *first = 0;
+  do *--first = (char)('0' + value % 10);
   while ((value /= 10) != 0);
-  cdl_append_text(error, at, digits + i);
+  return first;
 }
 
 /* Fills *error (NULL is allowed) with `text` and returns `code`. */
 static inline cdl_code_t cdl_set_error(cdl_error_t* error, cdl_code_t code, const char* text) {
   uint32_t at = 0;
-  if (error && error->text && error->capacity) cdl_append_text(error, &at, text);
+  if (error && error->text && error->capacity) cdl_append(error, &at, text);
   return code;
 }
 
-/* "image: instrs 3: input 0: "; 0 where nobody asks for a message. */
-static inline int cdl_begin_message(cdl_check_t* c, uint32_t* at) {
-  if (c->code == CDL_OK) c->code = CDL_BAD_MODEL;
-  if (!c->error || !c->error->text || !c->error->capacity) return 0;
-  cdl_append_text(c->error, at, "image: ");
-  cdl_append_text(c->error, at, c->section);
-  cdl_append_text(c->error, at, " ");
-  if (c->index != UINT32_MAX) {
-    cdl_append_number(c->error, at, c->index);
-    cdl_append_text(c->error, at, ": ");
-  }
-  if (c->part) {
-    cdl_append_text(c->error, at, c->part);
-    if (c->part_index != UINT32_MAX) {
-      cdl_append_text(c->error, at, " ");
-      cdl_append_number(c->error, at, c->part_index);
-    }
-    cdl_append_text(c->error, at, ": ");
-  }
-  c->place_length = *at;
-  return 1;
-}
-
-/* "... rank 9 exceeds 8". Always 0, so that a check reads `return cdl_bad(...)`. */
-static inline int cdl_bad_as(cdl_check_t* c, const char* field, int negative, uint64_t value, const char* why,
-                             uint64_t limit) {
-  uint32_t at = 0;
-  if (!cdl_begin_message(c, &at)) return 0;
-  cdl_append_text(c->error, &at, field);
-  cdl_append_text(c->error, &at, negative ? " -" : " ");
-  cdl_append_number(c->error, &at, value);
-  cdl_append_text(c->error, &at, " ");
-  cdl_append_text(c->error, &at, why);
-  if (limit != CDL_NO_LIMIT) {
-    cdl_append_text(c->error, &at, " ");
-    cdl_append_number(c->error, &at, limit);
-  }
-  return 0;
-}
-
-/* "... type f16 differs from the result's f32". */
+/* "image: instrs 3: input 0: type f16 differs from the result's f32"; an empty limit is none. Always 0, so that a check
+ * reads `return cdl_bad_words(...)`. */
 static inline int cdl_bad_words(cdl_check_t* c, const char* field, const char* value, const char* why,
                                 const char* limit) {
-  const char* const words[] = {field, " ", value, " ", why, " ", limit};
+  const char* const words[] = {field, " ", value, " ", why, *limit ? " " : "", limit};
+  char digits[24];
   uint32_t at = 0, i;
-  if (!cdl_begin_message(c, &at)) return 0;
-  for (i = 0; i < 7; ++i) cdl_append_text(c->error, &at, words[i]);
+  if (c->code == CDL_OK) c->code = CDL_BAD_MODEL;
+  if (!c->error || !c->error->text || !c->error->capacity) return 0;
+  cdl_append(c->error, &at, "image: ");
+  cdl_append(c->error, &at, c->section);
+  cdl_append(c->error, &at, " ");
+  if (c->index != UINT32_MAX) {
+    cdl_append(c->error, &at, cdl_decimal(digits, c->index));
+    cdl_append(c->error, &at, ": ");
+  }
+  if (c->part) {
+    cdl_append(c->error, &at, c->part);
+    if (c->part_index != UINT32_MAX) {
+      cdl_append(c->error, &at, " ");
+      cdl_append(c->error, &at, cdl_decimal(digits, c->part_index));
+    }
+    cdl_append(c->error, &at, ": ");
+  }
+  c->place_length = at;
+  for (i = 0; i < sizeof words / sizeof *words; ++i) cdl_append(c->error, &at, words[i]);
   return 0;
 }
-
+/* "... rank 9 exceeds 8". */
+static inline int cdl_bad_as(cdl_check_t* c, const char* field, int negative, uint64_t value, const char* why,
+                             uint64_t limit) {
+  char digits[24], limit_digits[24], *text = cdl_decimal(digits, value);
+  if (negative) *--text = '-';
+  return cdl_bad_words(c, field, text, why, limit == CDL_NO_LIMIT ? "" : cdl_decimal(limit_digits, limit));
+}
 static inline int cdl_bad(cdl_check_t* c, const char* field, uint64_t value, const char* why, uint64_t limit) {
   return cdl_bad_as(c, field, 0, value, why, limit);
 }
@@ -111,6 +96,11 @@ static inline int cdl_bad_signed(cdl_check_t* c, const char* field, int64_t valu
   return cdl_bad_as(c, field, value < 0, cdl_magnitude(value), why, limit);
 }
 
+/* What only a later version of the image may have. */
+static inline int cdl_bad_version(cdl_check_t* c, const char* field, uint64_t value, const char* why, uint64_t limit) {
+  c->code = CDL_INCOMPATIBLE;
+  return cdl_bad(c, field, value, why, limit);
+}
 /* `dim` counts from 0. */
 static inline int cdl_bad_dim(cdl_check_t* c, uint32_t dim, int64_t value, const char* why, int64_t limit) {
   char field[] = "dims[0]";
@@ -159,6 +149,9 @@ static inline int cdl_check_elem(cdl_check_t* c, uint8_t elem) {
   return cdl_elem_bits(elem) ? 1 : cdl_bad(c, "elem", elem, "is no element type", CDL_NO_LIMIT);
 }
 
+static inline int cdl_check_count(cdl_check_t* c, const char* field, uint64_t value, uint64_t most) {
+  return value >= 1 && value <= most ? 1 : cdl_bad(c, field, value, "is not within 1 ..", most);
+}
 static inline int cdl_check_string(cdl_check_t* c, const char* field, uint32_t string) {
   return cdl_check_index(c, field, string, c->image->strings.count);
 }

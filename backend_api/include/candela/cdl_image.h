@@ -56,8 +56,7 @@ static inline int cdl_check_sections(cdl_check_t* c) {
     return cdl_bad(c, "last byte", m->strings.count - 1, "is not NUL", CDL_NO_LIMIT);
   c->section = "header";
   if (!cdl_check_string(c, "name", m->name)) return 0;
-  return m->engines && m->engines <= UINT16_MAX ? 1
-                                                : cdl_bad(c, "engines", m->engines, "is not within 1 ..", UINT16_MAX);
+  return cdl_check_count(c, "engines", m->engines, UINT16_MAX);
 }
 
 static inline int cdl_check_header(cdl_check_t* c, uint64_t size) {
@@ -67,11 +66,8 @@ static inline int cdl_check_header(cdl_check_t* c, uint64_t size) {
   if (size < sizeof(cdl_image_t)) return cdl_bad(c, "size", size, "is smaller than the header of", sizeof(cdl_image_t));
   if (memcmp(m->magic, "CDLP", 4) != 0)
     return cdl_bad(c, "magic", (unsigned char)m->magic[0], "is not CDLP", CDL_NO_LIMIT);
-  if (m->major != CDL_IMAGE_MAJOR || m->minor != CDL_IMAGE_MINOR) {
-    c->code = CDL_INCOMPATIBLE;
-    if (m->major != CDL_IMAGE_MAJOR) return cdl_bad(c, "major version", m->major, "is not", CDL_IMAGE_MAJOR);
-    return cdl_bad(c, "minor version", m->minor, "is not", CDL_IMAGE_MINOR);
-  }
+  if (m->major != CDL_IMAGE_MAJOR) return cdl_bad_version(c, "major version", m->major, "is not", CDL_IMAGE_MAJOR);
+  if (m->minor != CDL_IMAGE_MINOR) return cdl_bad_version(c, "minor version", m->minor, "is not", CDL_IMAGE_MINOR);
   return m->size == size ? 1 : cdl_bad(c, "size", m->size, "differs from the bytes given,", size);
 }
 
@@ -94,7 +90,7 @@ static inline int cdl_check_constant(cdl_check_t* c, const cdl_constant_t* k) {
 
 static inline int cdl_check_halo(cdl_check_t* c, const cdl_halo_t* h) {
   uint32_t i;
-  if (h->rank == 0 || h->rank > CDL_MAX_RANK) return cdl_bad(c, "rank", h->rank, "is not within 1 ..", CDL_MAX_RANK);
+  if (!cdl_check_count(c, "rank", h->rank, CDL_MAX_RANK)) return 0;
   for (i = 0; i < 6; ++i)
     if (!cdl_check_zero(c, "pad", h->pad[i])) return 0;
   for (i = h->rank; i < CDL_MAX_RANK; ++i)
@@ -112,10 +108,8 @@ static inline int cdl_check_layout(cdl_check_t* c, const cdl_layout_t* l) {
   if (l->opaque != (l->name != 0))
     return cdl_bad(c, "name", l->name, l->opaque ? "of an opaque layout is empty" : "on a layout that is not opaque",
                    CDL_NO_LIMIT);
-  if (l->count > CDL_MAX_RANK || (l->count == 0 && !l->opaque))
-    return cdl_bad(c, "count", l->count, "is not within 1 ..", CDL_MAX_RANK);
-  if (l->logical_rank == 0 || l->logical_rank > CDL_MAX_RANK)
-    return cdl_bad(c, "logical_rank", l->logical_rank, "is not within 1 ..", CDL_MAX_RANK);
+  if (!(l->opaque && l->count == 0) && !cdl_check_count(c, "count", l->count, CDL_MAX_RANK)) return 0;
+  if (!cdl_check_count(c, "logical_rank", l->logical_rank, CDL_MAX_RANK)) return 0;
   for (i = 0; i < CDL_MAX_RANK; ++i) {
     uint8_t d = l->dim[i];
     if (i >= l->count) {
@@ -174,9 +168,7 @@ static inline int cdl_check_buffer(cdl_check_t* c, const cdl_buffer_t* b) {
 
 static inline int cdl_check_attr(cdl_check_t* c, const cdl_attr_t* a) {
   uint32_t i;
-  if (a->type < 1 || a->type > 4) return cdl_bad(c, "type", a->type, "is not within 1 ..", 4);
-  if (a->count < 1 || a->count > (a->type == 3 ? 8 : 1))
-    return cdl_bad(c, "count", a->count, "is not within 1 ..", a->type == 3 ? 8 : 1);
+  if (!cdl_check_count(c, "type", a->type, 4) || !cdl_check_count(c, "count", a->count, a->type == 3 ? 8 : 1)) return 0;
   for (i = a->count; i < 8; ++i)
     if (a->values[i]) return cdl_bad_signed(c, "value beyond the count", a->values[i], "is not 0", CDL_NO_LIMIT);
   return cdl_check_zero(c, "pad", a->pad);
@@ -206,9 +198,8 @@ static inline int cdl_check_loop(cdl_check_t* c, const cdl_loop_t* l) {
   const cdl_image_t* m = c->image;
   uint32_t i;
   if (l->count == 0) return cdl_bad(c, "count", 0, "is empty", CDL_NO_LIMIT);
-  if (l->trip == 0 || l->trip > (uint64_t)CDL_MAX_DIM)
-    return cdl_bad(c, "trip", l->trip, "is not within 1 ..", (uint64_t)CDL_MAX_DIM);
-  if (!cdl_check_range(c, "instructions", l->first, l->count, m->instrs.count) ||
+  if (!cdl_check_count(c, "trip", l->trip, (uint64_t)CDL_MAX_DIM) ||
+      !cdl_check_range(c, "instructions", l->first, l->count, m->instrs.count) ||
       !cdl_check_zero(c, "reserved", l->reserved))
     return 0;
   if (l->parent) {
@@ -241,14 +232,8 @@ static inline uint32_t cdl_step_arity(uint16_t kind) {
 /* What can be said of a step without its expr. */
 static inline int cdl_check_step(cdl_check_t* c, const cdl_step_t* s) {
   uint32_t i, constants = 0, arity = cdl_step_arity(s->kind);
-  if (arity == 0) {
-    c->code = CDL_INCOMPATIBLE;
-    return cdl_bad(c, "kind", s->kind, "cannot stand in an expression", CDL_NO_LIMIT);
-  }
-  if (!cdl_fn_known(s->kind, s->fn)) {
-    c->code = CDL_INCOMPATIBLE;
-    return cdl_bad(c, "fn", s->fn, "is unknown for kind", s->kind);
-  }
+  if (arity == 0) return cdl_bad_version(c, "kind", s->kind, "cannot stand in an expression", CDL_NO_LIMIT);
+  if (!cdl_fn_known(s->kind, s->fn)) return cdl_bad_version(c, "fn", s->fn, "is unknown for kind", s->kind);
   if (!cdl_check_elem(c, s->elem) || !cdl_check_zero(c, "reserved", s->reserved) ||
       !cdl_check_at_most(c, "flags", s->flags, s->kind == CDL_KIND_CONVERT))
     return 0;
@@ -275,9 +260,9 @@ static inline int cdl_check_step(cdl_check_t* c, const cdl_step_t* s) {
 /* Steps refer to earlier ones of the same expr, with the type that those have. */
 static inline int cdl_check_expr(cdl_check_t* c, const cdl_expr_t* e) {
   uint32_t k, i;
-  if (e->steps == 0 || e->steps > CDL_MAX_STEPS)
-    return cdl_bad(c, "steps", e->steps, "is not within 1 ..", CDL_MAX_STEPS);
-  if (!cdl_check_range(c, "steps", e->first_step, e->steps, c->image->steps.count)) return 0;
+  if (!cdl_check_count(c, "steps", e->steps, CDL_MAX_STEPS) ||
+      !cdl_check_range(c, "steps", e->first_step, e->steps, c->image->steps.count))
+    return 0;
   for (k = 0; k < e->steps; ++k) {
     const cdl_step_t* s = cdl_get_step(c->image, e->first_step + k);
     cdl_at(c, "step", k);
@@ -417,8 +402,7 @@ static inline int cdl_check_extent(cdl_check_t* c, const cdl_view_t* v, const ui
   uint32_t bits = cdl_elem_bits(v->elem), d, fits = 1, empty = 0;
   if (v->layout && cdl_get_layout(c->image, v->layout)->opaque) return 1;
   held = bits >= 8 ? bytes / (bits / 8) : bytes > CDL_MAX_BYTES / 8 ? CDL_MAX_BYTES : bytes * (8 / bits);
-  for (d = 0; d < v->rank; ++d)
-    if (v->dims[d] == 0) empty = 1;
+  for (d = 0; d < v->rank; ++d) empty |= (uint32_t)(v->dims[d] == 0);
   /* A kernel may read the border of a view that has the dims of its buffer's halo. */
   for (d = 0; halo && halo->rank == v->rank && d < v->rank; ++d) {
     fits &= (uint32_t)cdl_add_product(v->strides[d] < 0 ? &up : &down, halo->lo[d], cdl_magnitude(v->strides[d]));
@@ -531,28 +515,23 @@ static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in, c
 
 static inline int cdl_check_instr(cdl_check_t* c, const cdl_instr_t* in) {
   const cdl_image_t* m = c->image;
+  const cdl_loop_t* l;
+  const cdl_group_t* g;
   const cdl_kind_facts_t* facts = cdl_kind_facts(in->kind);
-  if (!facts || !cdl_fn_known(in->kind, in->fn)) {
-    c->code = CDL_INCOMPATIBLE;
-    return facts ? cdl_bad(c, "fn", in->fn, "is unknown for kind", in->kind)
-                 : cdl_bad(c, "kind", in->kind, "is unknown", CDL_NO_LIMIT);
-  }
+  if (!facts) return cdl_bad_version(c, "kind", in->kind, "is unknown", CDL_NO_LIMIT);
+  if (!cdl_fn_known(in->kind, in->fn)) return cdl_bad_version(c, "fn", in->fn, "is unknown for kind", in->kind);
   if (in->engine >= m->engines) return cdl_bad(c, "engine", in->engine, "is not below", m->engines);
   if (!cdl_check_at_most(c, "flags", in->flags, CDL_INSTR_INOUT) || !cdl_check_zero(c, "reserved", in->reserved) ||
       !cdl_check_index(c, "loop", in->loop, m->loops.count) ||
       !cdl_check_index(c, "group", in->group, m->groups.count) ||
       !cdl_check_index(c, "provenance", in->provenance, m->provenance.count))
     return 0;
-  if (in->loop) {
-    const cdl_loop_t* l = cdl_get_loop(m, in->loop);
-    if (c->index < l->first || c->index - l->first >= l->count)
-      return cdl_bad(c, "loop", in->loop, "does not hold it", CDL_NO_LIMIT);
-  }
-  if (in->group) {
-    const cdl_group_t* g = cdl_get_group(m, in->group);
-    if (c->index < g->first || c->index - g->first >= g->count)
-      return cdl_bad(c, "group", in->group, "does not hold it", CDL_NO_LIMIT);
-  }
+  l = cdl_get_loop(m, in->loop);
+  g = cdl_get_group(m, in->group);
+  if (in->loop && c->index - l->first >= l->count)
+    return cdl_bad(c, "loop", in->loop, "does not hold it", CDL_NO_LIMIT);
+  if (in->group && c->index - g->first >= g->count)
+    return cdl_bad(c, "group", in->group, "does not hold it", CDL_NO_LIMIT);
   return cdl_check_instr_attrs(c, in) && cdl_check_instr_waits(c, in) && cdl_check_instr_views(c, in, facts);
 }
 

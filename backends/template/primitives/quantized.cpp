@@ -10,8 +10,8 @@ template <class X, class Y> cdl::Status rescaleTo(const cdl::Rescale& op) {
   const int ka = op.aLeftShift(), kb = op.bLeftShift();
   const int bits = std::numeric_limits<X>::digits + 24 + (op.hasB() ? 1 : 0); // of a product, or of the sum of two
   if (bits + ka > 63 || (op.hasB() && bits + kb > 63))
-    return cdl::error(CDL_BAD_MODEL, "left shifts " + std::to_string(ka) + " and " + std::to_string(kb) + " on " +
-                                         std::to_string(bits) + " bits, more than 63 together");
+    return cdl::error(CDL_BAD_MODEL,
+                      cdl::text("left shifts ", ka, " and ", kb, " on ", bits, " bits, more than 63 together"));
   if (!op.hasB()) {
     map([=](X a, int32_t m, int32_t s, int32_t z) { return static_cast<Y>(cdl_rescale1(a, m, ka, s, z, lo, hi)); },
         op.y<Y>(), op.a<const X>(), ma, shift, zero);

@@ -5,23 +5,10 @@
 namespace candela::graph {
 
 std::optional<std::vector<Dim>> broadcastDims(const Node& node) {
-  std::vector<Dim> out;
-  for (const Value* operand : node.operands()) {
-    const std::vector<Dim>& dims = operand->type.dims;
-    if (dims.size() > out.size()) out.insert(out.begin(), dims.size() - out.size(), Dim(1));
-    const size_t lead = out.size() - dims.size();
-    for (size_t d = 0; d < dims.size(); ++d) {
-      Dim& dim = out[lead + d];
-      if (dim.bound == dims[d].bound) {
-        dim.exact = dim.exact && dims[d].exact;
-      } else if (dim.bound == 1) {
-        dim = dims[d];
-      } else if (dims[d].bound != 1) {
-        return std::nullopt;
-      }
-    }
-  }
-  return out;
+  std::optional<std::vector<Dim>> dims(std::in_place);
+  for (const Value* operand : node.operands())
+    if (dims) dims = broadcastDims(*std::move(dims), operand->type.dims);
+  return dims;
 }
 
 /// The operands broadcast; the record says which element type the result has.

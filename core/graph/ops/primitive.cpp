@@ -118,14 +118,6 @@ Result<Types> inferRound(const Node& node) {
   return oneResult(to, typeOf(node, 0).dims);
 }
 
-Result<Types> inferBitcast(const Node& node) {
-  const TensorType& x = typeOf(node, 0);
-  const Elem to = node.elemAttr("to");
-  if (elemBits(x.elem) != elemBits(to))
-    return node.fail("bitcast_c1", elemName(x.elem), elemBits(x.elem), elemName(to), elemBits(to));
-  return oneResult(to, x.dims);
-}
-
 Result<Types> inferRescale(const Node& node) {
   const Shape a = typeOf(node, 0).shape();
   if (!node.operand(4) != !node.operand(5)) return node.fail("rescale_c3");

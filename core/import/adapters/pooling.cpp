@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/graph/window.h"
 #include "core/import/adapters/window.h"
 
@@ -79,9 +81,10 @@ Status importConvTranspose(Step& step) {
     if (extent > kMost || kernel[i] > kMost) return badModel("input {} or weight {} is too large", x.text(), w.text());
     int64_t& end = pads[i + spatial];
     if (same || step.has("output_shape")) {
-      const int64_t target = step.has("output_shape") ? wanted[i] : extent * strides[i];
-      const int64_t total = (extent - 1) * strides[i] + added[i] + (kernel[i] - 1) * dilations[i] + 1 - target;
-      const int64_t half = total >> 1; // a negative total leaves places over
+      const int64_t all = (extent - 1) * strides[i] + added[i] + (kernel[i] - 1) * dilations[i] + 1;
+      const bool given = step.has("output_shape"); // it alone may ask for places that no element of x reaches
+      const int64_t total = given ? all - wanted[i] : std::max<int64_t>(0, all - extent * strides[i]);
+      const int64_t half = total >> 1;
       pads[i] = upper ? half : total - half;
       end = total - pads[i];
     } else if (mode == "VALID") {

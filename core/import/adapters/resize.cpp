@@ -9,7 +9,7 @@
 namespace candela::import {
 namespace {
 
-constexpr int64_t kMostTaps = int64_t(1) << 24; ///< places times neighbours of one axis
+constexpr int64_t kMostTaps = int64_t(1) << 22; ///< places times neighbours of one axis
 constexpr int64_t kMostBlended = 4;             ///< more neighbours are gathered at once and summed
 
 enum class Mode { nearest, linear, cubic };
@@ -170,21 +170,18 @@ Term resample(const Term& x, int64_t axis, const Taps& taps) {
   return reduce(OpKind::ReduceSum, parts, {axis + 1}, false);
 }
 
-/// What sums of products are made in: at least as exact as f32, and as the integers themselves where that can be.
-Elem blendElem(Elem elem) {
-  return elem == Elem::f64_ || (isInteger(elem) && elemBits(elem) > 16) ? Elem::f64_ : Elem::f32_;
-}
-
 Term resize(const Term& x, const Method& method, const std::vector<Axis>& axes) {
   const bool blends = method.mode != Mode::nearest;
-  Term y = blends ? x.cast(blendElem(x.elem())) : x;
+  Term y = blends ? x.cast(weightedElem(x.elem())) : x;
   std::vector<std::pair<int64_t, std::vector<uint8_t>>> outside;
   bool changed = false;
-  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+  // What shrinks comes first; of the rest the last axis, whose gathers are of single elements, while there are few.
+  std::vector<int64_t> order;
+  for (int64_t axis = 0; axis < x.rank(); ++axis)
+    order.insert(std::ranges::find_if(order, [&](int64_t other) { return axes[other].out >= axes[other].in; }), axis);
+  for (const int64_t axis : order) {
     const Axis& way = axes[axis];
-    if (way.in == way.out && way.scale == 1 && way.start == 0 && way.end == 1 &&
-        method.coordinates != "tf_half_pixel_for_nn")
-      continue;
+    if (way.in == way.out && way.scale == 1 && way.start == 0 && way.end == 1) continue;
     if (way.in == 0 && way.out > 0) need(badModel("axis {} has nothing to make {} elements of", axis, way.out));
     const Taps taps = way.out == 0 ? Taps{1, {}, {}, {}} : trimmed(tapsOf(method, way));
     if (taps.isIdentity(way.in)) continue;

@@ -17,10 +17,6 @@ struct Method {
   bool alignCorners = true; ///< the border is the middle of the outermost element, not its edge
 };
 
-Elem atLeastF32(Elem elem) {
-  return elem == Elem::f64_ || (isInteger(elem) && elemBits(elem) > 16) ? Elem::f64_ : Elem::f32_;
-}
-
 Term clip(const Term& x, double lo, double hi) { return min(max(x, lo), hi); }
 
 /// Back and forth between the borders.
@@ -43,9 +39,7 @@ Neighbours neighboursAlong(Term x, int64_t extent, const Method& method) {
   const double last = static_cast<double>(extent - 1);
   const double lo = method.alignCorners ? 0 : -0.5, hi = method.alignCorners ? last : last + 0.5;
   const bool isCubic = method.mode == Mode::cubic;
-  if (method.mode == Mode::nearest)
-    x = make(OpKind::Round, {x}, {{"to", Elem::i32_}, {"mode", std::string("rne")}, {"saturate", int64_t(1)}})
-            .cast(x.elem());
+  if (method.mode == Mode::nearest) x = roundEven(x);
   if (method.padding == Padding::zeros) {
     x = clip(x, -4, last + 4); // as far out as no neighbour is inside
   } else {
@@ -105,7 +99,7 @@ Term sample(const Term& x, const std::vector<Term>& points, const Method& method
   if (batch > 1) index = *index + (iota(x.build(), batch, Elem::i32_) * static_cast<double>(size)).reshape(first);
   if (isThere) index = select(*isThere, *index, -1); // of which Take makes 0
 
-  const Term values = method.mode == Mode::nearest ? x : x.cast(atLeastF32(x.elem()));
+  const Term values = method.mode == Mode::nearest ? x : x.cast(weightedElem(x.elem()));
   // Of one image every channel is gathered by itself; of several, whole rows of channels.
   const Term rows =
       batch == 1 ? values.reshape({channels, size, 1})
@@ -117,9 +111,7 @@ Term sample(const Term& x, const std::vector<Term>& points, const Method& method
     taken = taken * weight->cast(taken.elem()).reshape(isOne ? Shape{1, each, count} : Shape{batch, each, count, 1});
   taken = reduce(OpKind::ReduceSum, taken, {1}, false);
   taken = isOne ? taken.reshape({1, channels, count}) : taken.transpose({0, 2, 1});
-  if (isInteger(x.elem()) && taken.elem() != x.elem())
-    return make(OpKind::Round, {taken}, {{"to", x.elem()}, {"mode", std::string("trunc")}, {"saturate", int64_t(1)}});
-  return taken.cast(x.elem());
+  return isInteger(x.elem()) ? saturated(taken, x.elem()) : taken.cast(x.elem());
 }
 
 Method readMethod(Step& step) {
@@ -149,7 +141,7 @@ Status importGridSample(Step& step) {
   std::vector<Term> points;
   for (int64_t axis = 0; axis < rank; ++axis) {
     // The last axis comes first; -1 and 1 are the borders.
-    const Term place = grid.slice(-1, rank - 1 - axis, 1).reshape({x.dim(0), count}).cast(atLeastF32(grid.elem()));
+    const Term place = grid.slice(-1, rank - 1 - axis, 1).reshape({x.dim(0), count}).cast(weightedElem(grid.elem()));
     const auto extent = static_cast<double>(x.dim(axis + 2));
     points.push_back(method.alignCorners ? (place + 1) / 2 * (extent - 1) : ((place + 1) * extent - 1) / 2);
   }
@@ -170,7 +162,7 @@ Status importAffineGrid(Step& step) {
   if (!isFloat(theta.elem()) || theta.shape() != Shape{size[0], rank, rank + 1})
     return badModel("theta {} for size [{}], expected {}", theta.text(), fmt::join(size, ","),
                     shapeText(Shape{size[0], rank, rank + 1}));
-  const Elem wide = atLeastF32(theta.elem());
+  const Elem wide = weightedElem(theta.elem());
   const auto column = [&](int64_t i) {
     Shape form(static_cast<size_t>(rank) + 2, 1);
     form.front() = size[0];
@@ -229,7 +221,7 @@ Status importDeformConv(Step& step) {
   const int64_t count = elementCount(out).value_or(0);
   if (batch == 0 || outputs == 0 || count == 0 || channels == 0) return badModel("empty operands");
 
-  const Elem wide = atLeastF32(x.elem());
+  const Elem wide = weightedElem(x.elem());
   const Term moved = offset.reshape({batch * offsetGroup, *taps, rank, count}).cast(wide);
   std::vector<Term> points;
   for (int64_t i = 0; i < rank; ++i) {

@@ -281,9 +281,8 @@ private:
     for (onnx::TensorProto& tensorProto : *proto.mutable_initializer()) {
       std::string key;
       CDL_TRY(name(tensorProto.name(), "an initializer's name", key));
-      auto tensor = takeTensor(tensorProto, external_);
-      if (!tensor) return tensor.status().context(fmt::format("initializer '{}'", key));
-      graph.initializers.push_back({key, std::move(tensor).value()});
+      CDL_ASSIGN(Tensor tensor, takeTensor(tensorProto, external_).context(fmt::format("initializer '{}'", key)));
+      graph.initializers.push_back({key, std::move(tensor)});
     }
     const auto infos = [&](const auto& field, std::vector<ValueInfo>& out) {
       for (const auto& info : field) CDL_TRY(valueInfo(info, out.emplace_back()));
@@ -446,9 +445,7 @@ Result<Tensor> readTensor(const std::string& path) {
   onnx::TensorProto proto;
   CDL_TRY(parseFile(bytes, proto, "ONNX tensor").context(path));
   ExternalData external(path);
-  auto tensor = takeTensor(proto, external);
-  if (!tensor) return tensor.status().context(path);
-  return std::move(tensor).value();
+  return takeTensor(proto, external).context(path);
 }
 
 } // namespace candela::onnx_io

@@ -95,28 +95,6 @@ private:
   int64_t iv_[CDL_MAX_LOOP_NESTING] = {0, 0};
 };
 
-/// The type that the Program itself gives a buffer, by its views, results before operands: of one
-/// that covers all of it, else a row of the first one's elements, else bytes.
-Tensor typed(const Program& program, uint32_t buffer, Bytes bytes) {
-  const auto size = static_cast<int64_t>(bytes.size());
-  Tensor tensor{Elem::u8_, {size}, std::move(bytes)};
-  bool known = false;
-  for (const auto views : {&Instr::outputs, &Instr::inputs})
-    for (const Instr& instr : program.instrs)
-      for (const View& view : instr.*views) {
-        if (view.buffer != buffer || view.layout.opaque) continue;
-        const auto viewBytes = static_cast<int64_t>(elemBytes(view.elem, static_cast<uint64_t>(view.count())));
-        if (view.isDense() && view.offset == 0 && viewBytes == size)
-          return {view.elem, view.dims, std::move(tensor.bytes)};
-        if (!known && size * 8 % elemBits(view.elem) == 0) {
-          tensor.elem = view.elem;
-          tensor.dims = {size * 8 / elemBits(view.elem)};
-          known = true;
-        }
-      }
-  return tensor;
-}
-
 } // namespace
 
 Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Tensor> inputs,
@@ -148,9 +126,9 @@ Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Te
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {
     const Role role = program.buffers[b].role;
     if (role != Role::output && role != Role::inout && role != Role::state) continue;
-    auto content = interpreter.memory().content(b);
-    if (!content) return content.status().context("after the last instruction");
-    results.push_back(typed(program, b, std::move(*content)));
+    auto [elem, dims] = program.contentType(b);
+    CDL_ASSIGN(Bytes content, interpreter.memory().content(b).context("after the last instruction"));
+    results.push_back({elem, std::move(dims), std::move(content)});
   }
   return results;
 }

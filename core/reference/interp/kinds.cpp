@@ -21,18 +21,16 @@ struct Inputs {
 };
 
 void fill(Call& call) {
-  Array y(call.instr.outputs[0].elem, call.instr.outputs[0].dims);
-  y.fill(decode(y.elem, static_cast<uint64_t>(call.instr.attr(CDL_ATTR_VALUE)->values[0])));
-  call.write(y);
+  const auto bits = static_cast<uint64_t>(call.instr.attr(CDL_ATTR_VALUE)->values[0]);
+  call.compute([&](Array& y) { y.fill(decode(y.elem, bits)); });
 }
 
 void elements(Call& call) {
   const Instr& instr = call.instr;
   const Inputs in(call);
-  Array y(instr.outputs[0].elem, instr.outputs[0].dims);
-  if (!call.failed())
+  call.compute([&](Array& y) {
     mapElements({instr.kind, instr.fn, instr.inputs.back().elem, y.elem, call.flag(CDL_ATTR_SATURATE)}, in.list, y);
-  call.write(y);
+  });
 }
 
 /// Of x, only what an index points to is read.
@@ -93,18 +91,13 @@ void rescale(Call& call) {
   const Inputs in(call);
   for (const Whole shift : in.arrays[2].whole)
     if (shift < 0) call.fail(badModel("shift {} is negative", static_cast<int64_t>(shift)));
-  Array y(instr.outputs[0].elem, instr.outputs[0].dims);
-  if (!call.failed())
-    reference::rescale(in.list, instr.intAttr(CDL_ATTR_A_LEFT_SHIFT, 0), instr.intAttr(CDL_ATTR_B_LEFT_SHIFT, 0), low,
-                       high, y);
-  call.write(y);
+  const int64_t left = instr.intAttr(CDL_ATTR_A_LEFT_SHIFT, 0), leftB = instr.intAttr(CDL_ATTR_B_LEFT_SHIFT, 0);
+  call.compute([&](Array& y) { reference::rescale(in.list, left, leftB, low, high, y); });
 }
 
 void table(Call& call) {
   const Array x = call.input(0), entries = call.input(1);
-  Array y(call.instr.outputs[0].elem, x.dims);
-  if (!call.failed()) lookUp(x, entries, y);
-  call.write(y);
+  call.compute([&](Array& y) { lookUp(x, entries, y); });
 }
 
 graph::Window windowOf(const Instr& instr, Shape kernel) {
@@ -172,45 +165,36 @@ void pool2d(Call& call) {
 
 void softmax(Call& call) {
   const Array x = call.input(0);
-  Array y(x.elem, x.dims);
-  reference::softmax(x, 1, call.instr.fn == CDL_SOFTMAX_LOG_SOFTMAX, y);
-  call.write(y);
+  call.compute([&](Array& y) { reference::softmax(x, 1, call.instr.fn == CDL_SOFTMAX_LOG_SOFTMAX, y); });
 }
 
 void norm(Call& call) {
   const Array x = call.input(0), scale = call.input(1, {}), bias = call.input(2, {});
-  Array y(x.elem, x.dims);
   const auto given = [](const Array& row) { return row.count() ? &row : nullptr; };
-  if (!call.failed())
+  call.compute([&](Array& y) {
     rowNorm(x, x.dims[1], call.instr.fn == CDL_NORM_LAYER, call.floatAttr(CDL_ATTR_EPSILON, 1e-5), given(scale),
             given(bias), y);
-  call.write(y);
+  });
 }
 
 /// Without the attribute, scale is 1 / sqrt(depth).
 void attention(Call& call) {
   const Array q = call.input(0), k = call.input(1), v = call.input(2), mask = call.input(3, {});
-  if (call.failed()) return;
   const double scale = call.floatAttr(CDL_ATTR_SCALE, 1 / std::sqrt(static_cast<double>(q.dims[2])));
-  Array y(q.elem, call.instr.outputs[0].dims);
-  reference::attention(
-      q, k, v, scale, [&](int64_t row, int64_t t) { return mask.count() ? mask.real[row * k.dims[1] + t] : 0; }, y);
-  call.write(y);
+  const auto added = [&](int64_t row, int64_t t) { return mask.count() ? mask.real[row * k.dims[1] + t] : 0; };
+  call.compute([&](Array& y) { reference::attention(q, k, v, scale, added, y); });
 }
 
 void argReduce(Call& call) {
   const Array x = call.input(0);
-  Array y(call.instr.outputs[0].elem, call.instr.outputs[0].dims);
-  if (!call.failed())
-    reference::argReduce(x, 1, call.instr.fn == CDL_ARG_REDUCE_MAX, call.flag(CDL_ATTR_SELECT_LAST), y);
-  call.write(y);
+  const bool max = call.instr.fn == CDL_ARG_REDUCE_MAX;
+  call.compute([&](Array& y) { reference::argReduce(x, 1, max, call.flag(CDL_ATTR_SELECT_LAST), y); });
 }
 
 void sort(Call& call) {
   const Array x = call.input(0);
-  Array y(x.elem, call.instr.outputs[0].dims), places(Elem::i32_, y.dims);
-  if (!call.failed()) reference::sort(x, 1, call.instr.fn == CDL_SORT_DESCENDING, y, places);
-  call.write(y);
+  Array places(Elem::i32_, call.instr.outputs[1].dims);
+  call.compute([&](Array& y) { reference::sort(x, 1, call.instr.fn == CDL_SORT_DESCENDING, y, places); });
   call.write(places, 1);
 }
 

@@ -156,21 +156,22 @@ double Call::floatAttr(uint16_t id, double otherwise) const {
   return attr ? attr->asFloat() : otherwise;
 }
 
+uint64_t Call::load(const View& view, int64_t element) {
+  const auto bits = memory_.load(view.buffer, view.elem, element);
+  fail(bits.status());
+  return bits ? *bits : 0;
+}
+
 Array Call::read(const View& view) {
   Array values(view.elem, view.dims);
   forEach(view, [&](int64_t i, int64_t element) {
-    if (failed()) return;
-    const auto bits = memory_.load(view.buffer, view.elem, element);
-    if (!bits) return fail(bits.status());
-    values.set(i, decode(view.elem, *bits));
+    if (!failed()) values.set(i, decode(view.elem, load(view, element)));
   });
   return values;
 }
 
 Scalar Call::readAt(const View& view, std::initializer_list<int64_t> index) {
-  const auto bits = memory_.load(view.buffer, view.elem, elementOf(view, index.begin()));
-  if (!bits) fail(bits.status());
-  return bits ? decode(view.elem, *bits) : Scalar{};
+  return decode(view.elem, load(view, elementOf(view, index.begin())));
 }
 
 void Call::writeAt(const View& view, std::initializer_list<int64_t> index, const Scalar& value) {
@@ -208,11 +209,9 @@ void Call::checkHalo(const View& view) {
   forEach(view, [&](int64_t, int64_t element) { inside.insert(element); });
   forEach(around, [&](int64_t, int64_t element) {
     if (failed() || inside.count(element)) return;
-    const auto bits = memory_.load(view.buffer, view.elem, element);
-    if (!bits) return fail(bits.status());
-    if (*bits != halo->fill)
+    if (const uint64_t bits = load(view, element); bits != halo->fill)
       fail(badModel("element {} in the halo of '{}' is {:#x}, expected {:#x}", element,
-                    program_.buffers[view.buffer].name, *bits, halo->fill));
+                    program_.buffers[view.buffer].name, bits, halo->fill));
   });
 }
 

@@ -75,6 +75,12 @@ public:
   void finish(const Array& values);
   /// Writes all of an output, element type as in the view.
   void write(const Array& values, size_t output = 0);
+  /// Writes what `formula` makes of an array for output 0, unless reading failed.
+  template <typename Formula> void compute(Formula formula) {
+    Array y(instr.outputs[0].elem, instr.outputs[0].dims);
+    if (!failed()) formula(y);
+    write(y);
+  }
   void fail(Status status) {
     if (status_) status_ = std::move(status);
   }
@@ -87,6 +93,8 @@ private:
   int64_t elementOf(const program::View& view, const int64_t* index) const;
   /// Calls visit(dense index, element in the buffer) for every element.
   void forEach(const program::View& view, const std::function<void(int64_t, int64_t)>& visit) const;
+  /// The bits of an element of the view's buffer; 0 after a failure.
+  uint64_t load(const program::View& view, int64_t element);
   void checkHalo(const program::View& view);
   bool sameElements(const program::View& a, const program::View& b) const;
   Array epilogue(const Array& values);

@@ -15,42 +15,6 @@ void mapElements(const Function& function, Operands in, Array& y) {
   });
 }
 
-namespace {
-
-/// Ops that are one instruction, by its function in the record.
-void mapInstruction(const graph::Node& node, Operands in, Results out) {
-  const bool saturate = node.info().attr("saturate") && node.intAttr("saturate");
-  mapElements({node.info().instrKind, node.info().instrFn, in.back()->elem, out[0].elem, saturate}, in, out[0]);
-}
-
-} // namespace
-
-#define CANDELA_ONE_INSTRUCTION(Kind)                                                                                  \
-  void reference##Kind(const graph::Node& node, Operands in, Results out) { mapInstruction(node, in, out); }
-CANDELA_ONE_INSTRUCTION(Add)
-CANDELA_ONE_INSTRUCTION(Sub)
-CANDELA_ONE_INSTRUCTION(Mul)
-CANDELA_ONE_INSTRUCTION(Div)
-CANDELA_ONE_INSTRUCTION(Min)
-CANDELA_ONE_INSTRUCTION(Max)
-CANDELA_ONE_INSTRUCTION(Pow)
-CANDELA_ONE_INSTRUCTION(Equal)
-CANDELA_ONE_INSTRUCTION(Less)
-CANDELA_ONE_INSTRUCTION(Select)
-CANDELA_ONE_INSTRUCTION(Neg)
-CANDELA_ONE_INSTRUCTION(Abs)
-CANDELA_ONE_INSTRUCTION(Floor)
-CANDELA_ONE_INSTRUCTION(Ceil)
-CANDELA_ONE_INSTRUCTION(Sqrt)
-CANDELA_ONE_INSTRUCTION(Reciprocal)
-CANDELA_ONE_INSTRUCTION(Exp)
-CANDELA_ONE_INSTRUCTION(Log)
-CANDELA_ONE_INSTRUCTION(Tanh)
-CANDELA_ONE_INSTRUCTION(Sigmoid)
-CANDELA_ONE_INSTRUCTION(Erf)
-CANDELA_ONE_INSTRUCTION(Cast)
-#undef CANDELA_ONE_INSTRUCTION
-
 void referenceGelu(const graph::Node&, Operands in, Results out) {
   for (size_t i = 0; i < out[0].real.size(); ++i)
     out[0].real[i] = in[0]->real[i] / 2 * std::erfc(-in[0]->real[i] / std::sqrt(2.0));

@@ -47,17 +47,14 @@ void rowNorm(const Array& x, int64_t count, bool centres, double epsilon, const 
   }
 }
 
+/// Of layer_norm and rms_norm, which has no bias.
 void referenceLayerNorm(const graph::Node& node, Operands in, Results out) {
   const Shape& dims = in[0]->dims;
   const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
-  rowNorm(*in[0], count, true, node.floatAttr("epsilon"), in[1], in[2], out[0]);
+  const bool centres = node.kind == graph::OpKind::LayerNorm;
+  rowNorm(*in[0], count, centres, node.floatAttr("epsilon"), in[1], centres ? in[2] : nullptr, out[0]);
 }
-
-void referenceRmsNorm(const graph::Node& node, Operands in, Results out) {
-  const Shape& dims = in[0]->dims;
-  const int64_t count = product(dims, axisOf(node.intAttr("axis"), dims), dims.size());
-  rowNorm(*in[0], count, false, node.floatAttr("epsilon"), in[1], nullptr, out[0]);
-}
+void referenceRmsNorm(const graph::Node& node, Operands in, Results out) { referenceLayerNorm(node, in, out); }
 
 void softmax(std::span<double> line, bool logarithm) {
   double max = -INFINITY, sum = 0;
@@ -69,13 +66,11 @@ void softmax(std::span<double> line, bool logarithm) {
 void softmax(const Array& x, size_t axis, bool logarithm, Array& y) {
   const Around around(x.dims, axis);
   std::vector<double> line(static_cast<size_t>(around.count));
-  for (int64_t o = 0; o < around.outer; ++o)
-    for (int64_t i = 0; i < around.inner; ++i) {
-      const auto at = [&](size_t k) { return (o * around.count + static_cast<int64_t>(k)) * around.inner + i; };
-      for (size_t k = 0; k < line.size(); ++k) line[k] = x.real[at(k)];
-      softmax(line, logarithm);
-      for (size_t k = 0; k < line.size(); ++k) y.real[at(k)] = line[k];
-    }
+  for (int64_t l = 0; l < around.outer * around.inner; ++l) {
+    for (size_t k = 0; k < line.size(); ++k) line[k] = x.real[around.at(l, static_cast<int64_t>(k))];
+    softmax(line, logarithm);
+    for (size_t k = 0; k < line.size(); ++k) y.real[around.at(l, static_cast<int64_t>(k))] = line[k];
+  }
 }
 
 void referenceSoftmax(const graph::Node& node, Operands in, Results out) {

@@ -67,19 +67,17 @@ void sort(const Array& x, size_t axis, bool descending, Array& y, Array& places)
   const auto isNan = [&](const Scalar& v) { return isFloat(x.elem) && v.real != v.real; };
   std::vector<int64_t> order(static_cast<size_t>(all.count));
   for (int64_t line = 0; line < all.outer * all.inner; ++line) {
-    const auto at = [&](const Around& array, int64_t n) {
-      return (line / all.inner * array.count + n) * all.inner + line % all.inner;
-    };
     const auto below = [&](int64_t p, int64_t q) {
-      const Scalar a = x.at(at(all, p)), b = x.at(at(all, q));
+      const Scalar a = x.at(all.at(line, p)), b = x.at(all.at(line, q));
       return isNan(b) ? !isNan(a) : compare(CDL_COMPARE_LT, x.elem, a, b);
     };
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](int64_t p, int64_t q) { return descending ? below(q, p) : below(p, q); });
     for (int64_t k = 0; k < kept.count; ++k) {
-      y.set(at(kept, k), x.at(at(all, order[static_cast<size_t>(k)])));
-      places.whole[at(kept, k)] = order[static_cast<size_t>(k)];
+      const int64_t place = order[static_cast<size_t>(k)];
+      y.set(kept.at(line, k), x.at(all.at(line, place)));
+      places.whole[kept.at(line, k)] = place;
     }
   }
 }
@@ -101,11 +99,6 @@ void referenceRound(const graph::Node& node, Operands in, Results out) {
   mapElements({CDL_KIND_CONVERT, functionOf("convert", node.stringAttr("mode")), in[0]->elem, out[0].elem,
                node.intAttr("saturate") != 0},
               in, out[0]);
-}
-
-void referenceBitcast(const graph::Node&, Operands in, Results out) {
-  for (int64_t i = 0; i < out[0].count(); ++i)
-    out[0].set(i, decode(out[0].elem, encode(in[0]->elem, in[0]->at(i))));
 }
 
 void rescale(Operands in, int64_t left, int64_t leftB, Whole low, Whole high, Array& y) {

@@ -6,10 +6,10 @@ namespace candela::reference {
 namespace {
 
 /// Over all axes that the node names.
-void foldAxes(const graph::Node& node, const Array& x, Array& y, uint16_t reduceFn) {
-  Shape kept = x.dims;
-  for (const int64_t axis : node.intsAttr("axes")) kept[axisOf(axis, x.dims)] = 1;
-  fold(reduceFn, x, kept, y);
+void foldAxes(uint16_t fn, const graph::Node& node, Operands in, Results out) {
+  Shape kept = in[0]->dims;
+  for (const int64_t axis : node.intsAttr("axes")) kept[axisOf(axis, kept)] = 1;
+  fold(fn, *in[0], kept, out[0]);
 }
 
 } // namespace
@@ -33,21 +33,15 @@ void fold(uint16_t reduceFn, const Array& x, const Shape& kept, Array& y) {
           [&](const int64_t* to) { y.set(*to, binary(kBinary[reduceFn], x.elem, y.at(*to), x.at(i++))); });
 }
 
-void referenceReduceSum(const graph::Node& node, Operands in, Results out) {
-  foldAxes(node, *in[0], out[0], CDL_REDUCE_SUM);
-}
+void referenceReduceSum(const graph::Node& node, Operands in, Results out) { foldAxes(CDL_REDUCE_SUM, node, in, out); }
 
 void referenceReduceProd(const graph::Node& node, Operands in, Results out) {
-  foldAxes(node, *in[0], out[0], CDL_REDUCE_PROD);
+  foldAxes(CDL_REDUCE_PROD, node, in, out);
 }
 
-void referenceReduceMax(const graph::Node& node, Operands in, Results out) {
-  foldAxes(node, *in[0], out[0], CDL_REDUCE_MAX);
-}
+void referenceReduceMax(const graph::Node& node, Operands in, Results out) { foldAxes(CDL_REDUCE_MAX, node, in, out); }
 
-void referenceReduceMin(const graph::Node& node, Operands in, Results out) {
-  foldAxes(node, *in[0], out[0], CDL_REDUCE_MIN);
-}
+void referenceReduceMin(const graph::Node& node, Operands in, Results out) { foldAxes(CDL_REDUCE_MIN, node, in, out); }
 
 /// The sum divided by the count; integers truncate, their sum wraps in their type, at least in i32. The mean of nothing
 /// is NaN or 0.

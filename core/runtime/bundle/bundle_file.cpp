@@ -213,9 +213,9 @@ Result<Bundle> loadBundle(const std::string& path) {
   bundle::Manifest manifest;
   if (!manifest.ParseFromArray(text, static_cast<int>(header.manifestBytes)))
     return badModel("{}: malformed manifest", path);
-  auto bundle = read(manifest, file.slice(header.payloadOffset, file.size() - header.payloadOffset));
-  if (!bundle) return bundle.status().context(path);
-  if (Status status = verifyBundle(*bundle); !status) return status.context(path);
+  const Bytes payloads = file.slice(header.payloadOffset, file.size() - header.payloadOffset);
+  CDL_ASSIGN(Bundle bundle, read(manifest, payloads).context(path));
+  CDL_TRY(verifyBundle(bundle).context(path));
   return bundle;
 }
 

@@ -56,7 +56,7 @@ public:
       const Token name = in_.take();
       in_.take();
       if (named_.count(name.text) || name.text == "acc" || parseView(name.text))
-        in_.fail(name, fmt::format("'{}' is already something else", name.text));
+        in_.fail(name, "'{}' is already something else", name.text);
       const uint16_t step = call(0).index;
       in_.expect(";");
       named_[name.text] = step;
@@ -72,7 +72,7 @@ private:
     if (token.kind == TokenKind::integer || token.kind == TokenKind::real) {
       arg.source = ExprArg::Source::literal;
     } else if (token.kind != TokenKind::identifier) {
-      in_.fail(token, fmt::format("expected an operand but found {}", token.shown()));
+      in_.fail(token, "expected an operand but found {}", token.shown());
     } else if (in_.peek(1).is(TokenKind::punct, "(")) {
       return call(depth);
     } else if (token.text == "acc") {
@@ -85,7 +85,7 @@ private:
     } else if (token.text == "inf" || token.text == "nan" || token.text == "true" || token.text == "false") {
       arg.source = ExprArg::Source::literal;
     } else {
-      in_.fail(token, fmt::format("unknown operand '{}'", token.text));
+      in_.fail(token, "unknown operand '{}'", token.text);
     }
     in_.take();
     if (arg.source == ExprArg::Source::literal) arg.literal = token.text;
@@ -95,13 +95,13 @@ private:
   ExprArg call(int depth) {
     const Token name = in_.expect(TokenKind::identifier, "a function");
     auto step = parseStep(name.text);
-    if (!step) in_.fail(name, fmt::format("unknown function '{}'", name.text));
+    if (!step) in_.fail(name, "unknown function '{}'", name.text);
     // Every open call becomes a step, so the limit on steps bounds the recursion too.
-    if (depth >= CDL_MAX_STEPS) in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
+    if (depth >= CDL_MAX_STEPS) in_.fail(name, "more than {} steps", CDL_MAX_STEPS);
     in_.list("(", ")", [&] { step->args.push_back(argument(depth + 1)); });
     if (const size_t count = cdl_kind_facts(step->kind)->min_inputs; step->args.size() != count)
-      in_.fail(name, fmt::format("{} takes {} operands, not {}", name.text, count, step->args.size()));
-    if (steps_.size() >= CDL_MAX_STEPS) in_.fail(name, fmt::format("more than {} steps", CDL_MAX_STEPS));
+      in_.fail(name, "{} takes {} operands, not {}", name.text, count, step->args.size());
+    if (steps_.size() >= CDL_MAX_STEPS) in_.fail(name, "more than {} steps", CDL_MAX_STEPS);
     steps_.push_back(std::move(*step));
     return {ExprArg::Source::step, static_cast<uint16_t>(steps_.size() - 1), ""};
   }

@@ -42,11 +42,6 @@ void TokenStream::report(const Token& at, std::string message) {
   diagnostics_.error({file_, at.line, at.column}, std::move(message));
 }
 
-void TokenStream::fail(const Token& at, std::string message) {
-  stop(at, std::move(message));
-  throw Malformed();
-}
-
 void TokenStream::stop(const Token& at, std::string message) {
   if (!failed_) report(at, std::move(message));
   failed_ = true;
@@ -80,11 +75,11 @@ bool TokenStream::accept(std::string_view text) {
 }
 
 void TokenStream::expect(std::string_view text) {
-  if (!accept(text)) fail(peek(), fmt::format("expected '{}' but found {}", text, peek().shown()));
+  if (!accept(text)) fail(peek(), "expected '{}' but found {}", text, peek().shown());
 }
 
 Token TokenStream::expect(TokenKind kind, std::string_view what) {
-  if (!at(kind)) fail(peek(), fmt::format("expected {} but found {}", what, peek().shown()));
+  if (!at(kind)) fail(peek(), "expected {} but found {}", what, peek().shown());
   return take();
 }
 
@@ -92,16 +87,16 @@ int64_t TokenStream::expectInt(std::string_view what, int64_t lowest, int64_t hi
   const Token token = expect(TokenKind::integer, what);
   const bool hex = token.text.starts_with("0x");
   const auto number = parseNumber<int64_t>(std::string_view(token.text).substr(hex ? 2 : 0), hex ? 16 : 10);
-  if (!number) fail(token, fmt::format("{} '{}' does not fit 64 bits", what, token.text));
+  if (!number) fail(token, "{} '{}' does not fit 64 bits", what, token.text);
   if (*number < lowest || *number > highest)
-    fail(token, fmt::format("{} {} is not within {} .. {}", what, *number, lowest, highest));
+    fail(token, "{} {} is not within {} .. {}", what, *number, lowest, highest);
   return *number;
 }
 
 Elem TokenStream::expectElem() {
   const Token token = expect(TokenKind::identifier, "an element type");
   const auto elem = parseElem(token.text);
-  if (!elem) fail(token, fmt::format("unknown element type '{}'", token.text));
+  if (!elem) fail(token, "unknown element type '{}'", token.text);
   return *elem;
 }
 

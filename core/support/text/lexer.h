@@ -42,7 +42,7 @@ public:
   template <typename F> bool parseAll(std::string_view what, F&& parse) {
     try {
       parse();
-      if (!at(TokenKind::end)) fail(peek(), fmt::format("unexpected {} after the {}", peek().shown(), what));
+      if (!at(TokenKind::end)) fail(peek(), "unexpected {} after the {}", peek().shown(), what);
     } catch (const Malformed&) { return false; }
     return !failed_;
   }
@@ -71,8 +71,20 @@ public:
     expect(close);
   }
 
+  /// What `inner` reads between the two.
+  template <typename F> auto within(std::string_view open, std::string_view close, F&& inner) {
+    expect(open);
+    auto read = inner();
+    expect(close);
+    return read;
+  }
+
   /// Records an error, stops the stream and throws Malformed.
-  [[noreturn]] void fail(const Token& at, std::string message);
+  template <typename... Args>
+  [[noreturn]] void fail(const Token& at, fmt::format_string<Args...> format, Args&&... args) {
+    stop(at, fmt::format(format, std::forward<Args>(args)...));
+    throw Malformed();
+  }
   /// Records an error about meaning; reading goes on.
   void report(const Token& at, std::string message);
 

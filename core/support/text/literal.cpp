@@ -28,6 +28,7 @@ template <typename T> std::string shortest(T value) {
 
 /// The shortest decimal that rounds to the same bits of a small float type; integers stay exact: 448, not 450.
 std::string shortestOf(Elem elem, uint64_t bits) {
+  bits = fromReal(elem, toReal(elem, bits)); // without the bits that 6-bit elements do not use
   const double value = toReal(elem, bits);
   if (value == std::trunc(value) && std::fabs(value) < 1e6) return shortest(value);
   char buffer[64];
@@ -163,7 +164,8 @@ std::string elementText(Elem elem, uint64_t bits) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   if (elem == Elem::f32_) return shortest(static_cast<float>(value));
   if (elem == Elem::f64_) return shortest(value);
-  return shortestOf(elem, bits);
+  // Six bits in a byte leave two that a text of the value would lose.
+  return fromReal(elem, value) == bits ? shortestOf(elem, bits) : fmt::format("0x{:x}", bits);
 }
 
 Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
@@ -177,9 +179,9 @@ Result<uint64_t> parseElement(Elem elem, std::string_view literal) {
 
 uint64_t expectElement(TokenStream& in, Elem elem) {
   const Token token = in.take();
-  if (token.kind == TokenKind::string) in.fail(token, fmt::format("expected a number but found {}", token.shown()));
+  if (token.kind == TokenKind::string) in.fail(token, "expected a number but found {}", token.shown());
   const auto bits = parseElement(elem, token.text);
-  if (!bits) in.fail(token, bits.status().message());
+  if (!bits) in.fail(token, "{}", bits.status().message());
   return *bits;
 }
 
@@ -190,14 +192,14 @@ PayloadSyntax parsePayload(TokenStream& in) {
     in.list(open, close, [&] {
       const Token token = out.values.emplace_back(in.take());
       if (token.kind != TokenKind::integer && token.kind != TokenKind::real && token.kind != TokenKind::identifier)
-        in.fail(token, fmt::format("expected a number but found {}", token.shown()));
+        in.fail(token, "expected a number but found {}", token.shown());
     });
   };
   const auto arguments = [&](PayloadSyntax::Form form, size_t count) {
     out.form = form;
     values("(", ")");
     if (out.values.size() != count)
-      in.fail(out.start, fmt::format("{} takes {} values, not {}", out.start.text, count, out.values.size()));
+      in.fail(out.start, "{} takes {} values, not {}", out.start.text, count, out.values.size());
   };
   if (in.at("[")) {
     values("[", "]");
@@ -216,7 +218,7 @@ PayloadSyntax parsePayload(TokenStream& in) {
     out.hash = in.expect(TokenKind::string, "64 hexadecimal digits").text;
     in.expect(")");
   } else {
-    in.fail(out.start, fmt::format("expected the content of a constant but found {}", out.start.shown()));
+    in.fail(out.start, "expected the content of a constant but found {}", out.start.shown());
   }
   return out;
 }

@@ -24,25 +24,18 @@ Graph alone(const Node& node) {
   return graph;
 }
 
-double costOf(const Node& node) {
-  double cost = 0;
-  for (const NodeInstr& instr : instructionsOf(node)) cost += rooflineCost(describe(instr));
-  return cost;
-}
-
 } // namespace
 
 Assessment assess(const Node& node, const Target& target, const LowerOptions& options) {
-  if (isAlias(node)) return {Verdict::claimed, 0, CDL_REASON_NONE, ""};
+  if (isAlias(node)) return {Verdict::claimed, CDL_REASON_NONE, ""};
   for (const Value* result : node.results())
-    if (!result->type.isExact()) return {Verdict::no, 0, CDL_REASON_DYNAMIC_SHAPE, "its shape depends on data"};
+    if (!result->type.isExact()) return {Verdict::no, CDL_REASON_DYNAMIC_SHAPE, "its shape depends on data"};
   Answer answer = ask(node, target, options);
-  Assessment result{Verdict::no, 0, answer.reason, std::move(answer.detail)};
+  Assessment result{Verdict::no, answer.reason, std::move(answer.detail)};
   // The host's rows are emulation by definition: whoever does it natively comes first.
   if (answer.support != Support::none) {
     const bool native = answer.support == Support::native && !target.isHost();
     result.verdict = native ? Verdict::claimed : Verdict::lowersEmulated;
-    result.cost = costOf(node);
     return result;
   }
   Graph graph = alone(node);
@@ -59,7 +52,6 @@ Assessment assess(const Node& node, const Target& target, const LowerOptions& op
     if (isAlias(*part)) continue;
     moves = true;
     if (ask(*part, target, options).support != Support::native) verdict = Verdict::lowersEmulated;
-    result.cost += costOf(*part);
   }
   // What lowers to nothing may still have to be copied out, in a type that the target must know
   // then.
@@ -69,7 +61,7 @@ Assessment assess(const Node& node, const Target& target, const LowerOptions& op
     const Elem elem = node.result()->type.elem;
     copy.operands = {{elem, {node.result()->type.count()}}, {elem, {node.result()->type.count()}}};
     const Answer copied = target.query(copy);
-    if (copied.support == Support::none) return {Verdict::no, 0, copied.reason, copied.detail};
+    if (copied.support == Support::none) return {Verdict::no, copied.reason, copied.detail};
     if (copied.support == Support::emulated) verdict = Verdict::lowersEmulated;
   }
   result.verdict = verdict;

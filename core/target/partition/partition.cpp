@@ -175,7 +175,7 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
     std::vector<Assessment> own = shared;
     for (size_t t = 0; t < own.size(); ++t)
       if (barred.count({t, nodes[i]->result()->name}))
-        own[t] = {Verdict::no, 0, CDL_REASON_BARRED, "refused by the backend"};
+        own[t] = {Verdict::no, CDL_REASON_BARRED, "refused by the backend"};
     targetOf[i] = choose(own);
     if (targetOf[i] == kNobody)
       refused += fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),

@@ -9,7 +9,6 @@ enum class Verdict : uint8_t { claimed, lowersNative, lowersEmulated, no };
 
 struct Assessment {
   Verdict verdict = Verdict::no;
-  double cost = 0;                   ///< roofline, to rank targets with the same verdict
   uint16_t reason = CDL_REASON_NONE; ///< why it is not claimed
   std::string detail;
 };

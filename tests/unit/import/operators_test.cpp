@@ -614,6 +614,36 @@ TEST(Reduce, AxesBecameAnOperandAtTheirOwnOpsets) {
   EXPECT_THAT(refusal(Op(13, "ReduceSum").in(x).constant(i64({2}, {0, -2}))), HasSubstr("axis -2 is named twice"));
 }
 
+TEST(Reduce, FormulasKeepTypesAndExtremes) {
+  const auto reduce = [](const char* op, const Tensor& x) { return Op(18, op).in(x).attr("keepdims", 0); };
+  expect(reduce("ReduceLogSumExp", f32({2}, {1000, 1000})), f32({}, {1000 + std::log(2.0f)}));
+  const float inf = std::numeric_limits<float>::infinity();
+  expect(reduce("ReduceLogSumExp", f32({2}, {-inf, -inf})), f32({}, {-inf}));
+  expect(reduce("ReduceLogSumExp", f32({2}, {inf, 1})), f32({}, {inf}));
+  expect(reduce("ReduceLogSumExp", f32({0}, {})), f32({}, {-inf}));
+  // 2^53 + 1 has no double; squares wrap.
+  expect(reduce("ReduceL1", i64({2}, {-(int64_t(1) << 53), 1})), i64({}, {(int64_t(1) << 53) + 1}));
+  expect(reduce("ReduceSumSquare", i64({2}, {(int64_t(1) << 32) + 1, 0})), i64({}, {(int64_t(1) << 33) + 1}));
+  expect(reduce("ReduceL2", i64({2}, {3, 5})), i64({}, {5}));
+  // 255 * 255 + 255 * 255 is beyond f16, its root is not: 360.6 and a step of 0.25.
+  expect(reduce("ReduceL2", Tensor::of<uint16_t>(Elem::f16_, {2}, {0x5BF8, 0x5BF8})),
+         Tensor::of<uint16_t>(Elem::f16_, {}, {0x5DA2}));
+  expect(Op(18, "ReduceL2").in(f32({2}, {-3, 4})).attr("noop_with_empty_axes", 1), f32({2}, {3, 4}));
+  expect(reduce("ReduceMax", boolean({2}, {0, 1})), boolean({}, {1}));
+  expect(reduce("ReduceMin", boolean({0}, {})), boolean({}, {1}));
+}
+TEST(Pools, NormsOfWindows) {
+  const auto pool = [](const Floats& values) {
+    return Op(18, "LpPool").in(f32({1, 1, 5}, values)).attr("kernel_shape", Ints{2}).attr("strides", Ints{2});
+  };
+  expect(pool({1, -2, 3, 4, 5}).attr("p", 1).attr("ceil_mode", 1), f32({1, 1, 3}, {3, 7, 5}));
+  expect(pool({1, -2, 2, 4, 5}).attr("pads", Ints{1, 0}), f32({1, 1, 3}, {1, std::sqrt(8.0f), std::sqrt(41.0f)}));
+  expect(pool({1, -2, 3, 4, 5}).attr("p", 3), f32({1, 1, 2}, {std::cbrt(9.0f), std::cbrt(91.0f)}));
+  EXPECT_THAT(refusal(pool({1, 2, 3, 4, 5}).attr("p", 0)), HasSubstr("attribute 'p' is 0, expected at least 1"));
+  EXPECT_THAT(refusal(pool({1, 2, 3, 4, 5}).attr("dilations", Ints{9})),
+              HasSubstr("kernel of 10 is larger than the padded input of 5 in spatial dim 0"));
+  expect(Op(13, "LpNormalization").in(f32({2, 2}, {-3, 4, 0, 0})), f32({2, 2}, {-0.6f, 0.8f, 0, 0}));
+}
 TEST(Softmax, FlattensBeforeOpset13) {
   const Tensor x = f32({1, 2, 2}, {0, 0, 0, 0});
   expect(Op(11, "Softmax").in(x), f32({1, 2, 2}, {0.25f, 0.25f, 0.25f, 0.25f}));
@@ -637,8 +667,20 @@ TEST(BatchNormalization, TellsInferenceFromTraining) {
   };
   for (int opset : {7, 9, 14, 15}) expect(norm(opset), f32({2, 1}, {0, 1}));
   expect(norm(8).attr("spatial", 1), f32({2, 1}, {0, 1}));
-  EXPECT_THAT(refusal(norm(8).attr("spatial", 0)), HasSubstr("spatial = 0"));
   EXPECT_THAT(refusal(norm(9).attr("spatial", 1)), HasSubstr("'spatial' is unknown"));
+  // Statistics of each element.
+  const auto each = [&](int opset, const Tensor& scale) {
+    return Op(opset, "BatchNormalization")
+        .in(f32({2, 1, 2}, {1, 3, 5, 7}))
+        .in(scale)
+        .in(f32({1, 2}, {0, 1}))
+        .in(f32({1, 2}, {1, 3}))
+        .in(f32({1, 2}, {4, 1}))
+        .attr("epsilon", 0.0f)
+        .attr("spatial", 0);
+  };
+  expect(each(8, f32({1, 2}, {1, 2})), f32({2, 1, 2}, {0, 1, 2, 9}));
+  EXPECT_THAT(refusal(each(8, f32({2}, {1, 2}))), HasSubstr("input 1 is f32[2], expected shape 1x2"));
   for (Op op : {norm(9).outputs(3), norm(15).outputs(3).attr("training_mode", 1)}) {
     const auto results = op.run();
     ASSERT_TRUE(results) << messageOf(results);
@@ -646,8 +688,116 @@ TEST(BatchNormalization, TellsInferenceFromTraining) {
     EXPECT_EQ(difference(results->at(1), f32({1}, {1 * 0.9f + 2 * 0.1f})), "");
     EXPECT_EQ(difference(results->at(2), f32({1}, {4 * 0.9f + 1 * 0.1f})), "");
   }
-  EXPECT_EQ(codeOf(norm(9).outputs(5)), Code::unsupported);
+  const auto saved = norm(9).outputs(5).run();
+  ASSERT_TRUE(saved) << messageOf(saved);
+  EXPECT_EQ(difference(saved->at(3), f32({1}, {2})), "");
+  EXPECT_EQ(difference(saved->at(4), f32({1}, {1})), "");
   EXPECT_THAT(refusal(norm(15).outputs(3)), HasSubstr("need training_mode = 1"));
+  EXPECT_THAT(refusal(norm(15).outputs(5).attr("training_mode", 1)), HasSubstr("has 5 outputs, expected at most 3"));
+}
+
+Tensor f16(Shape dims, const std::vector<uint16_t>& bits) {
+  return Tensor::of<uint16_t>(Elem::f16_, std::move(dims), bits);
+}
+constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(LayerNormalization, MeansHaveTheStashedTypeAndAScaleMayCoverAll) {
+  const Tensor x = f16({2, 2}, {0x3C00, 0x4200, 0x4400, 0x4400}); // 1 3 4 4
+  const auto results = Op(17, "LayerNormalization").in(x).in(f16({2}, {0x3C00, 0x4000})).outputs(2).run();
+  ASSERT_TRUE(results) << messageOf(results);
+  EXPECT_EQ(difference(results->at(0), f16({2, 2}, {0xBC00, 0x4000, 0, 0})), ""); // -1 2 0 0
+  EXPECT_EQ(difference(results->at(1), f32({2, 1}, {2, 4})), "");
+  const Tensor y = f32({2, 2}, {1, 3, 7, 5});
+  expect(Op(17, "LayerNormalization").in(y).in(f32({2, 1}, {2, 3})).in(f32({1}, {1})), f32({2, 2}, {-1, 3, 4, -2}));
+  EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({3, 1, 1}, {1, 1, 1}))),
+              HasSubstr("scale f32[3,1,1] or bias does not broadcast to input f32[2,2]"));
+  EXPECT_THAT(refusal(Op(17, "LayerNormalization").in(y).in(f32({2}, {1, 1})).attr("stash_type", 7)),
+              HasSubstr("stash_type 7 is no float type"));
+  // The result has the scale's type: 3 / sqrt(5), 1 / sqrt(5).
+  expect(Op(23, "RMSNormalization").in(f16({1, 2}, {0x4200, 0x3C00})).in(f32({2}, {1, 2})),
+         f32({1, 2}, {1.341641f, 0.894427f}));
+}
+
+TEST(GroupNormalization, ScalesGroupsBeforeOpset21AndChannelsSince) {
+  const Tensor x = f32({1, 4, 1}, {1, 3, 10, 30});
+  const auto norm = [&](int opset, const Tensor& scale, const Tensor& bias, int groups) {
+    return Op(opset, "GroupNormalization").in(x).in(scale).in(bias).attr("num_groups", groups).attr("epsilon", 0.0f);
+  };
+  expect(norm(18, f32({2}, {1, 2}), f32({2}, {0, 1}), 2), f32({1, 4, 1}, {-1, 1, -1, 3}));
+  expect(norm(21, f32({4}, {1, 2, 3, 4}), f32({4}, {0, 0, 0, 1}), 2), f32({1, 4, 1}, {-1, 2, -3, 5}));
+  EXPECT_THAT(refusal(norm(21, f32({2}, {1, 2}), f32({2}, {0, 1}), 2)),
+              HasSubstr("input 1 is f32[2], expected 4 values"));
+  EXPECT_THAT(refusal(norm(21, f32({4}, {1, 2, 3, 4}), f32({4}, {0, 0, 0, 1}), 3)),
+              HasSubstr("num_groups is 3 but the input has 4 channels"));
+  EXPECT_THAT(refusal(norm(21, f32({4}, {1, 2, 3, 4}), f32({4}, {0, 0, 0, 1}), 0)), HasSubstr("num_groups is 0"));
+}
+
+TEST(Lrn, NeighboursBeyondTheLastChannelCostNothing) {
+  const Tensor x = f32({1, 3, 1, 1}, {1, 2, 3}); // squares 1 4 9
+  const auto lrn = [&](int64_t size) {
+    return Op(13, "LRN").in(x).attr("size", size).attr("alpha", static_cast<float>(size)).attr("beta", 1.0f);
+  };
+  expect(lrn(3), f32({1, 3, 1, 1}, {1 / 6.0f, 2 / 15.0f, 3 / 14.0f}));
+  expect(lrn(2), f32({1, 3, 1, 1}, {1 / 6.0f, 2 / 14.0f, 3 / 10.0f})); // itself and the next one
+  expect(lrn(int64_t(1) << 40), f32({1, 3, 1, 1}, {1 / 15.0f, 2 / 15.0f, 3 / 15.0f}));
+  EXPECT_THAT(refusal(lrn(0)), HasSubstr("attribute 'size' is 0, expected at least 1"));
+}
+
+TEST(Arg, TakesTheFirstOrLastExtremeAndNaNBeforeAll) {
+  const Tensor x = f32({2, 3}, {1, 5, 5, 2, kNan, kNan});
+  expect(Op(7, "ArgMax").in(x), i64({1, 3}, {1, 1, 1}));
+  expect(Op(13, "ArgMax").in(x).attr("axis", -1).attr("keepdims", 0), i64({2}, {1, 1}));
+  expect(Op(13, "ArgMin").in(x).attr("axis", 1).attr("select_last_index", 1), i64({2, 1}, {0, 2}));
+  expect(Op(13, "ArgMax").in(i64({3}, {INT64_MAX - 1, INT64_MAX, -1})), i64({1}, {1}));
+  EXPECT_THAT(refusal(Op(11, "ArgMax").in(x).attr("select_last_index", 1)),
+              HasSubstr("'select_last_index' is unknown"));
+  EXPECT_THAT(refusal(Op(13, "ArgMax").in(f32({0, 2}, {}))), HasSubstr("axis 0 of 0 elements has no extreme"));
+}
+
+TEST(Hardmax, FlattensBeforeOpset13) {
+  const Tensor x = f32({1, 2, 2}, {3, 1, 2, 3});
+  expect(Op(11, "Hardmax").in(x), f32({1, 2, 2}, {1, 0, 0, 0}));
+  expect(Op(13, "Hardmax").in(x), f32({1, 2, 2}, {1, 0, 0, 1}));
+  expect(Op(13, "Hardmax").in(f32({0, 2}, {})).attr("axis", 0), f32({0, 2}, {}));
+}
+
+TEST(Loss, GathersAtLabelsOfTheRun) {
+  const Tensor x = f32({3, 2}, {1, 2, 3, 0, 5, 7});
+  const Tensor labels = Tensor::of<int32_t>(Elem::i32_, {3}, {1, 1, 0}), weights = f32({2}, {1, 0.5f});
+  const auto nll = [&](const char* reduction) {
+    return Op(13, "NegativeLogLikelihoodLoss").in(x).in(labels).attr("reduction", reduction);
+  };
+  expect(nll("none"), f32({3}, {-2, 0, -5}));
+  expect(nll("mean"), f32({}, {-7 / 3.0f}));
+  expect(nll("mean").in(weights), f32({}, {-3}));                                 // (-1 + 0 - 5) / (0.5 + 0.5 + 1)
+  expect(nll("mean").in(weights).attr("ignore_index", 1), f32({}, {-5}));         // (-5) / 1
+  expect(nll("sum").attr("ignore_index", (int64_t(1) << 32) + 1), f32({}, {-7})); // no label of 32 bits
+  expect(nll("mean").attr("ignore_index", 0), f32({}, {-1}));
+  const auto far = Tensor::of<int64_t>(Elem::i64_, {3}, {1, 999, 0});
+  expect(Op(13, "NegativeLogLikelihoodLoss").in(x).in(far).attr("ignore_index", 999).attr("reduction", "none"),
+         f32({3}, {-2, 0, -5}));
+  EXPECT_THAT(refusal(nll("most")), HasSubstr("reduction 'most' is not none, sum or mean"));
+  EXPECT_THAT(refusal(nll("sum").in(f32({3}, {1, 1, 1}))),
+              HasSubstr("weights f32[3] are not one for each of 2 classes"));
+  EXPECT_THAT(refusal(Op(13, "SoftmaxCrossEntropyLoss").in(x).in(i64({2}, {0, 0}))),
+              HasSubstr("labels i64[2] do not fit input f32[3,2]"));
+}
+
+TEST(ConvTranspose, ResolvesPads) {
+  const Tensor x = f32({1, 1, 2}, {1, 10}), w = f32({1, 1, 3}, {1, 2, 3});
+  const auto convolve = [&] { return Op(11, "ConvTranspose").in(x).in(w).attr("strides", Ints{2}); };
+  expect(convolve(), f32({1, 1, 5}, {1, 2, 13, 20, 30}));
+  expect(convolve().attr("output_padding", Ints{1}).in(f32({1}, {1})), f32({1, 1, 6}, {2, 3, 14, 21, 31, 1}));
+  expect(convolve().attr("auto_pad", "SAME_UPPER"), f32({1, 1, 4}, {1, 2, 13, 20}));
+  expect(convolve().attr("auto_pad", "SAME_LOWER"), f32({1, 1, 4}, {2, 13, 20, 30}));
+  expect(convolve().attr("auto_pad", "VALID").attr("pads", Ints{1, 1}), f32({1, 1, 5}, {1, 2, 13, 20, 30}));
+  expect(convolve().attr("output_shape", Ints{7}), f32({1, 1, 7}, {0, 1, 2, 13, 20, 30, 0}));
+  expect(convolve().attr("output_shape", Ints{2}), f32({1, 1, 2}, {13, 20}));
+  EXPECT_THAT(refusal(convolve().attr("pads", Ints{3, 3})), HasSubstr("gives no extent"));
+  EXPECT_THAT(refusal(convolve().attr("output_shape", Ints{1, 7})),
+              HasSubstr("'output_shape' has 2 values, expected 1"));
+  EXPECT_THAT(refusal(convolve().attr("group", 2)), HasSubstr("input has 1 channels but weight has 1, in 2 groups"));
+  EXPECT_THAT(refusal(Op(11, "ConvTranspose").in(x).in(f32({1, 1, 1, 1}, {1}))), HasSubstr("weight f32[1,1,1,1]"));
 }
 
 TEST(Dropout, IsTheIdentityInInference) {
@@ -741,6 +891,204 @@ TEST(Folding, FollowsShapeArithmetic) {
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_EQ(graph->nodeCount(), 1u);
   EXPECT_EQ(graph->nodes().front()->kind, OpKind::Reshape);
+}
+
+Tensor u8(Shape dims, const std::vector<uint8_t>& values) {
+  return Tensor::of<uint8_t>(Elem::u8_, std::move(dims), values);
+}
+
+TEST(Operators, ResizeOfOpset10DividesByTheScaleAndTakesTheNextWhereAxesShrink) {
+  const Tensor x = f32({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const auto y = Op(10, "Resize").in(x).constant(f32({4}, {1, 1, 0.6f, 0.6f})).run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), f32({1, 1, 1, 2}, {1, 3})), "");
+}
+
+TEST(Operators, ResizeSeesThroughTheRoundingOfAScale) {
+  // 1 / f32(1/3) is a little below 3.
+  const auto y = Op(13, "Resize")
+                     .in(f32({9}, {0, 1, 2, 3, 4, 5, 6, 7, 8}))
+                     .absent()
+                     .constant(f32({1}, {1.0f / 3}))
+                     .attr("coordinate_transformation_mode", "asymmetric")
+                     .attr("nearest_mode", "floor")
+                     .run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), f32({3}, {0, 3, 6})), "");
+}
+
+TEST(Operators, ResizeKeepsInfinityAmongItsNeighbours) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto y =
+      Op(13, "Resize").in(f32({4}, {kInfinity, 0, 0, 4})).absent().constant(f32({1}, {2})).attr("mode", "linear").run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), f32({8}, {kInfinity, kInfinity, kInfinity, 0, 0, 1, 3, 4})), "");
+}
+
+TEST(Operators, ResizeOfBytesRoundsAndSaturates) {
+  const auto y =
+      Op(13, "Resize").in(u8({4}, {0, 10, 250, 255})).absent().constant(f32({1}, {2})).attr("mode", "cubic").run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), u8({8}, {0, 0, 0, 65, 195, 255, 255, 255})), "");
+}
+
+TEST(Operators, ResizeRefusesWhatItCannotSize) {
+  const Tensor x = f32({1, 4}, {1, 2, 3, 4});
+  const auto resize = [&](const Tensor& scales) { return Op(13, "Resize").in(x).absent().constant(scales); };
+  EXPECT_THAT(refusal(resize(f32({1}, {2}))), HasSubstr("1 scales, expected 2"));
+  EXPECT_THAT(refusal(resize(f32({2}, {1, -2}))), HasSubstr("scale -2 is out of range"));
+  EXPECT_THAT(refusal(resize(f32({2}, {1, NAN}))), HasSubstr("scale nan is out of range"));
+  EXPECT_THAT(refusal(resize(f32({2}, {1, 1e9f}))), HasSubstr("neighbours"));
+  EXPECT_THAT(refusal(Op(13, "Resize").in(x)), HasSubstr("neither scales and sizes"));
+  EXPECT_THAT(refusal(Op(13, "Resize").in(x).absent().absent().in(i64({2}, {1, 8}))),
+              HasSubstr("is not known when the model is imported"));
+  EXPECT_THAT(refusal(resize(f32({2}, {1, 2})).constant(i64({2}, {1, 8}))), HasSubstr("both scales and sizes"));
+  EXPECT_THAT(refusal(Op(13, "Resize").in(x).absent().absent().constant(i64({2}, {1, -8}))),
+              HasSubstr("size -8 is out of range"));
+  EXPECT_THAT(refusal(resize(f32({2}, {1, 2})).attr("mode", "lanczos")), HasSubstr("mode 'lanczos'"));
+  EXPECT_THAT(refusal(resize(f32({2}, {1, 2})).attr("coordinate_transformation_mode", "tf_crop_and_resize")),
+              HasSubstr("needs a roi"));
+  EXPECT_THAT(refusal(Op(9, "Upsample").in(x).constant(f32({2}, {1, 0.5f}))), HasSubstr("scale 0.5 is below 1"));
+}
+
+TEST(Operators, AttentionStaysWholeAndItsKeysAreNotRepeated) {
+  const Tensor q = f32({1, 4, 1, 2}, Floats(8, 1)), k = f32({1, 2, 3, 2}, Floats(12, 1));
+  const auto graph = Op(23, "Attention").in(q).in(k).in(k).import();
+  ASSERT_TRUE(graph) << messageOf(graph);
+  int whole = 0;
+  for (const auto& node : graph->nodes()) {
+    whole += node->kind == OpKind::Attention;
+    EXPECT_NE(node->kind, OpKind::Expand);
+    EXPECT_NE(node->kind, OpKind::Matmul);
+  }
+  EXPECT_EQ(whole, 1);
+}
+
+TEST(Operators, AttentionWithoutAnyKeyIsZero) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Tensor q = f32({1, 1, 2, 1}, {1, 1}), k = f32({1, 1, 2, 1}, {1, 1}), v = f32({1, 1, 2, 1}, {3, 5});
+  const auto y = Op(23, "Attention").in(q).in(k).in(v).in(f32({2, 2}, {-kInfinity, -kInfinity, 0, 0})).run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), f32({1, 1, 2, 1}, {0, 4})), "");
+}
+
+TEST(Operators, AttentionRefusesWhatDoesNotBelongTogether) {
+  const auto ones = [](const Shape& dims) { return f32(dims, Floats(static_cast<size_t>(*elementCount(dims)), 1)); };
+  const Tensor q = ones({1, 3, 2, 4}), k = ones({1, 2, 5, 4}), flat = ones({1, 2, 12});
+  EXPECT_THAT(refusal(Op(23, "Attention").in(q).in(k).in(k)), HasSubstr("3 heads of queries are no multiple of 2"));
+  EXPECT_THAT(refusal(Op(23, "Attention").in(q).in(ones({1, 3, 5, 3})).in(ones({1, 3, 5, 3}))),
+              HasSubstr("do not belong together"));
+  EXPECT_THAT(refusal(Op(23, "Attention").in(flat).in(flat).in(flat)), HasSubstr("needs its number of heads"));
+  for (const int64_t heads : {int64_t(0), int64_t(-1), int64_t(5)})
+    EXPECT_THAT(refusal(Op(23, "Attention").in(flat).in(flat).in(flat).attr("q_num_heads", heads)),
+                HasSubstr("does not split into"));
+  EXPECT_THAT(refusal(Op(23, "Attention").in(q).in(q).in(q).absent().in(q)), HasSubstr("go together"));
+  EXPECT_THAT(refusal(Op(23, "Attention").in(q).in(q).in(q).in(ones({4, 2}))), HasSubstr("attn_mask f32[4,2]"));
+  EXPECT_THAT(refusal(Op(24, "Attention").in(q).in(q).in(q).attr("left_window_size", int64_t(1))),
+              HasSubstr("attribute 'left_window_size' is unknown"));
+  EXPECT_THAT(refusal(Op(25, "Attention").in(q).in(q).in(q).attr("left_window_size", int64_t(-2))),
+              HasSubstr("left_window_size is -2"));
+  EXPECT_THAT(refusal(Op(23, "Attention").in(q).in(q).in(q).attr("softmax_precision", int64_t(7))),
+              HasSubstr("softmax_precision 7 is no float type"));
+}
+
+TEST(Operators, EinsumIsExactAndFindsDiagonals) {
+  const int64_t large = (int64_t(1) << 61) + 1; // no double holds it
+  const auto product =
+      Op(12, "Einsum").in(i64({1, 2}, {large, 1})).in(i64({2, 1}, {1, 2})).attr("equation", "ij,jk->ik").run();
+  ASSERT_TRUE(product) << product.status().message();
+  EXPECT_EQ(difference(product->at(0), i64({1, 1}, {large + 2})), "");
+  const auto diagonal =
+      Op(12, "Einsum").in(f32({2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8})).attr("equation", "iji -> ij").run();
+  ASSERT_TRUE(diagonal) << diagonal.status().message();
+  EXPECT_EQ(difference(diagonal->at(0), f32({2, 2}, {1, 3, 6, 8})), "");
+  // Implicit: the ellipsis first, then letters that appear once.
+  const auto implicit = Op(12, "Einsum")
+                            .in(f32({1, 2, 2}, {1, 2, 3, 4}))
+                            .in(f32({2, 2, 1}, {1, 10, 100, 1000}))
+                            .attr("equation", "...ba,...ac")
+                            .run();
+  ASSERT_TRUE(implicit) << implicit.status().message();
+  EXPECT_EQ(difference(implicit->at(0), f32({2, 2, 1}, {21, 43, 2100, 4300})), "");
+}
+
+TEST(Operators, EinsumRefusesEquationsThatDoNotFit) {
+  const auto einsum = [](const char* equation) {
+    return refusal(Op(12, "Einsum").in(f32({2, 3}, Floats(6))).in(f32({3, 2}, Floats(6))).attr("equation", equation));
+  };
+  EXPECT_THAT(einsum("ij->i"), HasSubstr("equation has 1 terms but 2 operands"));
+  EXPECT_THAT(einsum("ijk,kl"), HasSubstr("term 'ijk' names 3 dims"));
+  EXPECT_THAT(einsum("ij,ij"), HasSubstr("dim of 3, another term says 2"));
+  EXPECT_THAT(einsum("ij,jk->il"), HasSubstr("'l' of the result is in no term"));
+  EXPECT_THAT(einsum("ij,jk->ii"), HasSubstr("names a dim twice"));
+  EXPECT_THAT(einsum("i1,jk"), HasSubstr("term 'i1'"));
+  EXPECT_THAT(einsum("ij,jk->i->k"), HasSubstr("equation has '->k' in term"));
+  EXPECT_THAT(einsum("ij..,jk"), HasSubstr("equation has '..' in term"));
+}
+
+TEST(Operators, TransformsHaveALimitAndAnAxis) {
+  EXPECT_THAT(refusal(Op(20, "DFT").in(f32({1, 4, 1}, Floats(4))).absent().constant(i64({}, {2}))),
+              HasSubstr("axis 2 of f32[1,4,1] holds the parts"));
+  EXPECT_THAT(refusal(Op(20, "DFT").in(f32({1, 4, 3}, Floats(12)))), HasSubstr("is no signal"));
+  EXPECT_THAT(refusal(Op(20, "DFT").in(f32({1, 4, 1}, Floats(4))).constant(i64({}, {0}))),
+              HasSubstr("dft_length is 0"));
+  EXPECT_THAT(refusal(Op(20, "DFT").in(f32({1, 8192, 1}, Floats(8192)))),
+              HasSubstr("a transform of 8192 to 8192 numbers"));
+  EXPECT_THAT(refusal(Op(17, "STFT").in(f32({1, 8, 1}, Floats(8))).constant(i64({}, {0}))),
+              HasSubstr("frame_step is 0"));
+  EXPECT_THAT(
+      refusal(Op(17, "STFT").in(f32({1, 8, 1}, Floats(8))).constant(i64({}, {1})).absent().constant(i64({}, {9}))),
+      HasSubstr("frames of 9 but a signal of 8"));
+}
+
+TEST(Operators, GridSampleLeavesOutWhatIsOutside) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  // The right border is infinite, and the points lie to the left of the left one, far beyond, and nowhere.
+  const auto y = Op(16, "GridSample")
+                     .in(f32({1, 1, 1, 2}, {2, kInfinity}))
+                     .in(f32({1, 1, 3, 2}, {-1, 0, 1e30f, 0, kInfinity, 0}))
+                     .attr("mode", "bilinear")
+                     .run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), f32({1, 1, 1, 3}, {1, 0, 0})), "");
+}
+
+TEST(Operators, SamplersRefuseShapesThatDoNotFit) {
+  const Tensor x = f32({1, 2, 3, 3}, Floats(18));
+  EXPECT_THAT(refusal(Op(16, "GridSample").in(x).in(f32({1, 2, 2, 3}, Floats(12)))), HasSubstr("grid f32[1,2,2,3]"));
+  EXPECT_THAT(refusal(Op(16, "GridSample").in(x).in(f32({1, 1, 1, 2}, Floats(2))).attr("mode", "linear")),
+              HasSubstr("mode 'linear' is not nearest, bilinear, bicubic"));
+  const Tensor rois = f32({1, 4}, {0, 0, 1, 1});
+  EXPECT_THAT(refusal(Op(16, "RoiAlign").in(x).in(rois).in(i64({1}, {0}))), HasSubstr("sampling_ratio 0"));
+  EXPECT_THAT(refusal(Op(16, "RoiAlign").in(x).in(rois).in(i64({2}, {0, 0})).attr("sampling_ratio", int64_t(1))),
+              HasSubstr("1 regions but batch_indices i64[2]"));
+  const Tensor w = f32({1, 2, 2, 2}, Floats(8));
+  EXPECT_THAT(refusal(Op(19, "DeformConv").in(x).in(w).in(f32({1, 8, 1, 2}, Floats(16)))),
+              HasSubstr("offset f32[1,8,1,2], expected 1x8x2x2"));
+  EXPECT_THAT(
+      refusal(Op(19, "DeformConv").in(x).in(w).in(f32({1, 8, 2, 2}, Floats(32))).attr("offset_group", int64_t(3))),
+      HasSubstr("2 channels do not fit offset_group 3"));
+  EXPECT_THAT(refusal(Op(20, "AffineGrid").in(f32({1, 2, 3}, Floats(6))).constant(i64({4}, {2, 1, 2, 2}))),
+              HasSubstr("expected 2x2x3"));
+}
+
+TEST(Operators, LinearAttentionIsUnrolledAsFarAsItIsShort) {
+  const auto of = [](int64_t places) {
+    const Tensor x = f32({1, places, 2}, Floats(static_cast<size_t>(places) * 2, 1));
+    return Op(27, "LinearAttention")
+        .in(x)
+        .in(x)
+        .in(x)
+        .attr("q_num_heads", int64_t(2))
+        .attr("kv_num_heads", int64_t(2))
+        .outputs(2);
+  };
+  EXPECT_THAT(refusal(of(4)), HasSubstr("update_rule 'gated_delta' takes a decay and a beta"));
+  EXPECT_THAT(refusal(of(257).attr("update_rule", "linear")), HasSubstr("a sequence of 257 places"));
+  const auto y = of(2).attr("update_rule", "linear").attr("scale", 1.0f).run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), f32({1, 2, 2}, {1, 1, 2, 2})), "");
+  EXPECT_EQ(difference(y->at(1), f32({1, 2, 1, 1}, {2, 2})), "");
 }
 
 TEST(Folding, DoesNotMakeAModelGrow) {

@@ -82,8 +82,7 @@ inline Atom operator==(const Remainder& r, int64_t value) {
 }
 /// At most six values.
 inline Atom in(const Subject& s, std::initializer_list<int64_t> values) {
-  if (values.size() > 6)
-    throw std::invalid_argument("in() takes at most 6 values, got " + std::to_string(values.size()));
+  if (values.size() > 6) throw std::invalid_argument(text("in() takes at most 6 values, got ", values.size()));
   Atom atom = detail::relate(s.atom, CDL_REL_IN, 0);
   for (int64_t value : values) atom.set[atom.set_count++] = value;
   return atom;

@@ -54,8 +54,7 @@ public:
     }
     const uint64_t day = 86'400'000'000'000; // longer ones would overflow the clock
     if (changed_.wait_for(lock, std::chrono::nanoseconds(timeoutNs < day ? timeoutNs : day), done)) return ok();
-    return error(CDL_TIMEOUT,
-                 "the timeline stands at " + std::to_string(reached_) + ", not yet at " + std::to_string(value));
+    return error(CDL_TIMEOUT, text("the timeline stands at ", reached_, ", not yet at ", value));
   }
 
 private:
@@ -101,7 +100,7 @@ public:
   virtual Status memoryCreate(uint64_t alignment, Memory& memory) {
     const uint64_t room = memory.bytes + alignment;
     if (room < memory.bytes || room > PTRDIFF_MAX || !(memory.base = ::operator new(room, std::nothrow)))
-      return error(CDL_OUT_OF_MEMORY, "no " + std::to_string(memory.bytes) + " bytes of host memory");
+      return error(CDL_OUT_OF_MEMORY, text("no ", memory.bytes, " bytes of host memory"));
     const uintptr_t at = reinterpret_cast<uintptr_t>(memory.base);
     memory.data = static_cast<char*>(memory.base) + ((alignment - at % alignment) % alignment);
     return ok();
@@ -161,18 +160,16 @@ public:
   Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings, Timings* timings = nullptr)
       : backend_(backend), bindings_(bindings), timings_(timings) {
     if (!bindings || !image || bindings->count < image->buffers.count)
-      throw BadAccess("bindings: " + std::to_string(bindings ? bindings->count : 0) + " for " +
-                      std::to_string(image ? image->buffers.count : 0) + " buffers");
+      throw BadAccess(
+          text("bindings: ", bindings ? bindings->count : 0, " for ", image ? image->buffers.count : 0, " buffers"));
   }
   void* address(uint32_t buffer, uint64_t bytes) const override {
-    if (buffer >= bindings_->count)
-      throw BadAccess("bindings: " + std::to_string(bindings_->count) + ", none for buffer " + std::to_string(buffer));
+    if (buffer >= bindings_->count) throw BadAccess(text("bindings: ", bindings_->count, ", none for buffer ", buffer));
     const cdl_binding_t& b = bindings_->buffers[buffer];
     Memory* memory = reinterpret_cast<Memory*>(b.memory);
     if (!memory || b.bytes < bytes || b.offset > memory->bytes || b.bytes > memory->bytes - b.offset)
-      throw BadAccess("binding of buffer " + std::to_string(buffer) + ": " + std::to_string(b.bytes) + " bytes at " +
-                      std::to_string(b.offset) + " of a memory of " + std::to_string(memory ? memory->bytes : 0) +
-                      ", need " + std::to_string(bytes));
+      throw BadAccess(text("binding of buffer ", buffer, ": ", b.bytes, " bytes at ", b.offset, " of a memory of ",
+                           memory ? memory->bytes : 0, ", need ", bytes));
     return backend_.address(*memory, b.offset);
   }
   Timings* timings() const override { return timings_; }

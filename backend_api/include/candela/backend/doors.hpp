@@ -52,7 +52,7 @@ public:
   explicit Writer(const cdl_writer_t& writer) : writer_(writer) {}
   Status write(const void* data, uint64_t bytes) const {
     if (writer_.write(writer_.context, data, bytes)) return ok();
-    return error(CDL_IO, std::to_string(bytes) + " bytes of a stored executable could not be written");
+    return error(CDL_IO, text(bytes, " bytes of a stored executable could not be written"));
   }
 
 private:

@@ -30,10 +30,6 @@ template <class B> constexpr uint64_t overriddenKinds() {
   return mask;
 }
 
-inline std::string versionText(unsigned major, unsigned minor) {
-  return std::to_string(major) + "." + std::to_string(minor);
-}
-
 struct LoadedExecutable {
   Backend* backend;
   const cdl_image_t* image;
@@ -58,8 +54,8 @@ struct Slots {
   static Status outside(const Memory* memory, uint64_t offset, uint64_t bytes) {
     if (!memory) return error(CDL_INVALID_ARGUMENT, "no memory was given");
     if (offset <= memory->bytes && bytes <= memory->bytes - offset) return ok();
-    return error(CDL_INVALID_ARGUMENT, std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
-                                           " leave a memory of " + std::to_string(memory->bytes) + " bytes");
+    return error(CDL_INVALID_ARGUMENT,
+                 text(bytes, " bytes at offset ", offset, " leave a memory of ", memory->bytes, " bytes"));
   }
 
   static void deviceClose(cdl_device_t* device) noexcept { delete of(device); }
@@ -68,10 +64,9 @@ struct Slots {
   static Status memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
                              cdl_memory_t** memory) {
     const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
-    if (space >= spaces)
-      return error(CDL_INVALID_ARGUMENT, "space " + std::to_string(space) + " of " + std::to_string(spaces));
+    if (space >= spaces) return error(CDL_INVALID_ARGUMENT, text("space ", space, " of ", spaces));
     if (alignment == 0 || (alignment & (alignment - 1)))
-      return error(CDL_INVALID_ARGUMENT, "alignment " + std::to_string(alignment) + " is not a power of two");
+      return error(CDL_INVALID_ARGUMENT, text("alignment ", alignment, " is not a power of two"));
     auto made = std::make_unique<Memory>();
     made->bytes = bytes;
     made->space = space;
@@ -122,18 +117,17 @@ struct Slots {
 
   static Status located(const Op& op, const Status& status) {
     if (status.isOk()) return status;
-    return error(status.code(),
-                 kindName(op.instr().kind) + " at instruction " + std::to_string(op.index()) + " ('" + op.node() +
-                     "'): " + status.text(),
-                 status.vendorCode());
+    return error(
+        status.code(),
+        text(kindName(op.instr().kind), " at instruction ", op.index(), " ('", op.node(), "'): ", status.text()),
+        status.vendorCode());
   }
   static Status run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
                     const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings) {
     auto* backend = static_cast<PrimitiveBackend*>(of(queue)->backend());
     const Bindings buffers(*backend, image, bindings);
     if (first == 0 || uint64_t(first) + count > image->instrs.count)
-      return error(CDL_INVALID_ARGUMENT, "instructions " + std::to_string(first) + " .. +" + std::to_string(count) +
-                                             " of " + std::to_string(image->instrs.count));
+      return error(CDL_INVALID_ARGUMENT, text("instructions ", first, " .. +", count, " of ", image->instrs.count));
     for (uint32_t i = first; i - first < count; ++i) {
       const Op op(image, i, loops, &buffers);
       Status status = located(op, backend->dispatch(op));
@@ -292,15 +286,15 @@ template <class B> struct Entry : Slots {
       const auto needs = prototype().minHost();
       if (has < needs || has.first > CDL_ABI_MAJOR)
         return error(CDL_INCOMPATIBLE,
-                     prototype().name() + " needs host ABI " + versionText(needs.first, needs.second) +
-                         (needs.first > CDL_ABI_MAJOR ? "" : " or a later " + std::to_string(CDL_ABI_MAJOR) + ".x") +
-                         ", the host has " + versionText(has.first, has.second));
+                     text(prototype().name(), " needs host ABI ", needs.first, ".", needs.second,
+                          needs.first > CDL_ABI_MAJOR ? "" : text(" or a later ", CDL_ABI_MAJOR, ".x"),
+                          ", the host has ", has.first, ".", has.second));
       const size_t required = kPrograms ? offsetof(cdl_plugin_t, execute) + sizeof(out->execute)
                                         : offsetof(cdl_plugin_t, run) + sizeof(out->run);
       const size_t known = out->header.struct_size < sizeof *out ? out->header.struct_size : sizeof *out;
       if (known < required)
-        return error(CDL_INCOMPATIBLE, prototype().name() + " needs " + std::to_string(required) +
-                                           " bytes of the plugin table, the host knows " + std::to_string(known));
+        return error(CDL_INCOMPATIBLE, text(prototype().name(), " needs ", required,
+                                            " bytes of the plugin table, the host knows ", known));
       cdl_plugin_t filled = table();
       filled.header.struct_size = static_cast<uint16_t>(known);
       std::memcpy(out, &filled, known);

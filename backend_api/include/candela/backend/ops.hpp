@@ -87,14 +87,12 @@ public:
 
   Operand input(uint32_t i) const {
     if (i >= instr_->inputs)
-      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->inputs) + " inputs, input " +
-                      std::to_string(i) + " was asked for");
+      throw BadAccess(text(kindName(instr_->kind), " has ", instr_->inputs, " inputs, input ", i, " was asked for"));
     return resolve(*cdl_get_input(image_, instr_, i));
   }
   Operand output(uint32_t i = 0) const {
     if (i >= instr_->outputs)
-      throw BadAccess(kindName(instr_->kind) + " has " + std::to_string(instr_->outputs) + " results, result " +
-                      std::to_string(i) + " was asked for");
+      throw BadAccess(text(kindName(instr_->kind), " has ", instr_->outputs, " results, result ", i, " was asked for"));
     return resolve(*cdl_get_output(image_, instr_, i));
   }
   Operand y() const { return output(0); }

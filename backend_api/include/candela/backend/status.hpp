@@ -9,9 +9,21 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace cdl {
+
+/// The parts one behind the other; numbers in decimal.
+template <class... Parts> std::string text(const Parts&... parts) {
+  const auto shown = [](const auto& part) -> std::string {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(part)>>)
+      return std::to_string(part);
+    else
+      return part;
+  };
+  return (std::string() + ... + shown(parts));
+}
 
 /// A code, the vendor's own number and a text for people. Default: ok.
 class [[nodiscard]] Status {
@@ -61,13 +73,7 @@ public:
   using std::runtime_error::runtime_error;
 };
 
-inline const char* elemName(uint8_t elem) {
-#define CDL_X(name, id, bits, cls, onnx, storageOnly)                                                                  \
-  if (elem == (id)) return #name;
-  CDL_ELEMS(CDL_X)
-#undef CDL_X
-  return "none";
-}
+inline const char* elemName(uint8_t elem) { return cdl_elem_name(elem); }
 
 inline std::string kindName(uint16_t kind) {
   const cdl_kind_facts_t* facts = cdl_kind_facts(kind);

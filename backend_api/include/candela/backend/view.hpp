@@ -88,8 +88,7 @@ public:
 
 private:
   int check(int d) const {
-    if (d < 0 || d >= shape_.rank)
-      throw BadAccess("dim " + std::to_string(d) + " of a view of rank " + std::to_string(shape_.rank));
+    if (d < 0 || d >= shape_.rank) throw BadAccess(text("dim ", d, " of a view of rank ", shape_.rank));
     return d;
   }
 

@@ -36,10 +36,32 @@ Value unfold(Lowering& l, Value x, const graph::Window& window, const Shape& out
 
 namespace {
 
+// For every place (row-major): how many taps lie inside of x.
+std::vector<int64_t> tapsInside(const graph::Window& window, const Shape& extents, const Shape& out) {
+  std::vector<int64_t> counts{1};
+  for (size_t d = 0; d < out.size(); ++d) {
+    std::vector<int64_t> finer;
+    for (const int64_t count : counts) {
+      for (int64_t place = 0; place < out[d]; ++place) {
+        const int64_t first = place * window.strides[d] - window.padsBegin[d], step = window.dilations[d];
+        const int64_t from = first >= 0 ? 0 : (-first + step - 1) / step;
+        const int64_t to = first >= extents[d] ? 0 : std::min(window.kernel[d], (extents[d] - 1 - first) / step + 1);
+        finer.push_back(count * std::max<int64_t>(to - from, 0));
+      }
+    }
+    counts = std::move(finer);
+  }
+  return counts;
+}
+
 // For every tap and place (row-major): the position in the flattened spatial dims of x, -1 outside
 // of it.
 std::vector<int64_t> positions(const graph::Window& window, const Shape& extents, const Shape& out) {
   const int64_t taps = *elementCount(window.kernel), places = *elementCount(out);
+  constexpr int64_t kMost = int64_t(1) << 28;
+  if (taps > kMost / std::max<int64_t>(places, 1))
+    throw Lowering::Failure{
+        failure(Code::unsupported, "the places of {} windows of {} elements are too many", places, taps)};
   std::vector<int64_t> all(static_cast<size_t>(taps * places));
   for (int64_t tap = 0; tap < taps; ++tap) {
     for (int64_t place = 0; place < places; ++place) {
@@ -83,11 +105,7 @@ Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& win
     return failure(Code::unsupported, "max_pool '{}': indices into {} elements do not fit i32", node.userName(),
                    node.operand(0)->type.count());
   std::vector<int32_t> inPlane;
-  std::vector<bool> isInside(static_cast<size_t>(places), false);
-  for (int64_t at : positions(window, extents, out)) {
-    if (at >= 0) isInside[inPlane.size() % isInside.size()] = true;
-    inPlane.push_back(static_cast<int32_t>(at < 0 ? kOutside : at));
-  }
+  for (int64_t at : positions(window, extents, out)) inPlane.push_back(static_cast<int32_t>(at < 0 ? kOutside : at));
   if (plane == 0) return l.splat(Elem::i64_, yDims, -1);
   // A NaN is the maximum of its window and equals nothing.
   Value hit = l.equal(columns, l.reshape(maxima, {columns->type.dim(0), 1, places}));
@@ -99,10 +117,11 @@ Result<Value> maxIndices(Lowering& l, const Node& node, const graph::Window& win
   for (size_t i = 0; i < planes.size(); ++i) planes[i] = static_cast<int32_t>(static_cast<int64_t>(i) * plane);
   Value whole = l.add(position, indexConstant(l, planes, {columns->type.dim(0), 1}));
   // A window in the padding has no maximum.
-  if (std::find(isInside.begin(), isInside.end(), false) != isInside.end()) {
+  const std::vector<int64_t> inside = tapsInside(window, extents, out);
+  if (std::ranges::find(inside, 0) != inside.end()) {
     CDL_ASSIGN(Tensor mask, Tensor::zeros(Elem::bool_, {1, places}));
-    for (size_t i = 0; i < isInside.size(); ++i)
-      storeElement(Elem::bool_, mask.bytes.mutableData(), static_cast<int64_t>(i), isInside[i]);
+    for (size_t i = 0; i < inside.size(); ++i)
+      storeElement(Elem::bool_, mask.bytes.mutableData(), static_cast<int64_t>(i), inside[i] > 0);
     whole = l.select(l.constant(std::move(mask)), whole, l.scalar(Elem::i32_, -1));
   }
   position = whole;
@@ -145,18 +164,15 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
       counted.padsBegin[d] = 0;
     }
   }
-  const std::vector<int64_t> places = positions(counted, within, out);
-  const size_t columns = static_cast<size_t>(*elementCount(out));
-  std::vector<int64_t> counts(columns, 0);
-  for (size_t i = 0; i < places.size(); ++i) counts[i % columns] += places[i] >= 0;
+  std::vector<int64_t> counts = tapsInside(counted, within, out);
   for (int64_t& count : counts) count = std::max<int64_t>(count, 1); // nothing but padding: 0
   const Elem elem = x->type.elem;
   Value divisor;
   if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end()) {
     divisor = l.scalar(elem, static_cast<double>(counts[0]));
   } else {
-    CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, {static_cast<int64_t>(columns)}));
-    for (size_t i = 0; i < columns; ++i)
+    CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem, {static_cast<int64_t>(counts.size())}));
+    for (size_t i = 0; i < counts.size(); ++i)
       storeElement(elem, tensor.bytes.mutableData(), static_cast<int64_t>(i),
                    fromReal(elem, static_cast<double>(counts[i])));
     divisor = l.constant(std::move(tensor));

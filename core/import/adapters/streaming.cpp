@@ -1,0 +1,118 @@
+#include <cmath>
+
+#include "core/import/term.h"
+
+/// Attention whose memory is a state of fixed size, and the causal convolution that stands before it.
+namespace candela::import {
+namespace {
+
+constexpr int64_t kMostSteps = 256; ///< each becomes nodes of its own
+
+/// [batch, places, heads * size] as [batch, heads, places, size].
+Term splitHeads(const Term& x, const char* name, int64_t heads) {
+  if (!isFloat(x.elem()) || x.rank() != 3 || x.dim(2) % heads != 0)
+    need(badModel("{} {} does not split into {} heads", name, x.text(), heads));
+  return widened(x).reshape({x.dim(0), x.dim(1), heads, x.dim(2) / heads}).transpose({0, 2, 1, 3});
+}
+
+Status importLinearAttention(Step& step) {
+  need(needExact(step));
+  const std::string rule = attrOf<std::string>(step, "update_rule", "gated_delta");
+  const bool isGated = rule == "gated" || rule == "gated_delta", isDelta = rule == "delta" || rule == "gated_delta";
+  if (!isGated && !isDelta && rule != "linear")
+    return badModel("update_rule '{}' is not linear, gated, delta or gated_delta", rule);
+  const int64_t qHeads = attrOf<int64_t>(step, "q_num_heads", 0), heads = attrOf<int64_t>(step, "kv_num_heads", 0);
+  if (qHeads < 1 || heads < 1 || qHeads % heads != 0)
+    return badModel("{} heads of queries are no multiple of {} heads of keys", qHeads, heads);
+  need(step.maybe<int64_t>("chunk_size")); // a hint
+  if (isGated != (step.input(4) != nullptr) || isDelta != (step.input(5) != nullptr))
+    return badModel("update_rule '{}' takes {} decay and {} beta", rule, isGated ? "a" : "no", isDelta ? "a" : "no");
+
+  const Elem elem = termOf(step, 0).elem();
+  Term q = splitHeads(termOf(step, 0), "query", qHeads);
+  const Term k = splitHeads(termOf(step, 1), "key", heads), v = splitHeads(termOf(step, 2), "value", heads);
+  const int64_t batch = q.dim(0), places = q.dim(2), depth = q.dim(3), width = v.dim(3), group = qHeads / heads;
+  if (k.shape() != Shape{batch, heads, places, depth} || v.shape() != Shape{batch, heads, places, width})
+    return badModel("query {}, key {} and value {} do not belong together", termOf(step, 0).text(),
+                    termOf(step, 1).text(), termOf(step, 2).text());
+  if (places < 1 || places > kMostSteps)
+    return failure(Code::unsupported, "a sequence of {} places, supported are 1 to {}", places, kMostSteps);
+  double scale = attrOf<float>(step, "scale", 0.0f);
+  if (scale == 0) scale = 1 / std::sqrt(std::max<double>(1, static_cast<double>(depth)));
+
+  const Shape stateShape{batch, heads, depth, width};
+  const bool hasPast = step.input(3) != nullptr;
+  if (hasPast && termOf(step, 3).shape() != stateShape)
+    return badModel("past_state {}, expected {}", termOf(step, 3).text(), shapeText(stateShape));
+  const Elem stateElem = hasPast ? termOf(step, 3).elem() : elem;
+  std::optional<Term> state, decay, beta; // no state yet: 0
+  if (hasPast) state = widened(termOf(step, 3));
+  if (isGated) {
+    const Term given = termOf(step, 4);
+    if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
+        (given.dim(2) != heads && given.dim(2) != heads * depth))
+      return badModel("decay {}, expected one number for each head or element of a key", given.text());
+    decay = exp(splitHeads(given, "decay", heads)); // [batch, heads, places, 1 or depth]
+  }
+  if (isDelta) {
+    const Term given = termOf(step, 5);
+    if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
+        (given.dim(2) != heads && given.dim(2) != 1))
+      return badModel("beta {}, expected one number for each head or place", given.text());
+    beta = splitHeads(given, "beta", given.dim(2)); // [batch, heads or 1, places, 1]
+  }
+
+  q = q.reshape({batch, heads, group, places, depth});
+  std::vector<Term> rows;
+  for (int64_t t = 0; t < places; ++t) {
+    const auto at = [&](const Term& x) { return x.slice(2, t, 1); }; // [batch, heads, 1, size]
+    const auto down = [&](const Term& x) { return x.reshape({x.dim(0), x.dim(1), x.dim(3), 1}); };
+    const Term key = at(k);
+    Term value = at(v);
+    if (state && isGated) state = *state * down(at(*decay));
+    if (isDelta) value = at(*beta) * (state ? value - matmul(key, *state) : value);
+    const Term written = down(key) * value;
+    state = state ? *state + written : written;
+    rows.push_back(matmul(q.slice(3, t, 1).squeeze(3), *state).reshape({batch, qHeads, 1, width}));
+  }
+  step.set(1, state->cast(stateElem).value());
+  const Term y = concat(rows, 2) * scale;
+  return step.set(y.transpose({0, 2, 1, 3}).reshape({batch, places, qHeads * width}).cast(elem));
+}
+
+/// Each channel with its own kernel over the places so far; the last ones are kept for the next call.
+Status importCausalConvWithState(Step& step) {
+  need(needExact(step));
+  const std::string activation = attrOf<std::string>(step, "activation", "none");
+  const bool isSilu = activation == "silu" || activation == "swish";
+  if (!isSilu && activation != "none") return badModel("activation '{}' is not none, silu or swish", activation);
+  const Term x = termOf(step, 0), w = termOf(step, 1);
+  if (x.rank() != 3 || w.rank() != 3 || w.dim(0) != x.dim(1) || w.dim(1) != 1 || w.dim(2) < 1)
+    return badModel("input {} and weight {}, expected [batch,channels,places] and [channels,1,kernel]", x.text(),
+                    w.text());
+  const Shape past{x.dim(0), x.dim(1), w.dim(2) - 1};
+  if (step.input(3) && termOf(step, 3).shape() != past)
+    return badModel("past_state {}, expected {}", termOf(step, 3).text(), shapeText(past));
+  const Term before = step.input(3) ? termOf(step, 3) : full(step.build, 0, past, x.elem());
+  const Term all = concat({before, x}, 2);
+  std::vector<Term> operands{all, w};
+  if (step.input(2)) operands.push_back(termOf(step, 2));
+  Term y = make(OpKind::Conv, operands, {{"group", x.dim(1)}});
+  if (isSilu) {
+    const Term wide = widened(y);
+    y = (wide * sigmoid(wide)).cast(y.elem());
+  }
+  step.set(1, all.slice(2, x.dim(2), past[2]).value());
+  return step.set(y);
+}
+
+constexpr Operator kOperators[] = {
+    {"CausalConvWithState", 2, 4, 2, importCausalConvWithState},
+    {"LinearAttention", 3, 6, 2, importLinearAttention},
+};
+
+} // namespace
+
+std::span<const Operator> streamingOperators() { return kOperators; }
+
+} // namespace candela::import
