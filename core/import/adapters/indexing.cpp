@@ -236,7 +236,7 @@ Status importReverseSequence(Step& step) {
   const Term x = termOf(step, 0), given = termOf(step, 1);
   const int64_t batch = attrOf<int64_t>(step, "batch_axis", 1), time = attrOf<int64_t>(step, "time_axis", 0);
   if (x.rank() < 2) return badModel("input has rank {}, expected at least 2", x.rank());
-  if (batch + time != 1 || batch < 0 || batch > 1)
+  if (batch < 0 || batch > 1 || time != 1 - batch)
     return badModel("batch_axis {} and time_axis {}, expected 0 and 1 or 1 and 0", batch, time);
   needIndices(given);
   if (given.shape() != Shape{x.dim(batch)})
