@@ -18,6 +18,8 @@ constexpr const char* kDataDependent = "data-dependent shapes";
 constexpr const char* kControlFlow = "run-time control flow";
 constexpr const char* kMedia = "media";
 constexpr const char* kRandom = "random";
+constexpr const char* kClassical = "classical learning";
+constexpr const char* kPreview = "preview";
 
 /// Operators that are of one class as a whole.
 const std::map<std::string, const char*, std::less<>> kOperators = {
@@ -25,6 +27,7 @@ const std::map<std::string, const char*, std::less<>> kOperators = {
     {"StringNormalizer", kStrings},
     {"StringSplit", kStrings},
     {"RegexFullMatch", kStrings},
+    {"TfIdfVectorizer", kStrings}, // of words, though they may be numbered already
     {"ConcatFromSequence", kSequences},
     {"SequenceAt", kSequences},
     {"SequenceConstruct", kSequences},
@@ -57,12 +60,14 @@ const std::map<std::string, const char*, std::less<>> kOperators = {
 };
 
 /// What complaints say whatever the operator.
-constexpr std::array<std::pair<std::string_view, const char*>, 8> kTexts = {{
+constexpr std::array<std::pair<std::string_view, const char*>, 10> kTexts = {{
     {"STRING", kStrings},
     {"a list of strings", kStrings},
     {"is a sequence", kSequences},
     {"is an optional", kOptionals},
     {"operator ai.onnx.preview.training.", kTraining},
+    {"operator ai.onnx.preview.", kPreview},
+    {"operator ai.onnx.ml.", kClassical},
     {"shape that depends on data", kDataDependent},
     {"is not known when the model is imported", kDataDependent},
     {"needs random numbers", kRandom},

@@ -12,7 +12,7 @@ using graph::OpInfo;
 
 class GraphMaker {
 public:
-  explicit GraphMaker(uint64_t seed) : random_(seed) {}
+  explicit GraphMaker(uint64_t seed) : random_(seed), hasExpressions_(seed % 8 == 0) {}
 
   Recipe make() {
     const int64_t inputs = random_.between(1, 3), wanted = random_.between(5, 40);
@@ -75,6 +75,8 @@ private:
     const size_t count = known_.size(), back = static_cast<size_t>(random_.below(static_cast<int64_t>(count)));
     const Known& x = known_[random_.oneIn(3) ? back : count - 1 - back % std::min<size_t>(count, 4)];
     const Elem elem = x.value->type.elem;
+    // An expression has no decomposition: where it stands, nothing is lowered to primitives.
+    if (info.instrKind == CDL_KIND_ELEMENTWISE && !hasExpressions_) return;
     if (info.operands.empty() || !info.operands[0].accepts(elem)) return;
     const Shape shape = x.value->type.shape();
     const auto draft = draftOf(info, elem, &shape, random_);
@@ -121,6 +123,7 @@ private:
 
   static constexpr int64_t kLargest = 1200;
   Random random_;
+  const bool hasExpressions_;
   graph::Graph graph_;
   Recipe recipe_;
   std::vector<Known> known_;
