@@ -8,12 +8,6 @@
 namespace candela::graph {
 namespace {
 
-int64_t intOf(std::string_view words) {
-  const auto value = text::parseNumber<int64_t>(words);
-  CDL_CHECK(value, "'{}' is no integer", words);
-  return *value;
-}
-
 /// The records' defaults, read once from their texts; null when there is none.
 const Attr* defaultOf(const AttrInfo& info) {
   static const std::map<const AttrInfo*, Attr> defaults = [] {
@@ -22,7 +16,8 @@ const Attr* defaultOf(const AttrInfo& info) {
       for (const AttrInfo& each : op.attrs) {
         if (each.defaultText.empty()) continue;
         Attr value = std::string(each.defaultText);
-        if (each.type == AttrType::Int || each.type == AttrType::Bool) value = intOf(each.defaultText);
+        if (each.type == AttrType::Int || each.type == AttrType::Bool)
+          value = text::parseNumber<int64_t>(each.defaultText).value();
         if (each.type == AttrType::Float) value = text::parseReal(each.defaultText).value();
         made.emplace(&each, std::move(value));
       }
@@ -59,7 +54,7 @@ std::string_view typeName(AttrType type) {
 
 /// A limit of a range: a number, -rank or rank-1.
 int64_t limitOf(std::string_view text, int rank) {
-  return text == "-rank" ? -rank : text == "rank-1" ? rank - 1 : intOf(text);
+  return text == "-rank" ? -rank : text == "rank-1" ? rank - 1 : text::parseNumber<int64_t>(text).value();
 }
 
 bool inRange(int64_t value, std::string_view range, int rank) {

@@ -355,12 +355,9 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
   CDL_TRY(addPartition(made, program, device));
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     const program::Instr& instr = program.instrs[i];
-    NodePlacement placement;
-    placement.node = instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node;
-    placement.op = program::kindName(instr.kind);
-    placement.on = device ? device->plugin().name() : "host";
-    placement.cls = classOf(!device, made.runners[0]->support()[i + 1] == target::Support::native);
-    bundle.placement.push_back(std::move(placement));
+    bundle.placement.push_back({instr.provenance.empty() ? fmt::format("[{}]", i + 1) : instr.provenance[0].node,
+                                std::string(program::kindName(instr.kind)), device ? device->plugin().name() : "host",
+                                "", classOf(!device, made.runners[0]->support()[i + 1] == target::Support::native)});
   }
   CDL_TRY(runtime::verifyBundle(bundle));
   return runtime::Session::adopt(std::move(bundle), std::move(made.runners));

@@ -42,14 +42,9 @@ private:
     if (target_.spaces().empty()) return;
     program_.spaces.clear();
     for (const target::Target::SpaceInfo& info : target_.spaces()) {
-      Space space;
-      space.name = info.name;
-      space.hostMapped = info.space.flags & CDL_SPACE_HOST_MAPPED;
-      space.local = info.space.flags & CDL_SPACE_LOCAL;
-      space.capacityBytes = info.space.capacity_bytes;
-      space.alignment = info.space.alignment;
-      space.banks = info.space.banks;
-      program_.spaces.push_back(std::move(space));
+      const bool hostMapped = info.space.flags & CDL_SPACE_HOST_MAPPED, local = info.space.flags & CDL_SPACE_LOCAL;
+      program_.spaces.push_back(
+          {info.name, hostMapped, local, info.space.capacity_bytes, info.space.alignment, info.space.banks});
     }
   }
 

@@ -3,28 +3,11 @@
 #include <numeric>
 
 #include "core/reference/kinds.h"
+#include "core/support/kinds.h"
 #include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
 
 namespace candela::reference {
-namespace {
-
-/// A function of a kind by the name that spec/primitives.toml gives it; inference refused others.
-uint16_t functionOf(std::string_view kind, std::string_view name) {
-#define CANDELA_FN(kindName, fnName, id, optional)                                                                     \
-  if (kind == #kindName && name == #fnName) return id;
-  CDL_FNS(CANDELA_FN)
-#undef CANDELA_FN
-  CDL_CHECK(false, "{} has no function '{}'", kind, name);
-}
-
-/// What inference took once takes again.
-template <typename T> T verified(Result<T> result) {
-  CDL_CHECK(result, "{}", result.status().message());
-  return std::move(result).value();
-}
-
-} // namespace
 
 Scalar scattered(uint16_t scatterFn, Elem elem, const Scalar& old, const Scalar& update) {
   static constexpr uint16_t kBinary[] = {CDL_BINARY_ADD, CDL_BINARY_MIN, CDL_BINARY_MAX, CDL_BINARY_MUL};
@@ -50,7 +33,7 @@ void referencePut(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
   y.real = in[0]->real;
   y.whole = in[0]->whole;
-  const uint16_t fn = functionOf("scatter", node.stringAttr("fn"));
+  const uint16_t fn = parseFn(CDL_KIND_SCATTER, node.stringAttr("fn")).value();
   const Around around(y.dims, 1);
   int64_t u = 0;
   for (int64_t o = 0; o < around.outer; ++o)
@@ -87,7 +70,7 @@ void referenceSort(const graph::Node& node, Operands in, Results out) {
 }
 
 void referenceReduce(const graph::Node& node, Operands in, Results out) {
-  fold(functionOf("reduce", node.stringAttr("fn")), *in[0], {in[0]->dims[0], 1, in[0]->dims[2]}, out[0]);
+  fold(parseFn(CDL_KIND_REDUCE, node.stringAttr("fn")).value(), *in[0], {in[0]->dims[0], 1, in[0]->dims[2]}, out[0]);
 }
 
 /// y[b,m,n] = sum over k of (a[b,m,k] - a_zero) * (b[b,k,n] - b_zero[n]).
@@ -96,7 +79,7 @@ void referenceBatchMatmul(const graph::Node&, Operands in, Results out) {
 }
 
 void referenceRound(const graph::Node& node, Operands in, Results out) {
-  mapElements({CDL_KIND_CONVERT, functionOf("convert", node.stringAttr("mode")), in[0]->elem, out[0].elem,
+  mapElements({CDL_KIND_CONVERT, parseFn(CDL_KIND_CONVERT, node.stringAttr("mode")).value(), in[0]->elem, out[0].elem,
                node.intAttr("saturate") != 0},
               in, out[0]);
 }
@@ -126,21 +109,21 @@ void referenceTable(const graph::Node&, Operands in, Results out) { lookUp(*in[0
 /// Floats stay in f64 until the expression ends or a conversion names a type; integers wrap.
 void referenceExpr(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
-  const text::ExprSteps steps = verified(text::parseExpr(node.stringAttr("steps")));
+  const text::ExprSteps steps = text::parseExpr(node.stringAttr("steps")).orAbort();
   std::vector<Elem> elems;
   std::vector<Strides> strides;
   for (size_t n = 0; n < node.operands().size(); ++n) {
     elems.push_back(in[n]->elem);
     strides.push_back(broadcastStrides(in[n]->dims, y.dims));
   }
-  const text::ExprTypes types = verified(text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
-  // Literals are read once.
+  const text::ExprTypes types = text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]).orAbort();
+  // Literals are read once. Inference took them already.
   std::vector<std::array<Scalar, 3>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       if (steps[s].args[a].source != text::ExprArg::Source::literal) continue;
       const Elem elem = types.args[s][a];
-      args[s][a] = decode(elem, verified(text::parseElement(elem, steps[s].args[a].literal)));
+      args[s][a] = decode(elem, text::parseElement(elem, steps[s].args[a].literal).orAbort());
     }
   std::vector<Scalar> values(steps.size());
   int64_t i = 0;

@@ -10,12 +10,7 @@ namespace {
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isNamePart(char c) { return isLetter(c) || isDigit(c) || c == '.'; }
-int hexDigit(char c) {
-  if (isDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
+bool isHexDigit(char c) { return isDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 /// What stands behind a backslash in a string; \xHH is any byte.
 struct Escape {
@@ -168,9 +163,9 @@ Token TokenStream::number() {
     for (int i = 0; i < 3; ++i) eat();
     return token;
   }
-  if (token.text.empty() && current() == '0' && current(1) == 'x' && hexDigit(current(2)) >= 0) {
+  if (token.text.empty() && current() == '0' && current(1) == 'x' && isHexDigit(current(2))) {
     eat(), eat();
-    while (hexDigit(current()) >= 0) eat();
+    while (isHexDigit(current())) eat();
     return token;
   }
   while (isDigit(current())) eat();
@@ -206,8 +201,8 @@ Token TokenStream::quotedString() {
     advance();
     if (const auto escape = std::ranges::find(kEscapes, current(), &Escape::letter); escape != std::end(kEscapes)) {
       token.text += escape->meant;
-    } else if (current() == 'x' && hexDigit(current(1)) >= 0 && hexDigit(current(2)) >= 0) {
-      token.text += static_cast<char>(hexDigit(current(1)) * 16 + hexDigit(current(2)));
+    } else if (current() == 'x' && isHexDigit(current(1)) && isHexDigit(current(2))) {
+      token.text += static_cast<char>(*parseNumber<uint8_t>(source_.substr(place_ + 1, 2), 16));
       advance(), advance();
     } else {
       return bad("unknown escape in string");
