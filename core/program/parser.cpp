@@ -121,8 +121,7 @@ private:
   static Result<Payload> materialized(const Payload& payload) {
     constexpr int64_t kLimit = int64_t(1) << 26;
     if (payload.count() > kLimit) return badModel("{} elements exceed {}", payload.count(), kLimit);
-    CDL_ASSIGN(Tensor tensor, payload.materialize({payload.count()}));
-    return Payload::data(std::move(tensor));
+    return payload.stored();
   }
 
   void parseBuffer(const Token& place) {

@@ -85,8 +85,7 @@ uint32_t Program::addBuffer(Buffer buffer) {
 }
 
 uint32_t Program::addConstant(std::string name, Payload payload) {
-  if (payload.form() == Payload::Form::iota || payload.form() == Payload::Form::random)
-    payload = Payload::data(payload.materialize({payload.count()}).orAbort());
+  payload = payload.stored().orAbort();
   for (uint32_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].constant != kNone && constants[buffers[i].constant].payload == payload) return i;
   Buffer buffer;

@@ -16,6 +16,12 @@ Result<Tensor> Payload::materialize(Shape dims) const {
   return tensor;
 }
 
+Result<Payload> Payload::stored() const {
+  if (form_ == Form::data || form_ == Form::splat) return *this;
+  CDL_ASSIGN(Tensor tensor, materialize({count_}));
+  return data(std::move(tensor));
+}
+
 Hash Payload::hash() const {
   const Tensor tensor = materialize({count_}).orAbort();
   return sha256(tensor.bytes.data(), tensor.sizeBytes());

@@ -37,6 +37,8 @@ public:
 
   /// The elements, dense, with these dims (their product is count()).
   Result<Tensor> materialize(Shape dims) const;
+  /// What is counted or drawn at random as the bytes it stands for; splats stay.
+  Result<Payload> stored() const;
   /// Of the materialized bytes.
   Hash hash() const;
   /// The same bits; different forms of the same content may compare unequal.

@@ -77,7 +77,10 @@ Status importPow(Step& step) {
     inner = Elem::f64_;
   else if (elem != by)
     inner = Elem::f32_;
-  return step.set(pow(base.cast(inner), exponent.cast(inner)).cast(elem));
+  const Term by64 = exponent.cast(inner), power = pow(base.cast(inner), by64);
+  if (!isInteger(elem) || isInteger(by)) return step.set(power.cast(elem));
+  // A product of whole numbers is whole: a target's pow may fall just short of it, which the cast would cut off.
+  return step.set(select(equal(max(floor(by64), 0), by64), roundEven(power), power).cast(elem));
 }
 
 /// Min, Max, Sum and Mean take any number of operands; the Graph's ops take two.

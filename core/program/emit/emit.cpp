@@ -23,7 +23,7 @@ public:
           return failure(Code::unsupported, "{} '{}': its shape depends on data", graph::opName(node->kind),
                          node->userName());
     declareSpaces();
-    declareBuffers();
+    CDL_TRY(declareBuffers());
     for (const auto& node : graph_.nodes()) {
       // Nothing is computed for results without elements.
       const bool empty = node->results().empty() || node->result()->type.count() == 0;
@@ -48,7 +48,7 @@ private:
     }
   }
 
-  void declareBuffers() {
+  Status declareBuffers() {
     const auto declare = [&](const std::string& name, const graph::TensorType& type, Role role) {
       Buffer buffer;
       buffer.name = name;
@@ -72,7 +72,9 @@ private:
       for (const Value* value : node->results()) {
         if (node->kind == OpKind::Constant) {
           if (!graph_.isUsed(value)) continue;
-          const uint32_t buffer = program_.addConstant(value->name, value->payload());
+          auto payload = value->payload().stored();
+          if (!payload) return payload.status().context(fmt::format("constant '{}'", value->name));
+          const uint32_t buffer = program_.addConstant(value->name, std::move(*payload));
           program_.buffers[buffer].alignment = target_.alignment();
           buffers_[value] = buffer;
         } else if (baseOf(value) == value && !buffers_.count(value)) {
@@ -80,6 +82,7 @@ private:
         }
       }
     }
+    return Status::ok();
   }
 
   /// The value whose bytes this one is: reshapes share their operand's buffer.

@@ -39,6 +39,9 @@ Values lowerFunction(Lowering& l, const Node& node);
 /// SCATTER by `mul`, which is optional; empty where it is another function or would take too many elements.
 std::vector<Value> lowerScatterProduct(Lowering& l, const Node& node);
 
+/// Tables with a number for each place or tap are written out while lowering: larger ones are refused.
+constexpr int64_t kMostTabled = int64_t(1) << 28;
+
 /// A constant i32 tensor.
 Value indexConstant(Lowering& l, const std::vector<int32_t>& values, Shape dims);
 

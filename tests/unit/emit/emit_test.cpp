@@ -266,6 +266,17 @@ TEST(Errors, WhatWasNotLoweredIsNamed) {
   EXPECT_THAT(program.status().message(), HasSubstr("reduce_sum 'ReduceSum_7' has no instruction"));
 }
 
+TEST(Errors, ConstantsThatNoMemoryHoldsAreNamed) {
+  Graph graph;
+  constexpr int64_t kCount = int64_t(1) << 45;
+  graph.addOutput(graph.addConstant(Payload::iota(Elem::i64_, kCount, 0, 1), TensorType(Elem::i64_, {kCount})), "y");
+  graph.rename(graph.outputs()[0], "range");
+  auto program = emit(graph, cases::accelerator());
+  ASSERT_FALSE(program.isOk());
+  EXPECT_EQ(program.status().code(), Code::out_of_memory);
+  EXPECT_THAT(program.status().message(), HasSubstr("constant 'range': cannot allocate 281474976710656 bytes"));
+}
+
 TEST(Errors, AnInstructionThatTheTargetLacksIsADefect) {
   Graph graph;
   Value* x = f32(graph, "x", {2, 3});

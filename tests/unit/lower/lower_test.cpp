@@ -136,6 +136,34 @@ TEST(Lower, HugeWindowsAreRefusedNotBuilt) {
   EXPECT_THAT(status.message(), HasSubstr("conv 'Conv_0'"));
 }
 
+// Each would be a table of a number for every place.
+TEST(Lower, HugeTablesAreRefusedNotBuilt) {
+  constexpr int64_t kHuge = (int64_t(1) << 31) - 1;
+  Graph pads;
+  graph::Value* row = pads.addInput("x", graph::TensorType(Elem::f32_, {2, 3}));
+  auto pad = pads.addNode(OpKind::Pad, {row},
+                          {{"lo", Shape{kHuge, 0}}, {"hi", Shape{0, 0}}, {"mode", std::string("edge")}}, {"Pad_0"});
+  ASSERT_TRUE(pad.isOk()) << pad.status().message();
+  pads.addOutput((*pad)->result(), "y");
+  Status status = lower(pads, cases::host());
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_EQ(status.message(), "pad 'Pad_0': mode edge of dim 0 becomes 2147483649 elements, at most 268435456");
+
+  Graph means;
+  graph::Value* image = means.addInput("x", graph::TensorType(Elem::f32_, {1, 1, 4, 4}));
+  auto pool = means.addNode(OpKind::AveragePool, {image},
+                            {{"kernel_shape", Shape{2, 2}},
+                             {"strides", Shape{1, 1}},
+                             {"dilations", Shape{1, 1}},
+                             {"pads", Shape{kHuge, 1, 1, 1}}},
+                            {"Pool_0"});
+  ASSERT_TRUE(pool.isOk()) << pool.status().message();
+  means.addOutput((*pool)->result(), "y");
+  status = lower(means, cases::host());
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_THAT(status.message(), HasSubstr("'Pool_0': 10737418255 windows are too many to count their elements"));
+}
+
 TEST(Describe, QuestionsThatARowWouldSee) {
   Graph graph;
   graph::Value* x = graph.addInput("x", graph::TensorType(Elem::f32_, {1, 3, 8, 8}));

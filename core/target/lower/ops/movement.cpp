@@ -80,6 +80,9 @@ Value padByIndex(Lowering& l, Value x, const std::vector<int64_t>& lo, const std
   for (size_t axis = 0; axis < lo.size(); ++axis) {
     if (lo[axis] == 0 && hi[axis] == 0) continue;
     Shape dims = x->type.shape();
+    if (const int64_t wanted = lo[axis] + dims[axis] + hi[axis]; wanted > kMostTabled)
+      throw Lowering::Failure{failure(Code::unsupported, "mode {} of dim {} becomes {} elements, at most {}", mode,
+                                      axis, wanted, kMostTabled)};
     std::vector<int32_t> index;
     for (int64_t i = -lo[axis]; i < dims[axis] + hi[axis]; ++i)
       index.push_back(static_cast<int32_t>(mirrored(mode, i, dims[axis])));

@@ -38,6 +38,8 @@ namespace {
 
 // For every place (row-major): how many taps lie inside of x.
 std::vector<int64_t> tapsInside(const graph::Window& window, const Shape& extents, const Shape& out) {
+  if (const int64_t places = *elementCount(out); places > kMostTabled)
+    throw Lowering::Failure{failure(Code::unsupported, "{} windows are too many to count their elements", places)};
   std::vector<int64_t> counts{1};
   for (size_t d = 0; d < out.size(); ++d) {
     std::vector<int64_t> finer;
@@ -58,8 +60,7 @@ std::vector<int64_t> tapsInside(const graph::Window& window, const Shape& extent
 // of it.
 std::vector<int64_t> positions(const graph::Window& window, const Shape& extents, const Shape& out) {
   const int64_t taps = *elementCount(window.kernel), places = *elementCount(out);
-  constexpr int64_t kMost = int64_t(1) << 28;
-  if (taps > kMost / std::max<int64_t>(places, 1))
+  if (taps > kMostTabled / std::max<int64_t>(places, 1))
     throw Lowering::Failure{
         failure(Code::unsupported, "the places of {} windows of {} elements are too many", places, taps)};
   std::vector<int64_t> all(static_cast<size_t>(taps * places));
