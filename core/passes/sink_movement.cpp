@@ -88,6 +88,7 @@ bool isElementwise(const Node& node) {
 }
 /// How many of the operands move with the result; those behind are numbers.
 size_t movedOperands(const Node& node) {
+  if (node.kind == OpKind::Clip) return 1;
   return isElementwise(node) || node.kind == OpKind::Concat ? node.operands().size() : 1;
 }
 
