@@ -41,8 +41,10 @@ template <class T, class Op, class Acc> void reduceColumns(const Operand& x, int
   }
 }
 
-// One long row: eight accumulators, r mod 8 each, joined in order at the end.
-template <class T, class Op, class Acc> Acc reduceLine(const Operand& x, int64_t start) {
+// One long row: eight accumulators, r mod 8 each, joined in order at the end. They are vectors enough: where GCC 12
+// makes others of the loops around them, it loses lanes of sums of i8.
+template <class T, class Op, class Acc>
+__attribute__((optimize("no-tree-loop-vectorize"))) Acc reduceLine(const Operand& x, int64_t start) {
   constexpr int lanes = 8;
   Acc acc[lanes];
   std::fill_n(acc, lanes, identity<Acc, Op>());
