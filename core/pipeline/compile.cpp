@@ -195,8 +195,10 @@ private:
 
   /// The nodes behind the refused instruction, or the whole part when it names none, go elsewhere.
   static void bar(target::Barred& barred, const target::Part& part, const LateRefusal& refusal) {
+    // A constant goes wherever its users go.
     const auto isRefused = [&](const graph::Node* node) {
-      return std::ranges::any_of(node->provenance, [&](const auto& name) { return refusal.origins.count(name) > 0; });
+      return node->kind != graph::OpKind::Constant &&
+             std::ranges::any_of(node->provenance, [&](const auto& name) { return refusal.origins.count(name) > 0; });
     };
     const bool any = std::ranges::any_of(part.nodes, isRefused);
     for (const graph::Node* node : part.nodes)

@@ -86,7 +86,8 @@ private:
       const Draft::Operand& operand = draft->operands[i];
       if (operand.elem != Elem::none && elementCount(operand.dims).value_or(kLargest + 1) > kLargest) return;
     }
-    if (draft->operands[0].dims != shape) return;
+    const Draft::Operand& first = draft->operands[0];
+    if (first.dims != shape || first.lo != first.hi) return; // what it asks for may not be there
     for (size_t i = 1; i < draft->operands.size(); ++i)
       step.operands.push_back(draft->operands[i].elem == Elem::none ? Recipe::kAbsent : operandFor(draft->operands[i]));
     std::vector<graph::Value*> operands;

@@ -23,13 +23,19 @@ Result<graph::Graph> Recipe::build() const {
                                                      graph::TensorType(leaf.tensor.elem, leaf.tensor.dims));
   for (const Step& step : steps) {
     std::vector<graph::Value*> operands;
-    for (const int id : step.operands) operands.push_back(values.at(id));
+    for (const int id : step.operands) {
+      if (!values.count(id)) return badModel("no value {}", id);
+      operands.push_back(values.at(id));
+    }
     CDL_ASSIGN(graph::Node * node, graph.addNode(step.kind, std::move(operands), step.attrs,
                                                  {fmt::format("{}_{}", graph::opName(step.kind), step.results[0])},
                                                  nullptr, static_cast<int>(step.results.size())));
     for (size_t i = 0; i < step.results.size(); ++i) values[step.results[i]] = node->result(i);
   }
-  for (const int id : outputs) graph.addOutput(values.at(id), fmt::format("y{}", id));
+  for (const int id : outputs) {
+    if (!values.count(id)) return badModel("no value {}", id);
+    graph.addOutput(values.at(id), fmt::format("y{}", id));
+  }
   return graph;
 }
 
