@@ -7,8 +7,7 @@ namespace {
 /// In log2(n) steps each element takes in the one that is 1, 2, 4, ... before it. -0 and 1 change nothing.
 template <OpKind kind> Status importRunning(Step& step) {
   const Elem elem = termOf(step, 0).elem();
-  const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
-  Term x = termOf(step, 0).cast(isHalf ? Elem::f32_ : elem);
+  Term x = widened(termOf(step, 0));
   const auto given = need(step.neededInts("axis", 1, 1));
   if (given.size() != 1) return badModel("axis has {} values, expected 1", given.size());
   const int64_t axis = need(resolveAxis(given[0], x.rank()));
@@ -30,7 +29,6 @@ template <OpKind kind> Status importRunning(Step& step) {
 Status importDet(Step& step) {
   const Term x = termOf(step, 0);
   const Elem elem = x.elem();
-  const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
   if (x.rank() < 2 || x.dim(-1) != x.dim(-2)) return badModel("input of shape {} is not square", shapeText(x.shape()));
   const int64_t size = x.dim(-1);
   if (size > 16) return failure(Code::unsupported, "a determinant of {0}x{0}, at most 16x16", size);
@@ -38,7 +36,7 @@ Status importDet(Step& step) {
   batch.resize(batch.size() - 2);
   if (size == 0 || x.count() == 0) return step.set(full(step.build, 1, batch, elem));
   const int64_t count = x.count() / (size * size);
-  Term a = x.cast(isHalf ? Elem::f32_ : elem).reshape({count, size, size});
+  Term a = widened(x).reshape({count, size, size});
   std::optional<Term> det;
   for (int64_t left = size; left > 1; --left) {
     const Term column = a.slice(2, 0, 1), others = a.slice(2, 1, left - 1), magnitude = abs(column);
