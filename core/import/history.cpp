@@ -60,6 +60,11 @@ std::string knownText(const std::string& opType, const std::string& attribute, i
   return opset > span->last ? fmt::format(": known until opset {}", span->last) : "";
 }
 
+bool lacksAttribute(const std::string& opType, const std::string& attribute, int64_t opset) {
+  const Span* span = findSpan(opType, attribute);
+  return span && (opset < span->first || opset > span->last);
+}
+
 bool isUnchangedSince(const std::string& opType, int64_t opset) {
   const Span* op = findSpan(opType, "");
   return op && opset >= op->seventh;

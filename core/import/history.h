@@ -14,6 +14,9 @@ constexpr int kOldestOpset = 6, kNewestOpset = 28;
 /// to stand behind a complaint. Empty when that says nothing of this opset.
 std::string knownText(const std::string& opType, const std::string& attribute, int64_t opset);
 
+/// Whether the table says that the operator has no such attribute in this opset.
+bool lacksAttribute(const std::string& opType, const std::string& attribute, int64_t opset);
+
 /// Whether an operator means in this opset, 1 to 5, what it means in opset 6.
 bool isUnchangedSince(const std::string& opType, int64_t opset);
 

@@ -74,13 +74,25 @@ Status Importer::checkArity(const onnx_io::Node& node) const {
   return checkCount(node.outputs.size(), 1, outputs, "outputs");
 }
 
+namespace {
+Status unknownAttribute(const onnx_io::Node& node, const std::string& name, int64_t opset) {
+  return badModel("attribute '{}' is unknown to {} in opset {}{}", name, node.opType, opset,
+                  knownText(node.opType, name, opset));
+}
+} // namespace
+
+Status Importer::checkAttributes(const onnx_io::Node& node, int64_t opset) const {
+  for (const auto& [name, value] : node.attributes)
+    if ((!adapter && !record->attr(name)) || lacksAttribute(node.opType, name, opset))
+      return unknownAttribute(node, name, opset);
+  return Status::ok();
+}
+
 Status Importer::import(Step& step) const {
   try {
     CDL_TRY(adapter ? adapter->import(step) : importByRecord(step, *record));
   } catch (const Failure& failure) { return failure.status; }
-  if (const std::string* unused = step.unusedAttribute())
-    return badModel("attribute '{}' is unknown to {} in opset {}{}", *unused, step.node.opType, step.opset,
-                    knownText(step.node.opType, *unused, step.opset));
+  if (const std::string* unused = step.unusedAttribute()) return unknownAttribute(step.node, *unused, step.opset);
   for (size_t i = 0; i < step.outputs().size(); ++i)
     if (step.wants(i) && !step.outputs()[i])
       return failure(Code::unsupported, "output {} ('{}') is not supported", i, step.node.outputs[i]);

@@ -107,6 +107,8 @@ struct Importer {
   explicit operator bool() const { return adapter || record; }
   /// Counts of inputs and outputs against what the operator has.
   Status checkArity(const onnx_io::Node& node) const;
+  /// Names of attributes, as far as they can be judged without the operands' types.
+  Status checkAttributes(const onnx_io::Node& node, int64_t opset) const;
   Status import(Step& step) const;
 };
 Importer findImporter(std::string_view opType);

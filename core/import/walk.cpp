@@ -381,7 +381,7 @@ private:
     CDL_TRY(importer.checkArity(node));
     std::vector<Value*> values;
     for (const Slot& input : inputs) {
-      if (input.poisoned) return Status::ok();
+      if (input.poisoned) return importer.checkAttributes(node, opset->second);
       values.push_back(input.value);
     }
     builder_.begin(name);

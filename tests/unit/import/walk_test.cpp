@@ -129,6 +129,21 @@ TEST(Walk, NamesAllProblemsOfALargeModel) {
     EXPECT_THAT(message, HasSubstr(line));
 }
 
+/// Behind a node that gives no type, names are judged all the same.
+TEST(Walk, NamesUnknownAttributesWhereTypesAreMissing) {
+  ModelMaker maker(13);
+  maker.input("x", {2}).output("y", {2});
+  maker.node("Foo", {"x"}, {"a"});
+  setAttr(maker.node("Clip", {"a"}, {"b"}, "old"), "max", 1.0f);
+  setAttr(maker.node("Relu", {"b"}, {"c"}, "bent"), "slope", 0.5f);
+  setAttr(maker.node("Softmax", {"c"}, {"y"}, "good"), "axis", 0);
+  const std::string message = messageOf(maker.import());
+  EXPECT_THAT(message,
+              HasSubstr("node 'old' (Clip): attribute 'max' is unknown to Clip in opset 13: known until opset 10"));
+  EXPECT_THAT(message, HasSubstr("node 'bent' (Relu): attribute 'slope' is unknown to Relu in opset 13"));
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 2) << message;
+}
+
 TEST(Walk, AStandInIsNoInputOfTheModel) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
