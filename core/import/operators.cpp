@@ -8,13 +8,13 @@
 namespace candela::import {
 namespace {
 
-const std::map<std::string_view, Importer>& importers() {
-  static const std::map<std::string_view, Importer> table = [] {
-    std::map<std::string_view, Importer> made;
+const std::map<std::string, Importer, std::less<>>& importers() {
+  static const std::map<std::string, Importer, std::less<>> table = [] {
+    std::map<std::string, Importer, std::less<>> made;
     for (const graph::OpInfo& record : graph::allOps())
-      if (!record.onnx.empty()) made[record.onnx].record = &record;
+      if (!record.onnx.empty()) made[std::string(record.onnx)].record = &record;
 #define FAMILY(family)                                                                                                 \
-  for (const Operator& op : family##Operators()) made[op.name].adapter = &op;
+  for (const Operator& op : family##Operators()) made[std::string(op.name)].adapter = &op;
 #include "core/import/adapters/families.inc"
 #undef FAMILY
     return made;
@@ -48,8 +48,8 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
 
 } // namespace
 
-Importer findImporter(std::string_view opType) {
-  const auto found = importers().find(opType);
+Importer findImporter(const onnx_io::Node& node) {
+  const auto found = node.overload.empty() ? importers().find(qualified(node.domain, node.opType)) : importers().end();
   return found == importers().end() ? Importer() : found->second;
 }
 
@@ -77,13 +77,13 @@ Status Importer::checkArity(const onnx_io::Node& node) const {
 namespace {
 Status unknownAttribute(const onnx_io::Node& node, const std::string& name, int64_t opset) {
   return badModel("attribute '{}' is unknown to {} in opset {}{}", name, node.opType, opset,
-                  knownText(node.opType, name, opset));
+                  node.domain.empty() ? knownText(node.opType, name, opset) : "");
 }
 } // namespace
 
 Status Importer::checkAttributes(const onnx_io::Node& node, int64_t opset) const {
   for (const auto& [name, value] : node.attributes)
-    if ((!adapter && !record->attr(name)) || lacksAttribute(node.opType, name, opset))
+    if ((!adapter && !record->attr(name)) || (node.domain.empty() && lacksAttribute(node.opType, name, opset)))
       return unknownAttribute(node, name, opset);
   return Status::ok();
 }
@@ -101,7 +101,10 @@ Status Importer::import(Step& step) const {
 
 std::vector<std::pair<std::string, std::string>> supportedOperators() {
   std::vector<std::pair<std::string, std::string>> names;
-  for (const auto& [name, importer] : importers()) names.emplace_back("", name);
+  for (const auto& [name, importer] : importers()) {
+    const size_t dot = name.rfind('.');
+    names.emplace_back(dot == std::string::npos ? "" : name.substr(0, dot), name.substr(dot + 1));
+  }
   return names;
 }
 

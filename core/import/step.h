@@ -84,9 +84,14 @@ Result<int64_t> resolveAxis(int64_t axis, int64_t rank);
 /// Each once, in the order given.
 Result<std::vector<int64_t>> resolveAxes(const std::vector<int64_t>& axes, int64_t rank);
 
-/// An operator of the default domain that a function of ours imports.
+/// "Add", or "com.microsoft.Gelu" of another domain than ONNX's own.
+inline std::string qualified(const std::string& domain, const std::string& opType) {
+  return domain.empty() ? opType : domain + "." + opType;
+}
+
+/// An operator that a function of ours imports.
 struct Operator {
-  std::string_view name;
+  std::string_view name; ///< qualified
   int minInputs, maxInputs, maxOutputs; ///< maxInputs < 0: any number
   Status (*import)(Step&);
 };
@@ -99,7 +104,7 @@ struct Operator {
 /// What Conv says of its window over the first input, with auto_pad resolved.
 Result<Attrs> convAttrs(Step& step, const graph::TensorType& weight);
 
-/// What imports an operator of the default domain: a function above, or the op record that it maps
+/// What imports an operator: a function above, or the op record that it maps
 /// onto one to one.
 struct Importer {
   const Operator* adapter = nullptr;
@@ -111,6 +116,6 @@ struct Importer {
   Status checkAttributes(const onnx_io::Node& node, int64_t opset) const;
   Status import(Step& step) const;
 };
-Importer findImporter(std::string_view opType);
+Importer findImporter(const onnx_io::Node& node);
 
 } // namespace candela::import

@@ -74,8 +74,8 @@ constexpr int kMaxDepth = 64;
 constexpr int64_t kMaxNodes = 1000000;
 
 std::string functionName(const onnx_io::Function& function) {
-  return fmt::format("{}{}{}{}{}", function.domain, function.domain.empty() ? "" : ".", function.name,
-                     function.overload.empty() ? "" : ":", function.overload);
+  return fmt::format("{}{}{}", qualified(function.domain, function.name), function.overload.empty() ? "" : ":",
+                     function.overload);
 }
 
 /// The model's own functions, by (domain, name, overload).
@@ -370,12 +370,12 @@ private:
     const auto opset = opsets.find(node.domain);
     if (opset == opsets.end())
       return badModel("domain '{}' has no opset import", node.domain.empty() ? "ai.onnx" : node.domain);
-    const Importer importer = node.domain.empty() && node.overload.empty() ? findImporter(node.opType) : Importer();
+    const Importer importer = findImporter(node);
     if (!importer)
-      return failure(Code::unsupported, "operator {}{}{} of opset {} is not supported{}", node.domain,
-                     node.domain.empty() ? "" : ".", node.opType, opset->second,
+      return failure(Code::unsupported, "operator {} of opset {} is not supported{}",
+                     qualified(node.domain, node.opType), opset->second,
                      node.domain.empty() ? knownText(node.opType, "", opset->second) : "");
-    if (opset->second < kOldestOpset && !isUnchangedSince(node.opType, opset->second))
+    if (node.domain.empty() && opset->second < kOldestOpset && !isUnchangedSince(node.opType, opset->second))
       return failure(Code::unsupported, "operator {} of opset {} is not supported: known since opset {}", node.opType,
                      opset->second, kOldestOpset);
     CDL_TRY(importer.checkArity(node));
@@ -386,7 +386,7 @@ private:
     }
     builder_.begin(name);
     std::optional<onnx_io::Node> raised;
-    if (opset->second == 6) CDL_TRY(raiseOpset6(builder_, raised.emplace(node), values));
+    if (node.domain.empty() && opset->second == 6) CDL_TRY(raiseOpset6(builder_, raised.emplace(node), values));
     Step step(builder_, raised ? *raised : node, static_cast<int>(opset->second), std::move(values));
     CDL_TRY(importer.import(step));
     for (size_t i = 0; i < outputs.size(); ++i) {
