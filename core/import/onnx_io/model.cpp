@@ -323,15 +323,14 @@ private:
     if (const auto elem = elemFromOnnx(tensor.elem_type()))
       info.elem = *elem;
     else if (onnx::TensorProto_DataType_IsValid(tensor.elem_type()) && tensor.elem_type() != 0)
-      info.what =
-          fmt::format("a tensor of {}",
-                      onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type())));
+      info.what = fmt::format("a tensor of {}", onnx::TensorProto_DataType_Name(tensor.elem_type()));
     else if (tensor.elem_type() != 0)
       info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
     info.hasShape = tensor.has_shape();
     for (const auto& dim : tensor.shape().dim()) {
       Dim& out = info.dims.emplace_back();
       CDL_TRY(name(dim.dim_param(), "a dim's name", out.name).context(fmt::format("value '{}'", info.name)));
+      if (out.name == "?") out.name.clear(); // exporters write it for each dim that they do not know
       if (dim.has_dim_value() && dim.dim_value() >= 0) out.value = dim.dim_value();
     }
     return Status::ok();

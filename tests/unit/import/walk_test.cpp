@@ -203,6 +203,16 @@ TEST(Walk, BindsDimsByNameAndByInput) {
                                 "m.onnx: dim 'N' of input 'a' is not bound: --dim N=<value>");
 }
 
+TEST(Walk, QuestionMarksAreNoNameThatDimsShare) {
+  ModelMaker maker;
+  maker.input("a", {"?", 3, "?"}).output("y", {"?", 3, "?"});
+  maker.node("Relu", {"a"}, {"y"});
+  auto graph = maker.import({.shapes = {{"a", {2, 3, 5}}}});
+  ASSERT_TRUE(graph) << messageOf(graph);
+  EXPECT_EQ(graph->outputs().at(0)->type.text(), "f32[2,3,5]");
+  EXPECT_EQ(messageOf(maker.import()), "m.onnx: input 'a' has dims without a name or value: --shape a=<d0>x3x<d2>");
+}
+
 TEST(Walk, SaysEverythingBesideUnboundDims) {
   ModelMaker maker;
   maker.input("a", {"N"}).input("b", {"N"}).input("c", {"", 7}).output("y", {"N"});
