@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "core/support/compare.h"
+#include "core/support/float_bits.h"
 #include "tests/unit/import/model_maker.h"
 #include "tests/unit/import/tensor_check.h"
 
@@ -23,6 +25,11 @@ Tensor boolean(Shape dims, const std::vector<uint8_t>& values) {
 class Op {
 public:
   Op(int opset, std::string opType) : maker_(opset), opType_(std::move(opType)) {}
+  /// Of another domain.
+  Op(const std::string& domain, std::string opType) : Op(18, std::move(opType)) {
+    maker_.setOpset(domain, 1);
+    domain_ = domain;
+  }
   Op& in(const Tensor& tensor) {
     const std::string name = fmt::format("x{}", names_.size());
     names_.push_back(name);
@@ -60,6 +67,7 @@ public:
       maker.output(outputs.back());
     }
     auto& node = maker.node(opType_, names_, outputs, "op");
+    node.set_domain(domain_);
     *node.mutable_attribute() = attributes_.attribute();
     return maker.import();
   }
@@ -76,7 +84,7 @@ public:
 
 private:
   ModelMaker maker_;
-  std::string opType_;
+  std::string opType_, domain_;
   std::vector<std::string> names_;
   std::vector<Tensor> inputs_;
   onnx::NodeProto attributes_;
@@ -1143,6 +1151,55 @@ TEST(Operators, TopKTakesItsCountFromAnAttributeAndLaterFromAnInput) {
   EXPECT_THAT(refusal(Op(9, "TopK").in(x).outputs(2)), HasSubstr("attribute 'k' is missing"));
   EXPECT_THAT(refusal(Op(10, "TopK").in(x).constant(i64({1}, {1})).attr("largest", int64_t(0)).outputs(2)),
               HasSubstr("attribute 'largest' is unknown to TopK in opset 10"));
+}
+
+// --- com.microsoft
+// ---------------------------------------------------------------------------------------------------
+
+Op microsoft(const std::string& opType) { return {"com.microsoft", opType}; }
+
+TEST(Microsoft, FusedProducts) {
+  const Tensor x = f32({1, 1, 2}, {1, -2}), w = f32({1, 1, 1}, {2}), more = f32({1, 1, 2}, {1, 1});
+  const Op conv = microsoft("FusedConv").in(x).constant(w).absent().in(more);
+  expect(Op(conv).attr("activation", std::string("Relu")), f32({1, 1, 2}, {3, 0}));
+  expect(Op(conv).attr("activation", std::string("Clip")).attr("activation_params", Floats{-1, 2}),
+         f32({1, 1, 2}, {2, -1}));
+  expect(Op(conv).attr("activation", std::string("LeakyRelu")).attr("activation_params", Floats{0.5f}),
+         f32({1, 1, 2}, {3, -1.5f}));
+  EXPECT_EQ(refusal(Op(conv).attr("activation", std::string("Clip")).attr("activation_params", Floats{1})),
+            "activation_params has 1 values, but Clip takes 2");
+  EXPECT_EQ(refusal(Op(conv).attr("activation", std::string("Sin"))), "activation 'Sin'");
+  EXPECT_EQ(refusal(microsoft("FusedConv").in(x).constant(w).absent().in(f32({1, 1, 1}, {1}))),
+            "input 3 has shape 1x1x1, but the convolution gives 1x1x2");
+  const Op gemm = microsoft("FusedGemm").in(f32({1, 2}, {1, 2})).in(f32({2, 1}, {1, -2}));
+  expect(Op(gemm).attr("activation", std::string("Elu")).attr("activation_alpha", 0.0f), f32({1, 1}, {0}));
+  expect(Op(gemm).attr("activation", std::string("")).attr("alpha", 2.0f), f32({1, 1}, {-6}));
+  EXPECT_EQ(refusal(Op(gemm).attr("activation", std::string("Conv"))), "activation 'Conv'");
+  EXPECT_THAT(refusal(Op(gemm).attr("activation", std::string("Relu")).attr("activation_alpha", 1.0f)),
+              HasSubstr("attribute 'alpha' is unknown to Relu"));
+  const Op matmul = microsoft("FusedMatMul").in(f32({1, 2, 2}, {1, 2, 3, 4})).in(f32({2, 2}, {1, 0, 0, 1}));
+  expect(Op(matmul).attr("transA", int64_t(1)).attr("alpha", 2.0f), f32({1, 2, 2}, {2, 6, 4, 8}));
+  EXPECT_EQ(refusal(Op(matmul).attr("transBatchA", int64_t(1))),
+            "operands of ranks 3 and 2 have no batches to transpose");
+}
+
+TEST(Microsoft, ActivationsOfHalvesRoundOnce) {
+  const auto halves = [](const std::vector<double>& values) {
+    std::vector<uint16_t> bits;
+    for (const double value : values) bits.push_back(static_cast<uint16_t>(fromReal(Elem::f16_, value)));
+    return Tensor::of<uint16_t>(Elem::f16_, {int64_t(values.size())}, bits);
+  };
+  const std::vector<double> x = {-3, -0.1, 0.7, 4};
+  std::vector<double> quick, fast;
+  for (const double rough : x) {
+    const double v = elementAsReal(halves({rough}), 0);
+    quick.push_back(v / (1 + std::exp(-1.702f * v)));
+    fast.push_back(0.5 * v * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))));
+  }
+  expect(microsoft("QuickGelu").in(halves(x)), halves(quick));
+  expect(microsoft("FastGelu").in(halves(x)), halves(fast));
+  EXPECT_EQ(refusal(microsoft("BiasGelu").in(f32({2}, {1, 2})).in(f32({2, 1}, {1, 2}))),
+            "bias of shape 2x1 does not broadcast to 2");
 }
 
 } // namespace
