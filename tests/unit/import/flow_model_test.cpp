@@ -71,6 +71,24 @@ TEST(FlowModel, ContentsThatShapesFollowFromAreKnownAtRun) {
   EXPECT_NE(wrong.status().message().find("node 'reshape' (Reshape)"), std::string::npos) << wrong.status().message();
 }
 
+TEST(Script, NamesTheInputsWhoseContentsItWaitsFor) {
+  for (const bool shapeOnly : {false, true}) {
+    ModelMaker maker;
+    maker.input("x", {4}).input("half", {1}, TensorProto::INT64).input("unrelated", {4}).output("y");
+    maker.node(shapeOnly ? "Shape" : "Add",
+               shapeOnly ? std::vector<std::string>{"half"} : std::vector<std::string>{"half", "half"}, {"shape"});
+    maker.node("Add", {"x", "unrelated"}, {"sum"});
+    maker.node("Expand", {"sum", "shape"}, {"y"});
+    const std::string folder = test::scratchFolder();
+    auto model = onnx_io::readModel(maker.write(folder + "/m.onnx"));
+    std::filesystem::remove_all(folder);
+    ASSERT_TRUE(model);
+    auto script = import::importScript(std::make_shared<const onnx_io::Model>(std::move(model).value()));
+    ASSERT_TRUE(script) << script.status().message();
+    EXPECT_EQ(script->demandedInputs(), shapeOnly ? std::vector<std::string>() : std::vector<std::string>{"half"});
+  }
+}
+
 /// A Loop whose body doubles what it carries; `shape`: what its body's input declares.
 ModelMaker doubling(const std::vector<test::DimSpec>& shape, bool grows) {
   ModelMaker maker;
