@@ -30,6 +30,22 @@ graph::Graph pruned(Frame::Stage& stage, const std::set<flow::SlotId>& needed, f
 
 } // namespace
 
+Script Script::of(graph::Graph graph) {
+  Script script;
+  const auto slotOf = [&](const std::string& name, const graph::TensorType& type) {
+    return script.flow.addSlot({name, flow::Slot::Kind::typed, type.elem, type.shape()});
+  };
+  for (const Value* input : graph.inputs()) script.flow.inputs.push_back(slotOf(input->name, input->type));
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    script.flow.outputs.push_back(slotOf(graph.outputNames()[i], graph.outputs()[i]->type));
+  script.flow.outputNames = graph.outputNames();
+  flow::Step& unit = script.flow.main.steps.emplace_back();
+  unit.inputs = script.flow.inputs;
+  unit.outputs = script.flow.outputs;
+  script.units.emplace_back(std::move(graph));
+  return script;
+}
+
 graph::Graph* Script::graph() {
   return units.size() == 1 && flow.main.steps.size() == 1 && flow.main.steps[0].inputs == flow.inputs &&
                  flow.main.steps[0].outputs == flow.outputs
@@ -123,18 +139,9 @@ Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> n
                       std::ranges::all_of(outputs, [](const Slot& output) { return output.value != nullptr; });
   flow.outputNames = names;
   if (single) {
-    flow::Step unit;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      Value* value = frame.valueAt(outputs[i], 0);
-      first.graph.addOutput(value, names[i]);
-      flow.outputs.push_back(flow.addSlot({names[i], flow::Slot::Kind::typed, value->type.elem, value->type.shape()}));
-    }
+    for (size_t i = 0; i < outputs.size(); ++i) first.graph.addOutput(frame.valueAt(outputs[i], 0), names[i]);
     first.graph.eraseDead();
-    unit.inputs = flow.inputs;
-    unit.outputs = flow.outputs;
-    flow.main.steps.push_back(std::move(unit));
-    script_.units.emplace_back(std::move(first.graph));
-    return std::move(script_);
+    return Script::of(std::move(first.graph));
   }
   for (const Slot& output : outputs) flow.outputs.push_back(frame.exported(output));
   std::set<flow::SlotId> needed(flow.outputs.begin(), flow.outputs.end());

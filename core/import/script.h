@@ -39,6 +39,8 @@ struct Script {
   flow::Flow flow;
   std::vector<Unit> units;
 
+  /// A Graph with its inputs and outputs.
+  static Script of(graph::Graph graph);
   /// The one Graph of a model without steps; null otherwise.
   graph::Graph* graph();
   /// Why it is no single Graph, by node.

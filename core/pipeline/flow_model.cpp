@@ -70,7 +70,15 @@ uint64_t workOf(const graph::Graph& graph) {
 
 Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compilation& how, bool waited,
                                                 runtime::Bundle* described) {
-  if (how.reference) return std::unique_ptr<flow::Unit>(std::make_unique<ReferenceUnit>(std::move(graph)));
+  if (how.reference) {
+    for (const auto& node : graph.nodes()) {
+      if (!described || node->kind == graph::OpKind::Constant) continue;
+      ++described->modelNodes;
+      described->placement.push_back({node->userName(), std::string(graph::opName(node->kind)), "reference",
+                                      "the oracle", runtime::NodePlacement::Class::host, macs(*node), 0});
+    }
+    return std::unique_ptr<flow::Unit>(std::make_unique<ReferenceUnit>(std::move(graph)));
+  }
   const bool small = waited && workOf(graph) < kSmallWork;
   CDL_ASSIGN(auto session, compile(std::move(graph), how.model,
                                    small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices,
