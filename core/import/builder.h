@@ -20,7 +20,6 @@ public:
   graph::Graph& graph() { return graph_; }
   /// What follows comes from this ONNX node.
   void begin(const std::string& nodeName);
-  const graph::Provenance& provenance() const { return provenance_; }
   /// Whether the value was made since begin().
   bool isFresh(const Value* value) const;
 

@@ -11,6 +11,9 @@ namespace {
 // Nodes of all steps together that a loop would not be worth.
 constexpr int64_t kFewNodes = 64;
 
+/// The ONNX node whose import this is. Whatever the builder makes says it.
+graph::Provenance provenanceOf(Builder& build) { return full(build, 0, {}, Elem::bool_).value()->producer->provenance; }
+
 /// Whether nothing but elements of a constant is there, in another order: the passes fold it, whatever its size.
 bool isMovedConstant(const Value* value) {
   while (value->producer && (value->producer->kind == OpKind::Reshape || value->producer->kind == OpKind::Slice ||
@@ -21,9 +24,8 @@ bool isMovedConstant(const Value* value) {
 
 /// One step in a Graph of its own. Constants that it captures stand in it, where they are packed once.
 struct Body {
-  Body(const Builder& outer, const StepInputs& inputs, const StepBody& body)
-      : build(graph, ImportOptions().foldLimitBytes) {
-    build.begin(outer.provenance().front());
+  Body(Builder& outer, const StepInputs& inputs, const StepBody& body) : build(graph, ImportOptions().foldLimitBytes) {
+    build.begin(provenanceOf(outer).front());
     const auto added = [&](const std::vector<Term>& terms, int gone) {
       std::vector<Term> inner;
       for (const Term& term : terms) inner.push_back(add(term, gone));
@@ -95,7 +97,7 @@ StepResults repeat(Builder& build, const Recurrence& recurrence, Body& once) {
   for (size_t i = 0; i < once.results.stacked.size(); ++i)
     form.backward.push_back(flagOf(recurrence.stackedBackward, i));
   const graph::Node* node =
-      need(graph::addLoop(build.graph(), form, operands, std::move(once.graph), build.provenance()));
+      need(graph::addLoop(build.graph(), form, operands, std::move(once.graph), provenanceOf(build)));
   StepResults all;
   for (Value* result : node->results())
     (all.carried.size() < form.carried ? all.carried : all.stacked).emplace_back(build, result);

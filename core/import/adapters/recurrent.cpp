@@ -285,8 +285,8 @@ Status importLstm(Step& step) {
                 return f(in.captured.size() > 4 ? sum(i) + in.captured[4 + i] * cell : sum(i));
               };
               const Term input = gate(0, before), forget = coupled ? 1 - input : gate(2, before);
-              const Term cell = forget * before + input * g(sum(3));
-              return std::vector<Term>{gate(1, cell) * h(cell), cell};
+              const Term kept = forget * before, cell = kept + input * g(sum(3)), bent = h(cell);
+              return std::vector<Term>{gate(1, cell) * bent, cell};
             }};
   });
 }
