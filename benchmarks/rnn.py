@@ -61,7 +61,7 @@ def measure(arguments, name, report):
     write_model(name, arguments.steps, path)
     peer = OnnxRuntime(path, {}, 1)
     peer.feeds = random_feeds(peer.session)
-    candela = Candela(arguments, path, 1)
+    candela = Candela(arguments, path, 1, dims=())
     checked = check(name, candela.output("y"), peer.run()[0])
     best = {engine.name: float("inf") for engine in (candela, peer)}
     for _ in range(arguments.rounds):
