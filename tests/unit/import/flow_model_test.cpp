@@ -120,6 +120,25 @@ TEST(FlowModel, LoopsTurnAsOftenAsARunSays) {
                                         "4611686018427387904 is beyond 16777216");
 }
 
+TEST(FlowModel, BundleHoldsItsStepsButNoPartsThatWait) {
+  const auto model = compiled(doubling({2}, false)), growing = compiled(doubling({"n"}, true));
+  ASSERT_TRUE(model && growing);
+  const std::string folder = test::scratchFolder(), path = folder + "/m.cdb";
+  ASSERT_TRUE(model->save(path)) << model->save(path).message();
+  auto bundle = runtime::loadBundle(path);
+  ASSERT_TRUE(bundle) << bundle.status().message();
+  auto loaded = pipeline::FlowModel::load(std::move(bundle).value());
+  ASSERT_TRUE(loaded) << loaded.status().message();
+  EXPECT_EQ((*loaded)->flow().text(), model->flow().text());
+  const auto made = (*loaded)->run(std::vector{ints({}, {5}), floats({2}, {1, 3})});
+  ASSERT_TRUE(made) << made.status().message();
+  EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{32, 96}));
+  EXPECT_EQ(growing->save(path).message(),
+            "m.onnx: parts of it are compiled for the shapes of each run, which needs the model");
+  EXPECT_TRUE(runtime::loadBundle(path)) << "a file that is there survives a failure";
+  std::filesystem::remove_all(folder);
+}
+
 TEST(FlowModel, CarriedShapesMayChangeWhereTheBodyDeclaresNone) {
   ModelMaker maker = doubling({"n"}, true);
   const auto model = compiled(maker);
