@@ -1,14 +1,13 @@
 #include "core/import/onnx_io/model.h"
 
-#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 
 #include "core/import/onnx_io/external_data.h"
+#include "core/import/onnx_io/messages.h"
 #include "core/import/onnx_io/payloads.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
@@ -187,30 +186,11 @@ std::string unknownString(const google::protobuf::UnknownFieldSet& fields, int n
   return value;
 }
 
-/// Parses a whole file. Failure: bad_model, without the file's name.
-template <typename Message> Status parseFile(const Bytes& bytes, Message& message, const char* what) {
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetTotalBytesLimit(INT_MAX);
-  if (!message.ParsePartialFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    return badModel("no {}: malformed, truncated or too deeply nested protobuf", what);
-  return Status::ok();
-}
-
 /// What a message calls a node before we know that its names are printable.
 std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
   const std::string op = isPrintable(proto.op_type()) ? proto.op_type() : "?";
   const bool named = !proto.name().empty() && isPrintable(proto.name());
   return fmt::format("node '{}' ({})", named ? proto.name() : fmt::format("{}_{}", op, index), op);
-}
-
-/// Maps a file that protobuf may parse.
-Result<Bytes> mapProtobuf(const std::string& path) {
-  CDL_ASSIGN(Bytes bytes, mapFile(path));
-  if (bytes.size() > INT_MAX)
-    return badModel("{}: {} bytes, larger than 2 GB, protobuf's limit; store its tensors as external data", path,
-                    bytes.size());
-  return bytes;
 }
 
 /// Whether a node of the graph or of one within it reads the name, or the graph gives it.
@@ -323,15 +303,14 @@ private:
     if (const auto elem = elemFromOnnx(tensor.elem_type()))
       info.elem = *elem;
     else if (onnx::TensorProto_DataType_IsValid(tensor.elem_type()) && tensor.elem_type() != 0)
-      info.what =
-          fmt::format("a tensor of {}",
-                      onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type())));
+      info.what = fmt::format("a tensor of {}", onnx::TensorProto_DataType_Name(tensor.elem_type()));
     else if (tensor.elem_type() != 0)
       info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
     info.hasShape = tensor.has_shape();
     for (const auto& dim : tensor.shape().dim()) {
       Dim& out = info.dims.emplace_back();
       CDL_TRY(name(dim.dim_param(), "a dim's name", out.name).context(fmt::format("value '{}'", info.name)));
+      if (out.name == "?") out.name.clear(); // exporters write it for each dim that they do not know
       if (dim.has_dim_value() && dim.dim_value() >= 0) out.value = dim.dim_value();
     }
     return Status::ok();
@@ -421,12 +400,9 @@ Result<Model> readModel(const std::string& path) {
   return model;
 }
 
-Result<Tensor> readTensor(const std::string& path) {
-  CDL_ASSIGN(const Bytes bytes, mapProtobuf(path));
-  onnx::TensorProto proto;
-  CDL_TRY(parseFile(bytes, proto, "ONNX tensor").context(path));
+Result<Tensor> tensorOf(TensorProto& proto, const std::string& path) {
   ExternalData external(path);
-  return takeTensor(proto, external).context(path);
+  return takeTensor(proto, external);
 }
 
 } // namespace candela::onnx_io
