@@ -54,6 +54,32 @@ graph::Graph* Script::graph() {
              : nullptr;
 }
 
+std::vector<std::string> Script::demandedInputs() const {
+  std::set<flow::SlotId> wanted;
+  // Steps stand behind what they read, so one walk backwards follows every chain.
+  for (auto step = flow.main.steps.rbegin(); step != flow.main.steps.rend(); ++step) {
+    if (step->kind != flow::StepKind::unit) continue;
+    if (const auto* section = std::get_if<std::shared_ptr<const Section>>(&units[step->unit])) {
+      for (size_t i = 0; i < step->inputs.size(); ++i)
+        if ((*section)->inputs[i].frozen) wanted.insert(step->inputs[i]);
+      continue;
+    }
+    const auto& graph = std::get<graph::Graph>(units[step->unit]);
+    std::set<const Value*> reached;
+    for (size_t i = 0; i < step->outputs.size(); ++i)
+      if (wanted.count(step->outputs[i])) reached.insert(graph.outputs()[i]);
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
+      if (std::ranges::any_of((*node)->results(), [&](const Value* result) { return reached.count(result) > 0; }))
+        reached.insert((*node)->operands().begin(), (*node)->operands().end());
+    for (size_t i = 0; i < step->inputs.size(); ++i)
+      if (reached.count(graph.inputs()[i])) wanted.insert(step->inputs[i]);
+  }
+  std::vector<std::string> names;
+  for (const flow::SlotId input : flow.inputs)
+    if (wanted.count(input)) names.push_back(flow.slots[input].name);
+  return names;
+}
+
 Status Script::refusal(const std::string& path) const {
   Complaints complaints;
   for (const Unit& unit : units)

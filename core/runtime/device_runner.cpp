@@ -2,6 +2,7 @@
 #include <set>
 
 #include "core/runtime/image_runner.h"
+#include "core/runtime/shortage.h"
 #include "core/soft/soft.h"
 
 namespace candela::runtime {
@@ -127,7 +128,8 @@ private:
     std::vector<MemoryPtr> arenas(image_->spaces.count);
     for (uint32_t s = 1; s < image_->spaces.count; ++s)
       if (const uint64_t bytes = arenaBytes(s)) {
-        CDL_ASSIGN(arenas[s], device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment));
+        CDL_ASSIGN(arenas[s],
+                   device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment).context(valuesText(image_, s)));
       }
     context->memory = fixed_;
     context->bindings.resize(image_->buffers.count);
@@ -138,7 +140,8 @@ private:
       if (isTemp) {
         memory = arenas[buffer.space];
       } else if (!memory && buffer.role != CDL_ROLE_CONSTANT) {
-        CDL_ASSIGN(memory, device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment));
+        CDL_ASSIGN(memory, device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
+                               .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
       }
       context->bindings[b] = {memory ? memory->handle() : nullptr, isTemp ? buffer.offset : 0, buffer.bytes};
     }
