@@ -88,6 +88,13 @@ private:
   std::map<std::string, int, std::less<>> names_; ///< how often each was asked for
 };
 
+struct Ports {
+  size_t inputs = 0, outputs = 0;
+};
+/// What must hold of a flow that comes from a file: slots that are there, as many inputs, outputs and blocks as the kinds
+/// of steps have, units with those ports.
+Status verify(const Flow& flow, std::span<const Ports> units);
+
 /// A part of the model that was compiled, or is compiled once its shapes are known. Any thread.
 class Unit {
 public:

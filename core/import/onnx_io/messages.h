@@ -6,15 +6,22 @@
 #include <climits>
 
 #include "core/import/onnx_io/model.h"
+#include "core/support/file.h"
 
 /// What the readers of this room share.
 namespace candela::onnx_io {
 
-/// Parses a whole mapped file. Failure: bad_model, without the file's name.
-template <typename Message> Status parseFile(const Bytes& bytes, Message& message, const char* what) {
+/// Maps a file that protobuf may parse.
+inline Result<Bytes> mapProtobuf(const std::string& path) {
+  CDL_ASSIGN(Bytes bytes, mapFile(path));
   if (bytes.size() > INT_MAX)
-    return badModel("{} bytes, but protobuf reads no more than {}; keep the tensors as external data", bytes.size(),
-                    INT_MAX);
+    return badModel("{}: {} bytes, larger than 2 GB, protobuf's limit; store its tensors as external data", path,
+                    bytes.size());
+  return bytes;
+}
+
+/// Parses a whole file. Failure: bad_model, without the file's name.
+template <typename Message> Status parseFile(const Bytes& bytes, Message& message, const char* what) {
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(INT_MAX);

@@ -3,7 +3,6 @@
 #include <onnx/onnx-data_pb.h>
 
 #include "core/import/onnx_io/messages.h"
-#include "core/support/file.h"
 
 namespace candela::onnx_io {
 namespace {
@@ -41,21 +40,21 @@ Result<Optional> optionalOf(OptionalProto& proto, const std::string& path) {
 } // namespace
 
 Result<Tensor> readTensor(const std::string& path) {
-  CDL_ASSIGN(const Bytes bytes, mapFile(path));
+  CDL_ASSIGN(const Bytes bytes, mapProtobuf(path));
   onnx::TensorProto proto;
   CDL_TRY(parseFile(bytes, proto, "ONNX tensor").context(path));
   return tensorOf(proto, path).context(path);
 }
 
 Result<std::vector<Tensor>> readSequence(const std::string& path) {
-  CDL_ASSIGN(const Bytes bytes, mapFile(path));
+  CDL_ASSIGN(const Bytes bytes, mapProtobuf(path));
   SequenceProto proto;
   CDL_TRY(parseFile(bytes, proto, "ONNX sequence").context(path));
   return tensorsOf(proto, path).context(path);
 }
 
 Result<Optional> readOptional(const std::string& path) {
-  CDL_ASSIGN(const Bytes bytes, mapFile(path));
+  CDL_ASSIGN(const Bytes bytes, mapProtobuf(path));
   OptionalProto proto;
   CDL_TRY(parseFile(bytes, proto, "ONNX optional").context(path));
   return optionalOf(proto, path).context(path);

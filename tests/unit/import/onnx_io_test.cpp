@@ -305,8 +305,9 @@ TEST_F(OnnxIo, RefusesFilesThatProtobufCannotHold) {
   const std::string path = folder + "/big.onnx";
   writeBytes(path, "");
   fs::resize_file(path, uint64_t(1) << 31); // a hole: takes no disk
-  EXPECT_THAT(messageOf(onnx_io::readModel(path)),
-              HasSubstr("2147483648 bytes, but protobuf reads no more than 2147483647"));
+  EXPECT_THAT(
+      messageOf(onnx_io::readModel(path)),
+      HasSubstr("big.onnx: 2147483648 bytes, larger than 2 GB, protobuf's limit; store its tensors as external data"));
 }
 
 TEST_F(OnnxIo, RefusesSubgraphsThatNestTooDeep) {

@@ -474,10 +474,66 @@ TEST(Det, EliminatesWithPivots) {
   EXPECT_EQ(codeOf(Op(11, "Det").in(f32({17, 17}, Floats(289, 0)))), Code::unsupported);
 }
 
-TEST(Compress, NeedsItsConditionAtImport) {
+// --- What data selects
+// ---------------------------------------------------------------------------------------------------
+
+TEST(Selection, IsAsLongAsItsMaskHasTrues) {
   const Tensor x = f32({2, 2}, {1, 2, 3, 4});
-  expect(Op(11, "Compress").in(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
-  EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))), HasSubstr("condition ('x1') is not known"));
+  expect(Op(11, "Compress").constant(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
+  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 1})).attr("axis", int64_t(-1)), f32({2, 1}, {2, 4}));
+  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 0})).attr("axis", int64_t(0)), f32({0, 2}, {}));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))),
+              HasSubstr("the shape of its result is known at run only"));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).constant(boolean({7}, {0, 0, 0, 1, 0, 1, 1}))),
+              HasSubstr("2 of a condition of 7 are true beyond the dim of 4"));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).constant(i64({2}, {0, 1}))), HasSubstr("expected a vector of bool"));
+
+  expect(Op(13, "NonZero").constant(f32({2, 3}, {0, NAN, -0.0f, 5, 0, -1})), i64({2, 3}, {0, 1, 1, 1, 0, 2}));
+  expect(Op(13, "NonZero").constant(f32({}, {2})), i64({0, 1}, {}));
+  expect(Op(13, "NonZero").constant(boolean({0, 3}, {})), i64({2, 0}, {}));
+}
+
+TEST(Selection, CountsBeyondOneBlockOfTheMask) {
+  constexpr int64_t kCount = 5000; // in blocks of blocks
+  std::vector<uint8_t> mask(kCount);
+  Ints places;
+  for (int64_t i = 0; i < kCount; ++i) {
+    mask[i] = i * i % 7 == 2;
+    if (mask[i]) places.push_back(i);
+  }
+  const auto count = static_cast<int64_t>(places.size());
+  expect(Op(13, "NonZero").constant(boolean({kCount}, mask)), i64({1, count}, places));
+}
+
+TEST(Unique, KeepsIntegersExactAndOneNaN) {
+  const auto all = [](const Tensor& x, bool sorted) {
+    return Op(11, "Unique").constant(x).attr("sorted", int64_t(sorted)).outputs(4).run();
+  };
+  constexpr int64_t kBig = (int64_t(1) << 53) + 1; // no double
+  const auto big = all(i64({5}, {kBig, kBig - 1, kBig, -1, kBig - 1}), true);
+  ASSERT_TRUE(big) << big.status().message();
+  EXPECT_EQ(difference(big->at(0), i64({3}, {-1, kBig - 1, kBig})), "");
+  EXPECT_EQ(difference(big->at(1), i64({3}, {3, 1, 0})), "");
+  EXPECT_EQ(difference(big->at(2), i64({5}, {2, 1, 2, 0, 1})), "");
+  EXPECT_EQ(difference(big->at(3), i64({3}, {1, 2, 2})), "");
+  const auto real = all(f32({6}, {NAN, 3, -0.0f, NAN, 0, 3}), false);
+  ASSERT_TRUE(real) << real.status().message();
+  EXPECT_EQ(difference(real->at(0), f32({3}, {NAN, 3, -0.0f})), "");
+  EXPECT_EQ(difference(real->at(2), i64({6}, {0, 1, 2, 0, 2, 1})), "");
+  EXPECT_EQ(difference(real->at(3), i64({3}, {2, 2, 2})), "");
+}
+
+TEST(Unique, OrdersSlicesByTheirFirstDifference) {
+  // Along axis 1: (2,1,0), (1,9,9), (2,1,0), (2,0,7).
+  const Tensor x = i64({3, 4}, {2, 1, 2, 2, 1, 9, 1, 0, 0, 9, 0, 7});
+  const auto y = Op(11, "Unique").constant(x).attr("axis", int64_t(-1)).outputs(4).run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), i64({3, 3}, {1, 2, 2, 9, 0, 1, 9, 7, 0})), "");
+  EXPECT_EQ(difference(y->at(1), i64({3}, {1, 3, 0})), "");
+  EXPECT_EQ(difference(y->at(2), i64({4}, {2, 0, 2, 1})), "");
+  EXPECT_EQ(difference(y->at(3), i64({3}, {1, 1, 2})), "");
+  EXPECT_THAT(refusal(Op(11, "Unique").constant(x).attr("axis", int64_t(2)).outputs(1)),
+              HasSubstr("axis 2 is out of range for rank 2"));
 }
 
 // --- Shapes and constants
