@@ -1,4 +1,5 @@
-// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody needs.
+// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody
+// needs.
 #include "core/import/script.h"
 
 #include "core/import/walk.h"
@@ -88,7 +89,8 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
     flow::Step deferred;
     std::set<flow::SlotId> made, read, frozen;
     for (auto node = stage->deferred.rbegin(); node != stage->deferred.rend(); ++node) {
-      if (!isNeeded(node->outputs) && !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
+      if (!isNeeded(node->outputs) &&
+          !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
         continue;
       for (const flow::SlotId slot : node->outputs)
         if (slot != flow::kNoSlot) made.insert(slot);
@@ -153,7 +155,11 @@ Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> n
 Result<Script> Walk::run(const Section& section, std::span<const flow::Value> inputs) {
   CDL_CHECK(inputs.size() == section.inputs.size());
   Frame& frame = frames_.front();
-  for (const auto& [name, tensor] : section.constants) scope_.define(name, constantSlot(frame, tensor));
+  const auto define = [&](const std::string& name, const Slot& slot) {
+    scope_.define(name, slot);
+    scope_.define(outerName(name), slot);
+  };
+  for (const auto& [name, tensor] : section.constants) define(name, constantSlot(frame, tensor));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Section::Input& input = section.inputs[i];
     const auto param = [&](const Tensor& tensor) {
@@ -169,7 +175,7 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
       slot.list = std::make_shared<std::vector<Slot>>();
       for (const Tensor& item : *inputs[i].items) slot.list->push_back(param(item));
     }
-    scope_.define(input.name, slot);
+    define(input.name, slot);
   }
   for (const Section::Item& item : section.items) {
     const Place place{frame, scope_, item.opsets, ""};
@@ -180,6 +186,8 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
       known.push_back(*ints);
     }
     addNode(place, item.node, item.name, std::move(known));
+    for (const std::string& output : item.node.outputs)
+      if (const Slot* made = scope_.find(output)) scope_.define(outerName(output), *made);
   }
   if (!complaints_.empty()) return complaints_.status(model_->path);
   std::vector<Slot> outputs;
