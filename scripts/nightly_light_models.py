@@ -7,8 +7,9 @@ AlexNet, DenseNet-121, Inception v1 and v2, ResNet-50, ShuffleNet, SqueezeNet, V
 graphs have the same constant in place of every weight. Here they get weights from a seed, of the size that keeps
 activations where they are (He's), and the last layer is scaled so that the scores' standard deviation is 2. A case
 passes where the scores before the softmax differ from ONNX Runtime's by at most 2e-4 of the largest, and the
-probabilities behind it too. On cpu each also runs as ONNX Runtime's optimizer saves it, with operators of its own. It proves something only where scores depend on class and image: their spread and what
-another image changes are in the report, and must be 100 times that bound at least.
+probabilities behind it too. On cpu each also runs as ONNX Runtime's optimizer saves it, with operators of its own. It
+proves something only where scores depend on class and image: their spread and what another image changes are in the
+report, and must be 100 times that bound at least.
 
 Writes benchmarks/results/light_models.json. Needs a build in build/, and Python with the packages of
 tests/models/requirements.txt and tests/onnx/requirements.txt. One model at a time lies in a scratch folder: 600 MB.

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "core/conform/data_set.h"
 #include "core/import/import.h"
 #include "core/support/compare.h"
 #include "core/support/float_bits.h"
@@ -18,48 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 using Outcome = CaseResult::Outcome;
 
-struct DataSet {
-  std::map<std::string, flow::Value> inputs;
-  std::vector<flow::Value> outputs;
-};
-
 /// Everything that one case is about.
 struct Material {
   onnx_io::Model model;
   std::vector<DataSet> sets;
   bool transforms = false; ///< DFT, STFT: rounding errors are of the size of the largest output
 };
-
-/// The file as the tensor that the model says it is. Files of sequences and optionals hold other messages, which would
-/// read as nonsense; bfloat16 data is stored as the uint16 that holds its bits.
-Result<Tensor> readAs(const fs::path& file, const onnx_io::ValueInfo& info) {
-  if (info.elem == Elem::none) return failure(Code::unsupported, "'{}' is {}", info.name, info.what);
-  CDL_ASSIGN(Tensor tensor, onnx_io::readTensor(file.string()));
-  if (info.elem == Elem::bf16_ && tensor.elem == Elem::u16_) tensor.elem = Elem::bf16_;
-  return tensor;
-}
-
-Result<DataSet> readDataSet(const fs::path& folder, const onnx_io::Model& model) {
-  DataSet set;
-  std::set<std::string> initialised;
-  for (const onnx_io::Initializer& initializer : model.graph.initializers) initialised.insert(initializer.name);
-  size_t index = 0;
-  for (const onnx_io::ValueInfo& input : model.graph.inputs) {
-    if (initialised.count(input.name)) continue;
-    // An optional without an element has no file.
-    if (input.elem == Elem::none) return failure(Code::unsupported, "'{}' is {}", input.name, input.what);
-    const fs::path file = folder / fmt::format("input_{}.pb", index++);
-    std::error_code ignored;
-    if (!fs::exists(file, ignored)) return failure(Code::not_found, "{}: is missing", file.string());
-    CDL_ASSIGN(Tensor tensor, readAs(file, input));
-    set.inputs.emplace(input.name, std::move(tensor));
-  }
-  for (size_t i = 0; i < model.graph.outputs.size(); ++i) {
-    CDL_ASSIGN(Tensor tensor, readAs(folder / fmt::format("output_{}.pb", i), model.graph.outputs[i]));
-    set.outputs.push_back(std::move(tensor));
-  }
-  return set;
-}
 
 Result<Material> readMaterial(const OnnxCase& onnxCase) {
   Material material;
@@ -71,7 +36,7 @@ Result<Material> readMaterial(const OnnxCase& onnxCase) {
   if (folders.empty()) return failure(Code::not_found, "{}: no test_data_set_*", onnxCase.folder);
   std::sort(folders.begin(), folders.end());
   for (const fs::path& folder : folders) {
-    CDL_ASSIGN(DataSet set, readDataSet(folder, material.model));
+    CDL_ASSIGN(DataSet set, readDataSet(folder.string(), material.model));
     material.sets.push_back(std::move(set));
   }
   for (const onnx_io::Node& node : material.model.graph.nodes)

@@ -1,4 +1,7 @@
 // If, Loop and Scan: decided here where that can be, steps of the flow where only a run can.
+#include <numeric>
+
+#include "core/graph/loop.h"
 #include "core/import/term.h"
 #include "core/import/walk.h"
 
@@ -7,6 +10,8 @@ namespace {
 
 // What a loop may become when its turns are written out one after the other.
 constexpr int64_t kMostUnrolled = 512;
+// Turns whose numbers stand in a constant.
+constexpr int64_t kMostCounted = int64_t(1) << 20;
 
 using Kind = flow::Slot::Kind;
 
@@ -47,6 +52,11 @@ std::optional<int64_t> knownScalar(const Slot& slot) {
   return ints ? std::optional(ints->front()) : std::nullopt;
 }
 
+/// Whether a body's condition is the one that it got.
+bool isHandedOn(const Slot& result, const Slot& param) {
+  return (result.value && result.value == param.value) || (result.run != flow::kNoSlot && result.run == param.run);
+}
+
 int64_t countNodes(const onnx_io::Graph& graph) {
   int64_t count = 0;
   for (const onnx_io::Node& node : graph.nodes) {
@@ -74,6 +84,11 @@ Status checkNames(const onnx_io::Node& node, std::span<const char* const> names)
 
 } // namespace
 
+std::span<const char* const> controlOperators() {
+  static constexpr const char* kNames[] = {"If", "Loop", "Scan"};
+  return kNames;
+}
+
 std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& node, const std::string& name,
                                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   if (!node.domain.empty()) return std::nullopt;
@@ -88,8 +103,8 @@ std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& 
 
 Result<const onnx_io::Graph*> Walk::graphOf(const onnx_io::Node& node, const char* attribute) const {
   const auto found = node.attributes.find(attribute);
-  const auto* graph = found == node.attributes.end() ? nullptr
-                                                     : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
+  const auto* graph =
+      found == node.attributes.end() ? nullptr : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
   if (!graph || !*graph) return badModel("has no graph '{}'", attribute);
   if (depth_ >= kMaxDepth) return badModel("graphs are nested deeper than {}", kMaxDepth);
   return graph->get();
@@ -219,17 +234,17 @@ Status Walk::addLoop(const Place& place, const onnx_io::Node& node, const std::s
 Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                       const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
   if (body.inputs.size() != carried.size() + 2)
-    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(),
-                    carried.size() + 2, carried.size());
+    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(), carried.size() + 2,
+                    carried.size());
   if (body.outputs.size() < carried.size() + 1 || body.outputs.size() - 1 < outputs.size())
     return badModel("its body has {} outputs, expected {}", body.outputs.size(),
                     1 + std::max(carried.size(), outputs.size()));
   for (size_t k = 0; k < carried.size(); ++k)
-    if (const onnx_io::ValueInfo& input = body.inputs[2 + k];
-        input.elem != Elem::none && place.frame.isTyped(carried[k]) &&
-        !isDeclared(input, place.frame.typeOf(carried[k])))
-      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name,
-                      declaredText(input), place.frame.typeOf(carried[k]).text());
+    if (const onnx_io::ValueInfo& input = body.inputs[2 + k]; input.elem != Elem::none &&
+                                                              place.frame.isTyped(carried[k]) &&
+                                                              !isDeclared(input, place.frame.typeOf(carried[k])))
+      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name, declaredText(input),
+                      place.frame.typeOf(carried[k]).text());
   const auto count = knownScalar(trips), goOn = condition.isAbsent() ? 1 : knownScalar(condition);
   if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled &&
       *count * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
@@ -280,8 +295,7 @@ Result<bool> Walk::unroll(const Place& place, const onnx_io::Graph& body, const 
 Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                          const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
   std::vector<flow::Slot> kinds;
-  for (size_t k = 0; k < carried.size(); ++k)
-    kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
+  for (size_t k = 0; k < carried.size(); ++k) kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
   for (;;) {
     const size_t complaints = complaints_.count();
     Frame& frame = frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
@@ -320,8 +334,10 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     }
     if (changed) continue;
     const auto next = knownScalar(results[0]);
-    const bool endless = next ? *next != 0 : results[0].run == params[1].run;
+    const bool endless = next ? *next != 0 : isHandedOn(results[0], params[1]);
     const auto count = condition.isAbsent() || knownScalar(condition) == 1 ? knownScalar(trips) : std::nullopt;
+    if (count && *count > 0 && endless && addLoopNode(place, frame, name, *count, params, carried, results, outputs))
+      return Status::ok();
     flow::Step step;
     step.kind = flow::StepKind::loop;
     step.node = name;
@@ -344,6 +360,64 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     std::copy_n(all.begin(), outputs.size(), outputs.begin());
     return Status::ok();
   }
+}
+
+bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name, int64_t trips,
+                       const std::vector<Slot>& params, const std::vector<Slot>& carried,
+                       const std::vector<Slot>& results, std::vector<Slot>& outputs) {
+  Frame::Stage& stage = frame.stage(0);
+  if (frame.stages().size() > 1 || !stage.deferred.empty() || !stage.steps.empty()) return false;
+  if (!std::ranges::all_of(results, [](const Slot& result) { return result.value != nullptr; })) return false;
+  for (const Slot& param : params)
+    if (!param.value) return false;
+  std::map<flow::SlotId, Slot> captured;
+  for (const Slot& capture : frame.captures()) captured.emplace(place.frame.exported(capture), capture);
+  for (size_t i = 1; i < results.size(); ++i)
+    stage.graph.addOutput(frame.valueAt(results[i], 0), results[i].value->name);
+  stage.graph.eraseDead();
+
+  // The body's inputs in the op's order: carried, the turn's number where it is read, captured.
+  graph::Graph body;
+  body.name = name;
+  graph::LoopForm form;
+  form.trips = trips;
+  form.carried = carried.size();
+  std::map<const Value*, Value*> copies;
+  std::vector<Slot> operands = carried;
+  const auto addInput = [&](const Value* value) { copies[value] = body.addInput(value->name, value->type); };
+  for (size_t k = 0; k < carried.size(); ++k) addInput(params[2 + k].value);
+  if (stage.graph.isUsed(params[0].value)) {
+    if (trips > kMostCounted) return false;
+    std::vector<int64_t> turns(static_cast<size_t>(trips));
+    std::iota(turns.begin(), turns.end(), 0);
+    operands.push_back(constantSlot(place.frame, Tensor::of(Elem::i64_, {trips}, turns)));
+    form.scanned = 1;
+    addInput(params[0].value);
+  }
+  for (const Frame::Port& port : stage.inputs) {
+    const auto found = captured.find(port.slot);
+    if (found == captured.end() || !stage.graph.isUsed(port.value)) continue;
+    addInput(port.value);
+    operands.push_back(found->second);
+  }
+  copies[params[1].value] = body.addConstant(Tensor::of<uint8_t>(Elem::bool_, {}, {1}));
+  for (const auto& node : stage.graph.nodes()) body.addCopy(*node, copies);
+  for (const Value* output : stage.graph.outputs()) body.addOutput(copies.at(output), output->name);
+  body.eraseDead();
+
+  const int index = place.frame.stageFor(operands, Slot::From::graph);
+  std::vector<Value*> values;
+  for (const Slot& operand : operands) values.push_back(place.frame.valueAt(operand, index));
+  const auto node = graph::addLoop(place.frame.stage(index).graph, form, std::move(values), std::move(body), {name});
+  if (!node) return false; // nested too deep: a step does it
+  Slot made;
+  made.frame = &place.frame;
+  made.stage = index;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    made.value = (*node)->result(i);
+    outputs[i] = made;
+  }
+  return true;
 }
 
 Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::string& name,
@@ -451,7 +525,8 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
   if (!inputs[0].isAbsent()) return failure(Code::unsupported, "sequence_lens of opset 8 are not supported");
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].isAbsent() || inputs[i].list) return badModel("an input is no tensor");
-    if (!place.frame.isTyped(inputs[i])) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+    if (!place.frame.isTyped(inputs[i]))
+      return defer(place, node, name, "a shape that depends on data", inputs, outputs);
     if (place.frame.typeOf(inputs[i]).rank() == 0 ||
         place.frame.typeOf(inputs[i]).dim(0) != place.frame.typeOf(inputs[1]).dim(0))
       return badModel("input {} is {}, expected {} batches", i, place.frame.typeOf(inputs[i]).text(),
@@ -469,7 +544,8 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
     for (size_t i = 1; i < inputs.size(); ++i)
       batch.push_back(synthesized(place, name, "Gather", {inputs[i], index}, {{"axis", int64_t(0)}}));
     if (anyPoisoned(batch)) return Status::ok();
-    CDL_TRY(addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call}, one, name, batch, made));
+    CDL_TRY(
+        addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call}, one, name, batch, made));
     for (size_t i = 0; i < made.size(); ++i) gathered[i].push_back(made[i]);
     if (anyPoisoned(made)) return Status::ok();
   }

@@ -1,4 +1,5 @@
-// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody needs.
+// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody
+// needs.
 #include "core/import/script.h"
 
 #include "core/import/walk.h"
@@ -88,7 +89,8 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
     flow::Step deferred;
     std::set<flow::SlotId> made, read, frozen;
     for (auto node = stage->deferred.rbegin(); node != stage->deferred.rend(); ++node) {
-      if (!isNeeded(node->outputs) && !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
+      if (!isNeeded(node->outputs) &&
+          !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
         continue;
       for (const flow::SlotId slot : node->outputs)
         if (slot != flow::kNoSlot) made.insert(slot);
@@ -185,6 +187,19 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
   std::vector<Slot> outputs;
   for (const std::string& output : section.outputs) outputs.push_back(*scope_.find(output));
   return finish(outputs, section.outputs);
+}
+
+std::vector<std::pair<std::string, std::string>> supportedOperators() {
+  std::vector<std::string> qualified = importedNames();
+  for (const std::string& name : listOperators()) qualified.push_back(name);
+  qualified.insert(qualified.end(), controlOperators().begin(), controlOperators().end());
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& name : qualified) {
+    const size_t dot = name.rfind('.');
+    names.emplace_back(dot == std::string::npos ? "" : name.substr(0, dot), name.substr(dot + 1));
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs) {

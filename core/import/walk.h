@@ -30,14 +30,18 @@ struct Place {
   Frame& frame;
   Scope& scope;
   const Opsets& opsets;
-  std::string prefix;                            ///< of the names of nodes
-  const onnx_io::Function* function = nullptr;   ///< within the body of a function,
-  const onnx_io::Node* call = nullptr;           ///< as this node calls it
+  std::string prefix;                          ///< of the names of nodes
+  const onnx_io::Function* function = nullptr; ///< within the body of a function,
+  const onnx_io::Node* call = nullptr;         ///< as this node calls it
 
   Place within(Frame& inner, Scope& names, const std::string& node) const {
     return {inner, names, opsets, node + "/", function, call};
   }
 };
+
+/// The operators that the walk imports itself, of the default domain: those of graphs in graphs, and of sequences.
+std::span<const char* const> controlOperators();
+std::vector<std::string> listOperators();
 
 /// One model on its way into Graphs and the flow between them.
 class Walk {
@@ -88,6 +92,10 @@ private:
                   const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs);
   Status addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                      const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs);
+  /// A body of known turns that is one Graph as the op `loop`. False: it is not.
+  bool addLoopNode(const Place& place, Frame& frame, const std::string& name, int64_t trips,
+                   const std::vector<Slot>& params, const std::vector<Slot>& carried, const std::vector<Slot>& results,
+                   std::vector<Slot>& outputs);
   /// Opset 8: every operand has batches in front.
   Status addBatchedScan(const Place& place, const onnx_io::Node& node, const std::string& name,
                         const std::vector<Slot>& inputs, std::vector<Slot>& outputs);

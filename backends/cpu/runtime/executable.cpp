@@ -7,6 +7,30 @@
 
 namespace cpu {
 
+namespace {
+
+/// Products of a MATMUL or CONV2D; of others elements, which cost more than a product each.
+double workOf(const cdl_image_t* image, const cdl_instr_t& instr) {
+  const auto elements = [&](uint32_t v) {
+    const cdl_view_t& view = *cdl_get_input(image, &instr, v);
+    double count = 1;
+    for (int d = 0; d < view.rank; ++d) count *= static_cast<double>(view.dims[d]);
+    return count;
+  };
+  double most = 0;
+  for (uint32_t v = 0; v < uint32_t(instr.inputs) + instr.outputs; ++v) most = std::max(most, elements(v));
+  if (instr.kind == CDL_KIND_MATMUL) {
+    const cdl_view_t& a = *cdl_get_input(image, &instr, 0);
+    return elements(instr.inputs) * static_cast<double>(a.rank ? a.dims[a.rank - 1] : 1);
+  }
+  return instr.kind == CDL_KIND_CONV2D ? elements(instr.inputs) * elements(1) : 8 * most;
+}
+
+/// What a loop runs often is shared out only where the others are done before threads have found each other.
+constexpr double kLittleWork = 1 << 20;
+
+} // namespace
+
 CpuExecutable::CpuExecutable(const cdl_image_t* image, Binary binary, Threads& threads)
     : image_(image), binary_(std::move(binary)), threads_(threads) {}
 
@@ -20,8 +44,14 @@ cdl::Status CpuExecutable::place() {
   firstCall_.assign(instrs + 1, 0);
   for (const Call& call : binary_.calls) ++firstCall_[call.instr + 1];
   for (uint32_t i = 0; i < instrs; ++i) firstCall_[i + 1] += firstCall_[i];
-  for (const Call& call : binary_.calls)
+  isLittle_.assign(instrs, false);
+  for (uint32_t i = 1; i < instrs; ++i)
+    isLittle_[i] = cdl_get_instr(image_, i)->loop && workOf(image_, *cdl_get_instr(image_, i)) <= kLittleWork;
+  for (const Call& call : binary_.calls) {
+    mostArgs_ = std::max(mostArgs_, call.args);
+    if (isLittle_[call.instr]) continue;
     mostUnits_ = std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.units, INT_MAX)));
+  }
   return cdl::ok();
 }
 
@@ -36,40 +66,55 @@ cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
   char* scratch =
       binary_.scratchBytes ? static_cast<char*>(buffers.address(image_->buffers.count, binary_.scratchBytes)) : nullptr;
 
-  std::vector<void*> pointers;
-  std::vector<Job> jobs;
-  cdl::Status status = cdl::forEachInstr(image_, [&](uint32_t instr, const int64_t* loops) {
-    for (uint32_t c = firstCall_[instr]; c < firstCall_[instr + 1]; ++c) {
-      const Call& call = binary_.calls[c];
-      jobs.push_back({kernels_[call.kernel], call.units, pointers.size(), instr, c + 1 == firstCall_[instr + 1]});
-      for (uint32_t a = call.firstArg; a < call.firstArg + call.args; ++a) {
-        const Arg& arg = binary_.args[a];
-        char* base = arg.buffer == Arg::kScratch ? scratch
-                     : arg.buffer == Arg::kOwn   ? const_cast<char*>(binary_.own) // read only
-                                                 : bases[arg.buffer];
-        pointers.push_back(base + arg.offset + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1]);
-      }
-    }
-    return cdl::ok();
-  });
-  if (!status.isOk()) return status;
-
+  std::vector<void*> pointers; // of all arguments, as loops find them first
+  pointers.reserve(binary_.args.size());
+  for (const Arg& arg : binary_.args) {
+    char* base = arg.buffer == Arg::kScratch ? scratch
+                 : arg.buffer == Arg::kOwn   ? const_cast<char*>(binary_.own) // read only
+                                             : bases[arg.buffer];
+    pointers.push_back(base + arg.offset);
+  }
   cdl::Timings* timings = buffers.timings();
   Barrier barrier(std::min(mostUnits_, threads_.count()));
-  threads_.run(mostUnits_, [&](int t, int total) {
-    uint64_t start = timings && t == 0 ? cdl::Timings::now() : 0;
-    for (const Job& job : jobs) {
-      const auto units = static_cast<int64_t>(job.units);
-      const int64_t first = units * t / total, last = units * (t + 1) / total;
-      if (first < last) job.kernel(pointers.data() + job.firstPointer, first, last);
-      if (total > 1) barrier.arrive();
-      if (!timings || t != 0 || !job.endsInstr) continue;
-      const uint64_t end = cdl::Timings::now();
-      timings->add(job.instr, start, end);
-      start = end;
-    }
-  });
+  threads_.run(mostUnits_, [&](int t, int total) { work({t, total}, pointers, barrier, timings); });
   return cdl::ok();
+}
+
+void CpuExecutable::work(Share share, const std::vector<void*>& pointers, Barrier& barrier,
+                         cdl::Timings* timings) const {
+  const auto [t, total] = share;
+  std::vector<void*> moved(mostArgs_);
+  uint64_t start = timings ? cdl::Timings::now() : 0;
+  bool hasRun = false, wasAlone = false;
+  int64_t loops[CDL_MAX_LOOP_NESTING] = {};
+  for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops)) {
+    for (uint32_t c = firstCall_[i]; c < firstCall_[i + 1]; ++c) {
+      const Call& call = binary_.calls[c];
+      // What is not divided is always done by the last thread: between two such calls nobody waits.
+      const auto units = static_cast<int64_t>(call.units);
+      const bool alone = isLittle_[i] || units == 1;
+      if (total > 1 && hasRun && (!wasAlone || !alone || timings)) barrier.arrive();
+      hasRun = true, wasAlone = alone;
+      const int64_t first = !alone ? units * t / total : t + 1 == total ? 0 : units;
+      const int64_t last = !alone ? units * (t + 1) / total : units;
+      if (first >= last) continue;
+      void* const* arguments = pointers.data() + call.firstArg;
+      if (cdl_get_instr(image_, i)->loop) {
+        for (uint32_t a = 0; a < call.args; ++a) {
+          const Arg& arg = binary_.args[call.firstArg + a];
+          moved[a] = static_cast<char*>(arguments[a]) + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1];
+        }
+        arguments = moved.data();
+      }
+      kernels_[call.kernel](arguments, first, last);
+    }
+    if (!timings || firstCall_[i] == firstCall_[i + 1]) continue;
+    if (total > 1) barrier.arrive();
+    hasRun = false;
+    const uint64_t end = cdl::Timings::now();
+    if (t == 0) timings->add(i, start, end);
+    start = end;
+  }
 }
 
 } // namespace cpu

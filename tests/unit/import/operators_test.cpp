@@ -482,10 +482,66 @@ TEST(Det, EliminatesWithPivots) {
   EXPECT_EQ(codeOf(Op(11, "Det").in(f32({17, 17}, Floats(289, 0)))), Code::unsupported);
 }
 
-TEST(Compress, NeedsItsConditionAtImport) {
+// --- What data selects
+// ---------------------------------------------------------------------------------------------------
+
+TEST(Selection, IsAsLongAsItsMaskHasTrues) {
   const Tensor x = f32({2, 2}, {1, 2, 3, 4});
-  expect(Op(11, "Compress").in(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
-  EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))), HasSubstr("condition ('x1') is not known"));
+  expect(Op(11, "Compress").constant(x).constant(boolean({3}, {0, 1, 1})), f32({2}, {2, 3}));
+  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 1})).attr("axis", int64_t(-1)), f32({2, 1}, {2, 4}));
+  expect(Op(11, "Compress").in(x).constant(boolean({2}, {0, 0})).attr("axis", int64_t(0)), f32({0, 2}, {}));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).in(boolean({2}, {0, 1}))),
+              HasSubstr("the shape of its result is known at run only"));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).constant(boolean({7}, {0, 0, 0, 1, 0, 1, 1}))),
+              HasSubstr("2 of a condition of 7 are true beyond the dim of 4"));
+  EXPECT_THAT(refusal(Op(11, "Compress").in(x).constant(i64({2}, {0, 1}))), HasSubstr("expected a vector of bool"));
+
+  expect(Op(13, "NonZero").constant(f32({2, 3}, {0, NAN, -0.0f, 5, 0, -1})), i64({2, 3}, {0, 1, 1, 1, 0, 2}));
+  expect(Op(13, "NonZero").constant(f32({}, {2})), i64({0, 1}, {}));
+  expect(Op(13, "NonZero").constant(boolean({0, 3}, {})), i64({2, 0}, {}));
+}
+
+TEST(Selection, CountsBeyondOneBlockOfTheMask) {
+  constexpr int64_t kCount = 5000; // in blocks of blocks
+  std::vector<uint8_t> mask(kCount);
+  Ints places;
+  for (int64_t i = 0; i < kCount; ++i) {
+    mask[i] = i * i % 7 == 2;
+    if (mask[i]) places.push_back(i);
+  }
+  const auto count = static_cast<int64_t>(places.size());
+  expect(Op(13, "NonZero").constant(boolean({kCount}, mask)), i64({1, count}, places));
+}
+
+TEST(Unique, KeepsIntegersExactAndOneNaN) {
+  const auto all = [](const Tensor& x, bool sorted) {
+    return Op(11, "Unique").constant(x).attr("sorted", int64_t(sorted)).outputs(4).run();
+  };
+  constexpr int64_t kBig = (int64_t(1) << 53) + 1; // no double
+  const auto big = all(i64({5}, {kBig, kBig - 1, kBig, -1, kBig - 1}), true);
+  ASSERT_TRUE(big) << big.status().message();
+  EXPECT_EQ(difference(big->at(0), i64({3}, {-1, kBig - 1, kBig})), "");
+  EXPECT_EQ(difference(big->at(1), i64({3}, {3, 1, 0})), "");
+  EXPECT_EQ(difference(big->at(2), i64({5}, {2, 1, 2, 0, 1})), "");
+  EXPECT_EQ(difference(big->at(3), i64({3}, {1, 2, 2})), "");
+  const auto real = all(f32({6}, {NAN, 3, -0.0f, NAN, 0, 3}), false);
+  ASSERT_TRUE(real) << real.status().message();
+  EXPECT_EQ(difference(real->at(0), f32({3}, {NAN, 3, -0.0f})), "");
+  EXPECT_EQ(difference(real->at(2), i64({6}, {0, 1, 2, 0, 2, 1})), "");
+  EXPECT_EQ(difference(real->at(3), i64({3}, {2, 2, 2})), "");
+}
+
+TEST(Unique, OrdersSlicesByTheirFirstDifference) {
+  // Along axis 1: (2,1,0), (1,9,9), (2,1,0), (2,0,7).
+  const Tensor x = i64({3, 4}, {2, 1, 2, 2, 1, 9, 1, 0, 0, 9, 0, 7});
+  const auto y = Op(11, "Unique").constant(x).attr("axis", int64_t(-1)).outputs(4).run();
+  ASSERT_TRUE(y) << y.status().message();
+  EXPECT_EQ(difference(y->at(0), i64({3, 3}, {1, 2, 2, 9, 0, 1, 9, 7, 0})), "");
+  EXPECT_EQ(difference(y->at(1), i64({3}, {1, 3, 0})), "");
+  EXPECT_EQ(difference(y->at(2), i64({4}, {2, 0, 2, 1})), "");
+  EXPECT_EQ(difference(y->at(3), i64({3}, {1, 1, 2})), "");
+  EXPECT_THAT(refusal(Op(11, "Unique").constant(x).attr("axis", int64_t(2)).outputs(1)),
+              HasSubstr("axis 2 is out of range for rank 2"));
 }
 
 // --- Shapes and constants
@@ -827,6 +883,109 @@ TEST(Dropout, IsTheIdentityInInference) {
   }
   EXPECT_EQ(codeOf(Op(13, "Dropout").in(x).absent().constant(boolean({}, {1}))), Code::unsupported);
   EXPECT_EQ(codeOf(Op(13, "Dropout").in(x).absent().in(boolean({}, {0}))), Code::unsupported);
+}
+
+// --- Recurrences: activations without curves keep the numbers whole
+// -----------------------------------------------------------------------------------------------
+
+using Names = std::vector<std::string>;
+
+Op rnn(const std::string& direction, const Floats& x) {
+  Op op(14, "RNN");
+  const auto steps = static_cast<int64_t>(x.size());
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
+  const Floats w(directions, 1), r(directions, 2), b(directions * 2, 0.5f);
+  op.in(f32({steps, 1, 1}, x)).constant(f32({directions, 1, 1}, w)).constant(f32({directions, 1, 1}, r));
+  op.constant(f32({directions, 2}, b)).attr("hidden_size", int64_t(1)).attr("direction", direction);
+  return op.attr("activations", Names(directions, "Relu")).outputs(2);
+}
+
+TEST(Recurrent, DirectionsShareTheirPlaces) {
+  expect(rnn("forward", {1, 2, 3}), f32({3, 1, 1, 1}, {2, 7, 18}));
+  expect(rnn("reverse", {1, 2, 3}), f32({3, 1, 1, 1}, {24, 11, 4}));
+  const auto both = rnn("bidirectional", {1, 2, 3}).run();
+  ASSERT_TRUE(both) << messageOf(both);
+  EXPECT_EQ(difference(both->at(0), f32({3, 2, 1, 1}, {2, 24, 7, 11, 18, 4})), "");
+  EXPECT_EQ(difference(both->at(1), f32({2, 1, 1}, {18, 24})), "");
+  EXPECT_EQ(difference(rnn("forward", {}).run()->at(0), f32({0, 1, 1, 1}, {})), "");
+}
+
+TEST(Recurrent, SequencesEndAtTheirLengths) {
+  // Two sequences, of three steps and of one; the batch comes first.
+  Op op(14, "RNN");
+  op.in(f32({2, 3, 1}, {1, 2, 3, 4, 5, 6})).constant(f32({1, 1, 1}, {1})).constant(f32({1, 1, 1}, {2})).absent();
+  op.in(Tensor::of<int32_t>(Elem::i32_, {2}, {3, 1})).in(f32({2, 1, 1}, {10, 20}));
+  op.attr("layout", int64_t(1)).attr("activations", Names{"Relu"}).outputs(2);
+  const auto forward = op.run(), backward = op.attr("direction", std::string("reverse")).run();
+  ASSERT_TRUE(forward && backward) << messageOf(forward) << messageOf(backward);
+  EXPECT_EQ(difference(forward->at(0), f32({2, 3, 1, 1}, {21, 44, 91, 44, 0, 0})), "");
+  EXPECT_EQ(difference(forward->at(1), f32({2, 1, 1}, {91, 44})), "");
+  EXPECT_EQ(difference(backward->at(0), f32({2, 3, 1, 1}, {97, 48, 23, 44, 0, 0})), "");
+  EXPECT_EQ(difference(backward->at(1), f32({2, 1, 1}, {97, 44})), "");
+}
+
+Op lstm(int64_t coupled = 0) {
+  Op op(14, "LSTM");
+  op.in(f32({1, 1, 1}, {1})).constant(f32({1, 4, 1}, {1, 2, 3, 4})).constant(f32({1, 4, 1}, {1, 1, 1, 1})).absent();
+  op.absent().in(f32({1, 1, 1}, {1})).in(f32({1, 1, 1}, {2})).constant(f32({1, 3}, {10, 20, 30}));
+  if (coupled) op.attr("input_forget", coupled);
+  return op.attr("activations", Names{"affine", "Affine", "Affine"}).outputs(3);
+}
+
+TEST(Recurrent, LstmPeepsAtItsCell) {
+  // Gates: 2 + 10 * 2, 4 + 30 * 2 and 5; the cell 64 * 2 + 22 * 5; the output gate 3 + 20 * 238.
+  const auto plain = lstm().run(), coupled = lstm(1).run(), clipped = lstm().attr("clip", 3.0f).run();
+  ASSERT_TRUE(plain && coupled && clipped) << messageOf(plain) << messageOf(coupled) << messageOf(clipped);
+  EXPECT_EQ(difference(plain->at(1), f32({1, 1, 1}, {4763 * 238})), "");
+  EXPECT_EQ(difference(plain->at(2), f32({1, 1, 1}, {238})), "");
+  EXPECT_EQ(difference(coupled->at(1), f32({1, 1, 1}, {1363 * 68})), "");
+  EXPECT_EQ(difference(clipped->at(0), f32({1, 1, 1, 1}, {9})), "");
+  EXPECT_EQ(difference(clipped->at(2), f32({1, 1, 1}, {15})), "");
+}
+
+TEST(Recurrent, GruResetsBeforeOrBehindItsMatrix) {
+  Op op(14, "GRU");
+  op.in(f32({1, 1, 1}, {1})).constant(f32({1, 3, 1}, {1, 2, 3})).constant(f32({1, 3, 1}, {1, 1, 2}));
+  op.constant(f32({1, 6}, {0, 0, 0, 0, 0, 1})).absent().in(f32({1, 1, 1}, {2}));
+  op.attr("activations", Names{"Affine", "Affine"});
+  // Gates: 3, 4 and 3 + 4 * 2 * 2 + 1, or 3 + 4 * (2 * 2 + 1).
+  expect(op, f32({1, 1, 1, 1}, {-2 * 20 + 3 * 2}));
+  expect(op.attr("linear_before_reset", int64_t(1)), f32({1, 1, 1, 1}, {-2 * 23 + 3 * 2}));
+}
+
+TEST(Recurrent, ActivationsTakeTheirNumbersInTurn) {
+  const auto of = [](const std::string& name, const Floats& alphas, const Floats& betas, float x) {
+    Op op(14, "RNN");
+    op.in(f32({1, 1, 1}, {x})).constant(f32({2, 1, 1}, {1, 1})).constant(f32({2, 1, 1}, {0, 0}));
+    op.attr("direction", std::string("bidirectional")).attr("activations", Names{"LeakyRelu", name});
+    op.attr("activation_alpha", alphas).attr("activation_beta", betas);
+    return op;
+  };
+  expect(of("Affine", {0.5f, 3}, {1}, -2), f32({1, 2, 1, 1}, {-1, -5}));
+  expect(of("ThresholdedRelu", {0.5f, 3}, {}, 3), f32({1, 2, 1, 1}, {3, 3}));
+  expect(of("ThresholdedRelu", {0.5f}, {}, 0.5f), f32({1, 2, 1, 1}, {0.5f, 0}));
+  expect(of("HardSigmoid", {0.5f, 0.25f}, {0.5f}, -1), f32({1, 2, 1, 1}, {-0.5f, 0.25f}));
+  expect(of("Softsign", {0.5f}, {}, -3), f32({1, 2, 1, 1}, {-1.5f, -0.75f}));
+  EXPECT_THAT(refusal(of("Cosine", {}, {}, 1)), HasSubstr("activation 'Cosine' is none that ONNX names"));
+}
+
+TEST(Recurrent, RefusesWhatDoesNotBelongTogether) {
+  const auto op = [](const Tensor& w, const Tensor& r, const Tensor& lengths) {
+    return Op(14, "GRU").in(f32({2, 1, 3}, Floats(6, 1))).in(w).in(r).absent().constant(lengths);
+  };
+  const Tensor w = f32({1, 6, 3}, Floats(18, 1)), r = f32({1, 6, 2}, Floats(12, 1)), full = i64({1}, {2});
+  EXPECT_TRUE(op(w, r, full).run());
+  EXPECT_THAT(refusal(op(w, f32({1, 6, 3}, Floats(18, 1)), full)),
+              HasSubstr("R of shape 1x6x3 is not 3 square matrices below each other"));
+  EXPECT_THAT(refusal(op(f32({1, 6, 2}, Floats(12, 1)), r, full)), HasSubstr("W is f32[1,6,2], expected f32[1,6,3]"));
+  EXPECT_THAT(refusal(op(w, r, i64({1}, {3}))), HasSubstr("sequence_lens has 3, beyond the 2 steps of X"));
+  EXPECT_THAT(refusal(op(w, r, i64({1}, {-1}))), HasSubstr("sequence_lens has -1"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("activations", Names{"Tanh"})), HasSubstr("has 1 values, expected 2"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("hidden_size", int64_t(3))), HasSubstr("attribute 'hidden_size' is 3"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("clip", -1.0f)), HasSubstr("attribute 'clip' is -1"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("direction", std::string("up"))), HasSubstr("direction 'up' is not"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("direction", std::string("bidirectional"))),
+              HasSubstr("W is f32[1,6,3], expected f32[2,6,3]"));
 }
 
 // --- By record and folding
