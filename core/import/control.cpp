@@ -84,6 +84,11 @@ Status checkNames(const onnx_io::Node& node, std::span<const char* const> names)
 
 } // namespace
 
+std::span<const char* const> controlOperators() {
+  static constexpr const char* kNames[] = {"If", "Loop", "Scan"};
+  return kNames;
+}
+
 std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& node, const std::string& name,
                                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   if (!node.domain.empty()) return std::nullopt;
@@ -98,8 +103,8 @@ std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& 
 
 Result<const onnx_io::Graph*> Walk::graphOf(const onnx_io::Node& node, const char* attribute) const {
   const auto found = node.attributes.find(attribute);
-  const auto* graph = found == node.attributes.end() ? nullptr
-                                                     : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
+  const auto* graph =
+      found == node.attributes.end() ? nullptr : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
   if (!graph || !*graph) return badModel("has no graph '{}'", attribute);
   if (depth_ >= kMaxDepth) return badModel("graphs are nested deeper than {}", kMaxDepth);
   return graph->get();
@@ -229,17 +234,17 @@ Status Walk::addLoop(const Place& place, const onnx_io::Node& node, const std::s
 Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                       const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
   if (body.inputs.size() != carried.size() + 2)
-    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(),
-                    carried.size() + 2, carried.size());
+    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(), carried.size() + 2,
+                    carried.size());
   if (body.outputs.size() < carried.size() + 1 || body.outputs.size() - 1 < outputs.size())
     return badModel("its body has {} outputs, expected {}", body.outputs.size(),
                     1 + std::max(carried.size(), outputs.size()));
   for (size_t k = 0; k < carried.size(); ++k)
-    if (const onnx_io::ValueInfo& input = body.inputs[2 + k];
-        input.elem != Elem::none && place.frame.isTyped(carried[k]) &&
-        !isDeclared(input, place.frame.typeOf(carried[k])))
-      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name,
-                      declaredText(input), place.frame.typeOf(carried[k]).text());
+    if (const onnx_io::ValueInfo& input = body.inputs[2 + k]; input.elem != Elem::none &&
+                                                              place.frame.isTyped(carried[k]) &&
+                                                              !isDeclared(input, place.frame.typeOf(carried[k])))
+      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name, declaredText(input),
+                      place.frame.typeOf(carried[k]).text());
   const auto count = knownScalar(trips), goOn = condition.isAbsent() ? 1 : knownScalar(condition);
   if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled &&
       *count * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
@@ -290,8 +295,7 @@ Result<bool> Walk::unroll(const Place& place, const onnx_io::Graph& body, const 
 Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                          const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
   std::vector<flow::Slot> kinds;
-  for (size_t k = 0; k < carried.size(); ++k)
-    kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
+  for (size_t k = 0; k < carried.size(); ++k) kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
   for (;;) {
     const size_t complaints = complaints_.count();
     Frame& frame = frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
@@ -368,7 +372,8 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
     if (!param.value) return false;
   std::map<flow::SlotId, Slot> captured;
   for (const Slot& capture : frame.captures()) captured.emplace(place.frame.exported(capture), capture);
-  for (size_t i = 1; i < results.size(); ++i) stage.graph.addOutput(frame.valueAt(results[i], 0), results[i].value->name);
+  for (size_t i = 1; i < results.size(); ++i)
+    stage.graph.addOutput(frame.valueAt(results[i], 0), results[i].value->name);
   stage.graph.eraseDead();
 
   // The body's inputs in the op's order: carried, the turn's number where it is read, captured.
@@ -520,7 +525,8 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
   if (!inputs[0].isAbsent()) return failure(Code::unsupported, "sequence_lens of opset 8 are not supported");
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].isAbsent() || inputs[i].list) return badModel("an input is no tensor");
-    if (!place.frame.isTyped(inputs[i])) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+    if (!place.frame.isTyped(inputs[i]))
+      return defer(place, node, name, "a shape that depends on data", inputs, outputs);
     if (place.frame.typeOf(inputs[i]).rank() == 0 ||
         place.frame.typeOf(inputs[i]).dim(0) != place.frame.typeOf(inputs[1]).dim(0))
       return badModel("input {} is {}, expected {} batches", i, place.frame.typeOf(inputs[i]).text(),
@@ -538,7 +544,8 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
     for (size_t i = 1; i < inputs.size(); ++i)
       batch.push_back(synthesized(place, name, "Gather", {inputs[i], index}, {{"axis", int64_t(0)}}));
     if (anyPoisoned(batch)) return Status::ok();
-    CDL_TRY(addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call}, one, name, batch, made));
+    CDL_TRY(
+        addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call}, one, name, batch, made));
     for (size_t i = 0; i < made.size(); ++i) gathered[i].push_back(made[i]);
     if (anyPoisoned(made)) return Status::ok();
   }

@@ -1,4 +1,5 @@
-// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody needs.
+// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody
+// needs.
 #include "core/import/script.h"
 
 #include "core/import/walk.h"
@@ -53,6 +54,32 @@ graph::Graph* Script::graph() {
              : nullptr;
 }
 
+std::vector<std::string> Script::demandedInputs() const {
+  std::set<flow::SlotId> wanted;
+  // Steps stand behind what they read, so one walk backwards follows every chain.
+  for (auto step = flow.main.steps.rbegin(); step != flow.main.steps.rend(); ++step) {
+    if (step->kind != flow::StepKind::unit) continue;
+    if (const auto* section = std::get_if<std::shared_ptr<const Section>>(&units[step->unit])) {
+      for (size_t i = 0; i < step->inputs.size(); ++i)
+        if ((*section)->inputs[i].frozen) wanted.insert(step->inputs[i]);
+      continue;
+    }
+    const auto& graph = std::get<graph::Graph>(units[step->unit]);
+    std::set<const Value*> reached;
+    for (size_t i = 0; i < step->outputs.size(); ++i)
+      if (wanted.count(step->outputs[i])) reached.insert(graph.outputs()[i]);
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
+      if (std::ranges::any_of((*node)->results(), [&](const Value* result) { return reached.count(result) > 0; }))
+        reached.insert((*node)->operands().begin(), (*node)->operands().end());
+    for (size_t i = 0; i < step->inputs.size(); ++i)
+      if (reached.count(graph.inputs()[i])) wanted.insert(step->inputs[i]);
+  }
+  std::vector<std::string> names;
+  for (const flow::SlotId input : flow.inputs)
+    if (wanted.count(input)) names.push_back(flow.slots[input].name);
+  return names;
+}
+
 Status Script::refusal(const std::string& path) const {
   Complaints complaints;
   for (const Unit& unit : units)
@@ -88,7 +115,8 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
     flow::Step deferred;
     std::set<flow::SlotId> made, read, frozen;
     for (auto node = stage->deferred.rbegin(); node != stage->deferred.rend(); ++node) {
-      if (!isNeeded(node->outputs) && !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
+      if (!isNeeded(node->outputs) &&
+          !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
         continue;
       for (const flow::SlotId slot : node->outputs)
         if (slot != flow::kNoSlot) made.insert(slot);
@@ -185,6 +213,19 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
   std::vector<Slot> outputs;
   for (const std::string& output : section.outputs) outputs.push_back(*scope_.find(output));
   return finish(outputs, section.outputs);
+}
+
+std::vector<std::pair<std::string, std::string>> supportedOperators() {
+  std::vector<std::string> qualified = importedNames();
+  for (const std::string& name : listOperators()) qualified.push_back(name);
+  qualified.insert(qualified.end(), controlOperators().begin(), controlOperators().end());
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& name : qualified) {
+    const size_t dot = name.rfind('.');
+    names.emplace_back(dot == std::string::npos ? "" : name.substr(0, dot), name.substr(dot + 1));
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs) {

@@ -30,14 +30,18 @@ struct Place {
   Frame& frame;
   Scope& scope;
   const Opsets& opsets;
-  std::string prefix;                            ///< of the names of nodes
-  const onnx_io::Function* function = nullptr;   ///< within the body of a function,
-  const onnx_io::Node* call = nullptr;           ///< as this node calls it
+  std::string prefix;                          ///< of the names of nodes
+  const onnx_io::Function* function = nullptr; ///< within the body of a function,
+  const onnx_io::Node* call = nullptr;         ///< as this node calls it
 
   Place within(Frame& inner, Scope& names, const std::string& node) const {
     return {inner, names, opsets, node + "/", function, call};
   }
 };
+
+/// The operators that the walk imports itself, of the default domain: those of graphs in graphs, and of sequences.
+std::span<const char* const> controlOperators();
+std::vector<std::string> listOperators();
 
 /// One model on its way into Graphs and the flow between them.
 class Walk {

@@ -87,7 +87,8 @@ Result<Request> parseOptions(const candela_options_t* given) {
   for (const char* const* d = options.dims; d && *d; ++d) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*d, "NAME=1"));
     CDL_ASSIGN(const int64_t value, parseDim(pair.second, *d));
-    if (!request.import.dims.emplace(pair.first, value).second) return badArgument("dim '{}' is given twice", pair.first);
+    if (!request.import.dims.emplace(pair.first, value).second)
+      return badArgument("dim '{}' is given twice", pair.first);
   }
   for (const char* const* s = options.shapes; s && *s; ++s) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*s, "NAME=1x3x224x224"));
@@ -296,6 +297,11 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
   return guarded(error, error_size, [&] {
     return createModel(model, path, [&](candela_model& made) -> Status {
       CDL_ASSIGN(runtime::Bundle bundle, runtime::loadBundle(path));
+      if (bundle.flow) {
+        CDL_ASSIGN(made.flow, pipeline::FlowModel::load(std::move(bundle)));
+        made.described = made.flow->described();
+        return Status::ok();
+      }
       CDL_ASSIGN(made.session, runtime::Session::create(std::move(bundle)));
       return Status::ok();
     });
@@ -305,8 +311,8 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
 candela_status_t candela_save(const candela_model_t* model, const char* path, char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model || !path) return badArgument("no model or no path");
-    if (!model->session)
-      return failure(Code::unsupported, "{} makes no bundle", model->flow ? "a model with steps at run" : "the reference");
+    if (model->flow) return model->flow->save(path);
+    if (!model->session) return failure(Code::unsupported, "the reference makes no bundle");
     return model->session->save(path);
   });
 }

@@ -67,6 +67,8 @@ public:
   /// Stores the bundle with the executables of backends that can store them, which hold their constants, and the
   /// constants of the others. Failure: io, or a backend's.
   Status save(const std::string& path) const;
+  /// What save() stores.
+  Result<Bundle> stored() const;
 
   /// inputs in the bundle's order; checked against its types. Returns the outputs.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);

@@ -1,53 +1,11 @@
 #include <cmath>
-#include <limits>
 
-#include "core/import/term.h"
+#include "core/import/adapters/heads.h"
 
 /// Attention of heads, whatever form they come in: one `attention` op where nothing stands between its steps, else
 /// those steps; and rotary embeddings.
 namespace candela::import {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// [batch, heads, sequence, size]; in three dims the heads lie side by side in the last one.
-Term splitHeads(const Term& x, const char* name, std::optional<int64_t> heads) {
-  if (x.rank() == 4) {
-    if (heads && *heads != x.dim(1))
-      need(badModel("{} is {}, but the attribute says {} heads", name, x.text(), *heads));
-    return x;
-  }
-  if (x.rank() != 3) need(badModel("{} is {}, expected rank 3 or 4", name, x.text()));
-  if (!heads) need(badModel("{} has rank 3, which needs its number of heads as an attribute", name));
-  if (*heads < 1 || x.dim(2) % *heads != 0)
-    need(badModel("{} {} does not split into {} heads", name, x.text(), *heads));
-  return x.reshape({x.dim(0), x.dim(1), *heads, x.dim(2) / *heads}).transpose({0, 2, 1, 3});
-}
-
-Term joinHeads(const Term& x) { return x.transpose({0, 2, 1, 3}).reshape({x.dim(0), x.dim(2), x.dim(1) * x.dim(3)}); }
-
-/// Everything but the operands' values that one Attention says.
-struct Heads {
-  Term q, k, v; ///< k and v with what the cache held
-  int64_t past = 0;
-
-  int64_t batch() const { return q.dim(0); }
-  int64_t heads() const { return q.dim(1); }
-  int64_t queries() const { return q.dim(2); }
-  int64_t keys() const { return k.dim(2); }
-  int64_t groups() const { return k.dim(1); }
-
-  /// [.., heads, queries, n] with the query heads of a group as more queries of one head. Dims of 1 broadcast.
-  Term grouped(Term x) const {
-    const int64_t each = heads() / groups();
-    if (each == 1) return x;
-    if (x.dim(2) == 1 && x.dim(1) == 1) return x;
-    if (x.dim(2) != queries()) x = x.expand({x.dim(0), x.dim(1), queries(), x.dim(3)});
-    if (x.dim(1) != heads()) x = x.unsqueeze(2).expand({x.dim(0), 1, each, queries(), x.dim(3)});
-    return x.reshape({x.dim(0), x.rank() == 5 ? 1 : groups(), each * queries(), x.dim(-1)});
-  }
-  Term ungrouped(const Term& x) const { return x.reshape({batch(), heads(), queries(), x.dim(3)}); }
-};
 
 Heads readHeads(Step& step) {
   const auto qHeads = need(step.maybe<int64_t>("q_num_heads")), kvHeads = need(step.maybe<int64_t>("kv_num_heads"));
@@ -57,13 +15,8 @@ Heads readHeads(Step& step) {
       need(badModel("Q has rank {} but {} is {}", rank, i == 1 ? "K" : "V", termOf(step, i).text()));
   Heads all{splitHeads(termOf(step, 0), "Q", qHeads), splitHeads(termOf(step, 1), "K", kvHeads),
             splitHeads(termOf(step, 2), "V", kvHeads)};
+  all.check();
   const auto& [q, k, v, past] = all;
-  if (!isFloat(q.elem()) || !isFloat(v.elem()) || k.elem() != q.elem())
-    need(badModel("Q is {}, K {} and V {}", elemName(q.elem()), elemName(k.elem()), elemName(v.elem())));
-  if (k.dim(0) != q.dim(0) || k.dim(3) != q.dim(3) || v.shape() != Shape{k.dim(0), k.dim(1), k.dim(2), v.dim(3)})
-    need(badModel("queries {}, keys {} and values {} do not belong together", q.text(), k.text(), v.text()));
-  if (k.dim(1) == 0 || q.dim(1) % k.dim(1) != 0)
-    need(badModel("{} heads of queries are no multiple of {} heads of keys", q.dim(1), k.dim(1)));
   if (!step.input(4) != !step.input(5)) need(badModel("past_key and past_value go together"));
   if (!step.input(4)) return all;
   if (step.input(6)) need(badModel("nonpad_kv_seqlen does not go with past_key"));
@@ -90,12 +43,6 @@ Term readMask(const Step& step, const Heads& all) {
   const double rest = mask.elem() == Elem::bool_ ? 0 : -kInfinity;
   return mask.reshape(dims).pad({0, 0, 0, 0}, {0, 0, 0, all.keys() - dims[3]}, rest);
 }
-
-/// What is added to the scores, in four dims that broadcast to them.
-struct Bias {
-  std::optional<Term> values;
-  bool mayMaskRows = false; ///< every key of a query
-};
 
 Bias readBias(Step& step, const Heads& all) {
   const bool causal = need(step.flagAttr("is_causal", false));
@@ -164,50 +111,21 @@ Elem readPrecision(Step& step, Elem otherwise) {
 Status importAttention(Step& step) {
   need(needExact(step));
   const Heads all = readHeads(step);
-  const Elem elem = all.q.elem(), precision = readPrecision(step, elem);
-  const double softcap = attrOf<float>(step, "softcap", 0.0f);
-  if (!(softcap >= 0)) return badModel("softcap is {}, expected at least 0", softcap);
+  Weighting weighting;
+  weighting.precision = readPrecision(step, all.q.elem());
+  weighting.softcap = attrOf<float>(step, "softcap", 0.0f);
+  if (!(weighting.softcap >= 0)) return badModel("softcap is {}, expected at least 0", weighting.softcap);
   const int64_t mode = attrOf<int64_t>(step, "qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) return badModel("qk_matmul_output_mode is {}, expected 0 to 3", mode);
-  const auto givenScale = need(step.maybe<float>("scale"));
-  double scale = givenScale ? *givenScale : 1 / std::sqrt(std::max<double>(1, static_cast<double>(all.q.dim(3))));
-  Bias bias = readBias(step, all);
-  if (bias.values) bias.values = all.grouped(*bias.values);
-  std::optional<Term> isMasked; // rows that no key is left of: they give 0
-  if (bias.values && bias.mayMaskRows) isMasked = equal(reduce(OpKind::ReduceMax, *bias.values, {3}), -kInfinity);
-
-  Term q = all.grouped(all.q), k = all.k, v = all.v;
-  const bool isHalf = elemBits(elem) < 32;
-  if (isHalf && scale > 0) { // a product before it is scaled may be beyond what the type holds
-    q = q * std::sqrt(scale);
-    k = k * std::sqrt(scale);
-    scale = 1;
-  }
-  std::optional<Term> y;
-  if (softcap == 0 && !step.wants(3) && elemBits(precision) >= elemBits(elem) && v.elem() == elem) {
-    std::vector<Term> operands{q, k, v};
-    if (bias.values) operands.push_back(*bias.values);
-    y = make(OpKind::Attention, operands, {{"scale", scale}});
-    if (isMasked) y = select(*isMasked, 0, *y);
-  } else {
-    Term scores = matmul(q, k.transpose({0, 1, 3, 2}));
-    if (scale != 1) scores = scores * scale;
-    std::vector<Term> stages{scores};
-    if (softcap > 0) scores = tanh(scores / softcap) * softcap;
-    stages.push_back(scores);
-    if (bias.values) scores = scores + *bias.values;
-    stages.push_back(scores);
-    Term parts = softmax(scores.cast(precision));
-    if (isMasked) parts = select(*isMasked, 0, parts);
-    stages.push_back(parts.cast(elem));
-    if (step.wants(3)) step.set(3, all.ungrouped(stages[mode]).value());
-    const Elem wide = v.elem() == elem ? elem : elemBits(v.elem()) + elemBits(elem) > 64 ? Elem::f64_ : Elem::f32_;
-    y = matmul(stages[3].cast(wide), v.cast(wide)).cast(elem);
-  }
+  if (step.wants(3)) weighting.stage = mode;
+  const auto scale = need(step.maybe<float>("scale"));
+  weighting.scale = scale ? *scale : 1 / std::sqrt(std::max<double>(1, static_cast<double>(all.q.dim(3))));
+  weighting.bias = readBias(step, all);
+  const Attended attended = attend(all, weighting);
+  if (attended.stage) step.set(3, attended.stage->value());
   step.set(1, all.k.value());
   step.set(2, all.v.value());
-  y = all.ungrouped(*y);
-  return step.set(step.input(0)->type.rank() == 3 ? joinHeads(*y) : *y);
+  return step.set(step.input(0)->type.rank() == 3 ? joinHeads(attended.y) : attended.y);
 }
 
 /// Pairs of elements (halves of a head, or neighbours) turned by angles whose cosines and sines are given for each
@@ -238,17 +156,8 @@ Status importRotaryEmbedding(Step& step) {
     return table.unsqueeze(1);
   };
   const Term cosine = angles(1, "cos_cache"), sine = angles(2, "sin_cache");
-  const auto part = [&](int64_t which) {
-    return interleaved ? x.slice(3, which, size / 2, 2) : x.slice(3, which * (size / 2), size / 2);
-  };
-  if (size == 0) return step.set(input);
-  const Term a = part(0), b = part(1);
-  const Term real = cosine * a - sine * b, imaginary = sine * a + cosine * b;
-  Term turned =
-      interleaved ? concat({real.unsqueeze(4), imaginary.unsqueeze(4)}, 4).reshape({x.dim(0), x.dim(1), x.dim(2), size})
-                  : concat({real, imaginary}, 3);
-  if (size < x.dim(3)) turned = concat({turned, x.slice(3, size, x.dim(3) - size)}, 3);
-  return step.set(input.rank() == 3 ? joinHeads(turned) : turned);
+  const Term y = turned(x, cosine, sine, interleaved);
+  return step.set(input.rank() == 3 ? joinHeads(y) : y);
 }
 
 constexpr Operator kOperators[] = {

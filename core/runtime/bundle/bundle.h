@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/flow/flow.h"
 #include "core/support/hash.h"
 #include "core/support/tensor.h"
 
@@ -63,6 +64,8 @@ struct NodePlacement {
   uint64_t nativeMacs = 0; ///< of them, those in native instructions
 };
 
+struct FlowBundle;
+
 struct Bundle {
   std::string model;
   uint64_t modelNodes = 0, parameters = 0;
@@ -74,9 +77,16 @@ struct Bundle {
   std::vector<NodePlacement> placement;
   std::vector<KeptValue> kept;               ///< the last outputs, in their order; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
+  std::shared_ptr<const FlowBundle> flow;    ///< of a model that decides at run: in the place of steps
 
   /// Shares equal contents; returns the index.
   uint32_t addConstant(const Hash& hash, const Bytes& bytes);
+};
+
+/// LOOP, BRANCH and the like, around bundles of their own.
+struct FlowBundle {
+  flow::Flow flow;
+  std::vector<Bundle> units;
 };
 
 /// Writes through a temporary file. Failure: io.
