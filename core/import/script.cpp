@@ -221,7 +221,11 @@ Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::str
 Result<Script> Walk::run(const Section& section, std::span<const flow::Value> inputs) {
   CDL_CHECK(inputs.size() == section.inputs.size());
   Frame& frame = frames_.front();
-  for (const auto& [name, tensor] : section.constants) scope_.define(name, constantSlot(frame, tensor));
+  const auto define = [&](const std::string& name, const Slot& slot) {
+    scope_.define(name, slot);
+    scope_.define(outerName(name), slot);
+  };
+  for (const auto& [name, tensor] : section.constants) define(name, constantSlot(frame, tensor));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Section::Input& input = section.inputs[i];
     const auto param = [&](const Tensor& tensor) {
@@ -237,7 +241,7 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
       slot.list = std::make_shared<std::vector<Slot>>();
       for (const Tensor& item : *inputs[i].items) slot.list->push_back(param(item));
     }
-    scope_.define(input.name, slot);
+    define(input.name, slot);
   }
   for (const Section::Item& item : section.items) {
     const Place place{frame, scope_, item.opsets, ""};
@@ -248,6 +252,8 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
       known.push_back(*ints);
     }
     addNode(place, item.node, item.name, std::move(known));
+    for (const std::string& output : item.node.outputs)
+      if (const Slot* made = scope_.find(output)) scope_.define(outerName(output), *made);
   }
   if (!complaints_.empty()) return complaints_.status(model_->path);
   std::vector<Slot> outputs;

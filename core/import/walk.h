@@ -102,6 +102,10 @@ private:
                         const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
   Status addScan(const Place& place, const onnx_io::Node& node, const std::string& name,
                  const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  /// Node kMoveFirst, of a tensor whose rank may be the run's.
+  Status moveFirst(const Place& place, const onnx_io::Node& node, const std::string& name,
+                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  Slot zeros(const Place& place, const std::string& name, Elem elem, const Shape& shape);
   Slot stacked(const Place& place, const std::string& name, std::vector<Slot> items);
   /// What one node of the default domain makes of them.
   Slot synthesized(const Place& place, const std::string& name, const char* opType, std::vector<Slot> inputs,

@@ -1459,7 +1459,7 @@ TEST(Microsoft, ProductsOfQuantizedMatrices) {
              .constant(f32({2}, {1, -1})),
          f32({1, 2}, {8, 0.75f}));
   EXPECT_EQ(refusal(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(half).constant(f32({3}, {1, 1, 1}))),
-            "shapes 1x2 and 3 do not broadcast (mul_c1)");
+            "operand scale has shape 3, expected 2 (dequantize_c1)");
   EXPECT_EQ(refusal(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(half).constant(f32({2, 1}, {1, 1}))),
             "scales or a bias of 2x2 do not broadcast to 1x2");
   EXPECT_EQ(codeOf(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(f32({2}, {1, 1})).constant(half)),
