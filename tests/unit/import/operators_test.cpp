@@ -1272,7 +1272,7 @@ TEST(Operators, SamplersRefuseShapesThatDoNotFit) {
               HasSubstr("expected 2x2x3"));
 }
 
-TEST(Operators, LinearAttentionIsUnrolledAsFarAsItIsShort) {
+TEST(Operators, LinearAttentionCarriesItsState) {
   const auto of = [](int64_t places) {
     const Tensor x = f32({1, places, 2}, Floats(static_cast<size_t>(places) * 2, 1));
     return Op(27, "LinearAttention")
@@ -1284,11 +1284,14 @@ TEST(Operators, LinearAttentionIsUnrolledAsFarAsItIsShort) {
         .outputs(2);
   };
   EXPECT_THAT(refusal(of(4)), HasSubstr("update_rule 'gated_delta' takes a decay and a beta"));
-  EXPECT_THAT(refusal(of(257).attr("update_rule", "linear")), HasSubstr("a sequence of 257 places"));
   const auto y = of(2).attr("update_rule", "linear").attr("scale", 1.0f).run();
   ASSERT_TRUE(y) << y.status().message();
   EXPECT_EQ(difference(y->at(0), f32({1, 2, 2}, {1, 1, 2, 2})), "");
   EXPECT_EQ(difference(y->at(1), f32({1, 2, 1, 1}, {2, 2})), "");
+  const auto far = of(300).attr("update_rule", "linear").run(), none = of(0).attr("update_rule", "linear").run();
+  ASSERT_TRUE(far && none) << messageOf(far) << messageOf(none);
+  EXPECT_EQ(difference(far->at(1), f32({1, 2, 1, 1}, {300, 300})), "");
+  EXPECT_EQ(difference(none->at(0), f32({1, 0, 2}, {})), "");
 }
 
 TEST(Folding, DoesNotMakeAModelGrow) {
