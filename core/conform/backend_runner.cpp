@@ -3,37 +3,26 @@
 #include <memory>
 
 #include "core/conform/workers.h"
-#include "core/pipeline/pipeline.h"
-#include "core/reference/reference.h"
+#include "core/pipeline/flow_model.h"
 
 namespace candela::conform {
-namespace {
-
-Result<RunAnswer> runReference(const graph::Graph& graph, const std::vector<Tensor>& inputs) {
-  RunAnswer answer;
-  for (const auto& node : graph.nodes()) answer.work.nodes += node->kind != graph::OpKind::Constant;
-  CDL_ASSIGN(answer.outputs, reference::run(graph, inputs));
-  return answer;
-}
-
-} // namespace
-
 RunCase backendRunner(const std::string& backend, bool toPrimitives) {
-  if (backend == "reference") return runReference;
   pipeline::CompileOptions options;
   options.toPrimitives = toPrimitives;
   return [backend, options, devices = std::vector<std::shared_ptr<runtime::Device>>()](
-             graph::Graph graph, const std::vector<Tensor>& inputs) mutable -> Result<RunAnswer> {
-    if (backend != "soft" && devices.empty()) {
+             import::Script script, const std::vector<flow::Value>& inputs) mutable -> Result<RunAnswer> {
+    const bool reference = backend == "reference";
+    if (!reference && backend != "soft" && devices.empty()) {
       CDL_ASSIGN(const auto plugin, runtime::findPlugin(backend));
       CDL_ASSIGN(auto device, plugin->open(0, {}));
       devices.push_back(std::move(device));
     }
-    CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "case", devices, options));
+    CDL_ASSIGN(const auto model,
+               pipeline::FlowModel::create(std::move(script), "case", devices, options, reference));
     RunAnswer answer;
-    for (const runtime::NodePlacement& node : session->bundle().placement)
+    for (const runtime::NodePlacement& node : model->described().placement)
       answer.work += {1, node.cls == runtime::NodePlacement::Class::native, node.macs, node.nativeMacs};
-    CDL_ASSIGN(answer.outputs, session->run(inputs));
+    CDL_ASSIGN(answer.outputs, model->run(inputs));
     return answer;
   };
 }

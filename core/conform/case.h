@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/import/script.h"
 
 namespace candela::conform {
 
@@ -31,11 +31,11 @@ struct CaseResult {
 };
 
 struct RunAnswer {
-  std::vector<Tensor> outputs; ///< in the graph's order
+  std::vector<flow::Value> outputs; ///< in the model's order
   Work work;
 };
-/// Compiles a graph for what is judged and runs it on these inputs (the graph's order). Code::unsupported: the backend,
+/// Compiles a model for what is judged and runs it on these inputs (the flow's order). Code::unsupported: the backend,
 /// or this version, does not have what the graph needs.
-using RunCase = std::function<Result<RunAnswer>(graph::Graph, const std::vector<Tensor>&)>;
+using RunCase = std::function<Result<RunAnswer>(import::Script, const std::vector<flow::Value>&)>;
 
 } // namespace candela::conform

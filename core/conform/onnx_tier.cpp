@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 using Outcome = CaseResult::Outcome;
 
 struct DataSet {
-  std::map<std::string, Tensor> inputs;
-  std::vector<Tensor> outputs;
+  std::map<std::string, flow::Value> inputs;
+  std::vector<flow::Value> outputs;
 };
 
 /// Everything that one case is about.
@@ -86,30 +86,39 @@ std::map<std::string, Shape> openShapes(const onnx_io::Model& model, const DataS
     const bool open = !input.hasShape || std::any_of(input.dims.begin(), input.dims.end(),
                                                      [](const onnx_io::Dim& d) { return d.value < 0; });
     const auto at = set.inputs.find(input.name);
-    if (open && at != set.inputs.end()) shapes[input.name] = at->second.dims;
+    if (open && at != set.inputs.end() && at->second.isTensor()) shapes[input.name] = at->second.tensor.dims;
   }
   return shapes;
 }
 
-Status compareOutputs(const Material& material, const DataSet& set, const std::vector<Tensor>& got) {
+Status compareOne(const Material& material, const Tensor& expected, const Tensor& got) {
+  CompareBound bound;
+  // ONNX made the data with a rounding after every step: two units in the last place, as its own runner allows.
+  if (expected.elem == Elem::bf16_) bound.relative = 0x1p-6;
+  if (expected.elem == Elem::f16_) bound.relative = 0x1p-9;
+  if (material.transforms && isFloat(expected.elem)) {
+    double largest = 0;
+    for (int64_t e = 0, count = expected.count(); e < count; ++e) {
+      const double size = std::abs(elementAsReal(expected, e));
+      if (std::isfinite(size)) largest = std::max(largest, size);
+    }
+    bound.absolute = 1e-6 * largest;
+  }
+  const Comparison result = compareTensors(got, expected, bound);
+  return result.passed() ? Status::ok() : failure(Code::mismatch, "{}", result.text());
+}
+
+Status compareOutputs(const Material& material, const DataSet& set, const std::vector<flow::Value>& got) {
   if (got.size() != set.outputs.size())
     return failure(Code::mismatch, "{} outputs, expected {}", got.size(), set.outputs.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    CompareBound bound;
-    // ONNX made the data with a rounding after every step: two units in the last place, as its own runner allows.
-    if (set.outputs[i].elem == Elem::bf16_) bound.relative = 0x1p-6;
-    if (set.outputs[i].elem == Elem::f16_) bound.relative = 0x1p-9;
-    if (material.transforms && isFloat(set.outputs[i].elem)) {
-      double largest = 0;
-      for (int64_t e = 0, count = set.outputs[i].count(); e < count; ++e) {
-        const double size = std::abs(elementAsReal(set.outputs[i], e));
-        if (std::isfinite(size)) largest = std::max(largest, size);
-      }
-      bound.absolute = 1e-6 * largest;
-    }
-    const Comparison result = compareTensors(got[i], set.outputs[i], bound);
-    if (!result.passed())
-      return failure(Code::mismatch, "output '{}': {}", material.model.graph.outputs[i].name, result.text());
+    const flow::Value& expected = set.outputs[i];
+    const std::string who = fmt::format("output '{}'", material.model.graph.outputs[i].name);
+    if (got[i].kind != expected.kind || (expected.isSequence() && got[i].items->size() != expected.items->size()))
+      return failure(Code::mismatch, "{} is {}, expected {}", who, got[i].text(), expected.text());
+    if (expected.isTensor()) CDL_TRY(compareOne(material, expected.tensor, got[i].tensor).context(who));
+    for (size_t k = 0; expected.isSequence() && k < expected.items->size(); ++k)
+      CDL_TRY(compareOne(material, (*expected.items)[k], (*got[i].items)[k]).context(fmt::format("{}[{}]", who, k)));
   }
   return Status::ok();
 }
@@ -120,15 +129,17 @@ std::string dataDefect(const Material& material) {
   for (const DataSet& set : material.sets)
     for (const onnx_io::ValueInfo& input : material.model.graph.inputs) {
       const auto at = set.inputs.find(input.name);
-      if (at == set.inputs.end()) continue;
-      const Tensor& given = at->second;
+      if (at == set.inputs.end() || !at->second.isTensor()) continue;
+      const Tensor& given = at->second.tensor;
       bool fits = !input.hasShape || given.dims.size() == input.dims.size();
       for (size_t i = 0; fits && input.hasShape && i < given.dims.size(); ++i)
         fits = input.dims[i].value < 0 || input.dims[i].value == given.dims[i];
       if (!fits)
         return fmt::format("'{}' is {} in the data, which the model does not declare", input.name, given.typeText());
       if (given.elem != Elem::f32_) continue;
-      for (const Tensor& output : set.outputs) {
+      for (const flow::Value& value : set.outputs) {
+        if (!value.isTensor()) continue;
+        const Tensor& output = value.tensor;
         if (output.elem != Elem::bf16_ || output.dims != given.dims) continue;
         bool cut = true, rounded = true;
         for (int64_t i = 0; i < given.count(); ++i) {
@@ -164,33 +175,44 @@ std::vector<size_t> shapeOperands(const std::string& opType) {
   return {};
 }
 
-/// All data sets; `frozen` becomes true when one of them could not be imported as it is.
-Status runAll(const Material& material, const RunCase& run, bool& frozen, Work& work) {
-  const std::vector<std::string> shapeInputs = shapeOperandInputs(material.model.graph);
-  for (const DataSet& set : material.sets) {
+Status runScript(const Material& material, const DataSet& set, import::Script script, const RunCase& run, Work& work) {
+  std::vector<flow::Value> inputs;
+  for (const flow::SlotId slot : script.flow.inputs) {
+    const auto at = set.inputs.find(script.flow.slots[slot].name);
+    if (at == set.inputs.end())
+      return failure(Code::internal, "import made an input '{}' that the model does not have",
+                     script.flow.slots[slot].name);
+    inputs.push_back(at->second);
+  }
+  CDL_ASSIGN(const RunAnswer answer, run(std::move(script), inputs));
+  work += answer.work;
+  return compareOutputs(material, set, answer.outputs);
+}
+
+/// All data sets; `frozen` is true where one of them fails with inputs, which shapes follow from, as constants.
+Status runAll(const std::shared_ptr<const Material>& material, const RunCase& run, bool& frozen, Work& work) {
+  const std::vector<std::string> shapeInputs = shapeOperandInputs(material->model.graph);
+  const std::shared_ptr<const onnx_io::Model> model(material, &material->model);
+  for (const DataSet& set : material->sets) {
     import::ImportOptions options;
-    options.shapes = openShapes(material.model, set);
-    Result<graph::Graph> graph = import::importModel(material.model, options);
-    if (!graph && !shapeInputs.empty()) {
-      frozen = true;
+    options.bindAtRun = true;
+    options.shapes = openShapes(material->model, set);
+    CDL_ASSIGN(import::Script script, import::importScript(model, options));
+    if (!script.graph() && !shapeInputs.empty()) {
+      // What the model leaves to the run: most are single Graphs once those inputs are known, which says more of a
+      // backend. Then as it is.
+      import::ImportOptions known = options;
       for (const std::string& name : shapeInputs)
-        if (set.inputs.count(name)) {
-          options.frozen[name] = set.inputs.at(name);
-          options.shapes.erase(name);
+        if (const auto at = set.inputs.find(name); at != set.inputs.end() && at->second.isTensor()) {
+          known.frozen[name] = at->second.tensor;
+          known.shapes.erase(name);
         }
-      graph = import::importModel(material.model, options);
+      frozen = true;
+      if (Result<import::Script> made = import::importScript(model, known); made)
+        CDL_TRY(runScript(*material, set, std::move(made).value(), run, work));
+      frozen = false;
     }
-    CDL_TRY(graph.status());
-    std::vector<Tensor> inputs;
-    for (const graph::Value* input : graph->inputs()) {
-      const auto at = set.inputs.find(input->name);
-      if (at == set.inputs.end())
-        return failure(Code::internal, "import made an input '{}' that the model does not have", input->name);
-      inputs.push_back(at->second);
-    }
-    CDL_ASSIGN(const RunAnswer answer, run(std::move(graph).value(), inputs));
-    work += answer.work;
-    CDL_TRY(compareOutputs(material, set, answer.outputs));
+    CDL_TRY(runScript(*material, set, std::move(script), run, work));
   }
   return Status::ok();
 }
@@ -241,8 +263,9 @@ CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run) {
   CaseResult result;
   result.name = onnxCase.name;
   bool frozen = false;
-  const Result<Material> material = readMaterial(onnxCase);
-  const Status status = material ? runAll(*material, run, frozen, result.work) : material.status();
+  Result<Material> read = readMaterial(onnxCase);
+  const auto material = read ? std::make_shared<const Material>(std::move(read).value()) : nullptr;
+  const Status status = material ? runAll(material, run, frozen, result.work) : read.status();
   result.outcome = status                               ? Outcome::passed
                    : status.code() == Code::unsupported ? Outcome::unsupported
                                                         : Outcome::failed;

@@ -216,20 +216,4 @@ Value* Graph::find(std::string_view name) const {
   return found == byName_.end() ? nullptr : found->second;
 }
 
-Node* Graph::addCopy(const Node& node, std::map<const Value*, Value*>& copies) {
-  std::vector<Value*> operands;
-  std::vector<TensorType> types;
-  std::vector<std::string> names;
-  for (const Value* operand : node.operands()) operands.push_back(operand ? copies.at(operand) : nullptr);
-  for (const Value* result : node.results()) {
-    types.push_back(result->type);
-    names.push_back(result->name);
-  }
-  Node* copy =
-      addNodeUnchecked(node.kind, std::move(operands), node.attrs, node.provenance, std::move(types), nullptr, names);
-  copy->payload = node.payload;
-  for (size_t i = 0; i < names.size(); ++i) copies[node.result(i)] = copy->result(i);
-  return copy;
-}
-
 } // namespace candela::graph

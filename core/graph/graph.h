@@ -58,6 +58,7 @@ public:
   Attrs attrs;
   Provenance provenance;
   std::optional<Payload> payload; ///< of Constant
+  std::shared_ptr<Graph> body;    ///< of Loop, which alone has it; see loop.h
 
   const OpInfo& info() const { return opInfo(kind); }
   const std::vector<Value*>& operands() const { return operands_; }
@@ -146,7 +147,7 @@ public:
   Value* find(std::string_view name) const;
 
   /// Appends a copy of another graph's node under the same names, payloads shared. `copies`: the
-  /// values of this graph that stand for those of the other one; the results join it.
+  /// values of this graph that stand for those of the other one; the results join it. A body is copied.
   Node* addCopy(const Node& node, std::map<const Value*, Value*>& copies);
 
 private:

@@ -31,6 +31,7 @@ enum Trait : uint32_t {
   kTraitAlias = 256, ///< the result is the operand's bytes under another type
   kTraitComposite = 512,
   kTraitPrimitive = 1024, ///< one of the lowered forms that emit turns into instructions
+  kTraitRegion = 2048,    ///< has a body, a Graph of its own
 };
 
 struct OperandInfo {

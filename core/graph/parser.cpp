@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/graph/checks.h"
+#include "core/graph/loop.h"
 #include "core/graph/text.h"
 #include "core/support/text/literal.h"
 
@@ -40,6 +41,7 @@ private:
     Attrs attrs;
     Provenance provenance;
     std::vector<TensorType> types;
+    std::shared_ptr<Graph> body;
   };
 
   /// Always false.
@@ -52,6 +54,27 @@ private:
   void parseGraph() {
     in_.expect("graph");
     graph_.name = in_.expect(TokenKind::symbol, "the name of the graph").text;
+    parseRest();
+  }
+
+  /// A graph inside of a node, whose names are its own.
+  std::shared_ptr<Graph> parseBody(const Token& start) {
+    if (++depth_ > 2 * kMaxNesting) in_.fail(start, "bodies are nested {} deep", depth_);
+    auto graph = std::make_shared<Graph>();
+    std::set<std::string> names, poisoned;
+    const auto exchange = [&] {
+      std::swap(graph_, *graph);
+      names_.swap(names);
+      poisoned_.swap(poisoned);
+    };
+    exchange();
+    parseRest();
+    exchange();
+    --depth_;
+    return graph;
+  }
+
+  void parseRest() {
     in_.list("(", ")", [&] {
       const Token place = in_.expect(TokenKind::value, "an input");
       in_.expect(":");
@@ -219,6 +242,7 @@ private:
       do { out.types.push_back(parseType()); } while (in_.accept(","));
     }
     if (in_.accept("loc")) parseProvenance(out.provenance);
+    if (const Token start = in_.peek(); in_.accept("body")) out.body = parseBody(start);
     return out;
   }
 
@@ -252,6 +276,7 @@ private:
     types.resize(count);
     Node* node = graph_.addNodeUnchecked(*kind, std::move(operands), operation.attrs, operation.provenance,
                                          std::move(types), nullptr, names);
+    node->body = operation.body;
     if (kind != OpKind::Constant) return checkNode(operation, *node);
     const TensorType& type = operation.types[0];
     auto payload = text::resolvePayload(operation.payload, type.elem, type.count(), directory_, names[0]);
@@ -291,6 +316,7 @@ private:
   std::string directory_;
   Graph graph_;
   std::set<std::string> names_, poisoned_;
+  int depth_ = 0;
   bool wrong_ = false;
 };
 

@@ -6,7 +6,12 @@ namespace {
 
 std::string valueText(const Value* value) { return value ? text::nameText('%', value->name) : "_"; }
 
-Result<std::string> nodeLine(const Node& node, const PrintOptions& options) {
+/// Everything behind the name. `prefix` makes names of resources unique among the bodies of loops.
+Result<std::string> graphText(const Graph& graph, const PrintOptions& options, const std::string& prefix,
+                              const std::string& indent);
+
+Result<std::string> nodeLine(const Node& node, const PrintOptions& options, const std::string& prefix,
+                             const std::string& indent) {
   std::vector<std::string> results, types, operands, attrs, names;
   for (const Value* result : node.results()) {
     results.push_back(valueText(result));
@@ -18,22 +23,24 @@ Result<std::string> nodeLine(const Node& node, const PrintOptions& options) {
     attrs.push_back(fmt::format("{} = {}", name, attrText(attr, info ? info->type : AttrType::Int)));
   }
   for (const std::string& name : node.provenance) names.push_back(text::quoteText(name));
-  std::string line = fmt::format("  {} = {}", fmt::join(results, ", "), opName(node.kind));
+  std::string line = fmt::format("{}{} = {}", indent, fmt::join(results, ", "), opName(node.kind));
   if (node.payload) {
     CDL_ASSIGN(const std::string content,
-               text::payloadText(*node.payload, node.result()->name, options.resourceDirectory));
+               text::payloadText(*node.payload, prefix + node.result()->name, options.resourceDirectory));
     line += " " + content;
   }
   if (!operands.empty()) line += fmt::format(" {}", fmt::join(operands, ", "));
   if (!attrs.empty()) line += fmt::format(" {{{}}}", fmt::join(attrs, ", "));
   if (options.locations && !names.empty()) line += fmt::format(" loc({})", fmt::join(names, ", "));
-  return fmt::format("{} : {}\n", line, fmt::join(types, ", "));
+  line += fmt::format(" : {}\n", fmt::join(types, ", "));
+  if (!node.body) return line;
+  CDL_ASSIGN(const std::string body, graphText(*node.body, options, prefix + node.result()->name + ".", indent + "  "));
+  return line + indent + "  body" + body;
 }
 
-} // namespace
-
-Result<std::string> print(const Graph& graph, const PrintOptions& options) {
-  std::string out = fmt::format("graph {}(", text::nameText('@', graph.name));
+Result<std::string> graphText(const Graph& graph, const PrintOptions& options, const std::string& prefix,
+                              const std::string& indent) {
+  std::string out = "(";
   for (size_t i = 0; i < graph.inputs().size(); ++i)
     out += fmt::format("{}{}: {}", i ? ", " : "", valueText(graph.inputs()[i]), graph.inputs()[i]->type.text());
   out += ") -> (";
@@ -44,10 +51,17 @@ Result<std::string> print(const Graph& graph, const PrintOptions& options) {
   }
   out += ") {\n";
   for (const auto& node : graph.nodes()) {
-    CDL_ASSIGN(const std::string line, nodeLine(*node, options));
+    CDL_ASSIGN(const std::string line, nodeLine(*node, options, prefix, indent + "  "));
     out += line;
   }
-  return out + "}\n";
+  return out + indent + "}\n";
+}
+
+} // namespace
+
+Result<std::string> print(const Graph& graph, const PrintOptions& options) {
+  CDL_ASSIGN(const std::string text, graphText(graph, options, "", ""));
+  return fmt::format("graph {}{}", text::nameText('@', graph.name), text);
 }
 
 } // namespace candela::graph

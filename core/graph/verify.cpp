@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/graph/checks.h"
+#include "core/graph/loop.h"
 
 namespace candela::graph {
 namespace {
@@ -45,8 +46,9 @@ private:
     const auto required =
         std::count_if(results.begin(), results.end(), [](const OperandInfo& info) { return !info.optional; });
     const size_t count = node.results().size();
-    if (count < static_cast<size_t>(required) || count > results.size())
-      return badModel("{}: {} results, expected {} to {}", nodeText(node), count, required, results.size());
+    CDL_TRY(verifyBody(node));
+    if (count < static_cast<size_t>(required) || count > types.size())
+      return badModel("{}: {} results, expected {} to {}", nodeText(node), count, required, types.size());
     for (size_t i = 0; i < count; ++i) {
       const Value* value = node.results()[i];
       if (!agrees(value->type, types[i]))

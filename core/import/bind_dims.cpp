@@ -73,13 +73,24 @@ private:
     }
   }
 
+  /// Whether only a run says what the input is.
+  bool waits(const ValueInfo& input) const {
+    return input.elem == Elem::none ? input.what == "a sequence" ||
+                                          input.what == "an optional"
+                                    : !input.hasShape || std::ranges::any_of(input.dims, [&](const Dim& dim) {
+                                        return dim.value < 0 && !bound_.count(dim.name);
+                                      });
+  }
+
   void bind(const ValueInfo& input) {
+    const auto given = options_.shapes.find(input.name);
+    if (options_.bindAtRun && given == options_.shapes.end() && waits(input)) return;
     if (input.elem == Elem::none) {
       complaints_.add(input.what.empty() ? badModel("input '{}' declares no type", input.name)
                                          : failure(Code::unsupported, "input '{}' is {}", input.name, input.what));
       return;
     }
-    if (const auto given = options_.shapes.find(input.name); given != options_.shapes.end()) {
+    if (given != options_.shapes.end()) {
       if (elementCount(given->second)) shapes_[input.name] = given->second;
       return;
     }

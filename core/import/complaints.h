@@ -15,6 +15,9 @@ public:
     if (!status.isOk()) list_.push_back(std::move(status));
   }
   bool empty() const { return list_.empty(); }
+  size_t count() const { return list_.size(); }
+  /// Forgets what was added since, on a way that is not taken.
+  void truncate(size_t count) { list_.resize(count); }
   /// Success when empty. Else one line each, with "path: " in front; the code is bad_model when one
   /// is, else what the caller can mend (invalid_argument), else what they all have in common.
   Status status(const std::string& path) const {

@@ -20,6 +20,8 @@ struct ImportOptions {
   std::map<std::string, Tensor> frozen = {};
   /// No larger constant is made by folding unless it shrinks (architecture §4.6).
   uint64_t foldLimitBytes = 4096;
+  /// Of importScript: inputs whose shape nothing binds wait for the run.
+  bool bindAtRun = false;
 };
 
 /// Failure, one line per complaint, each with file and node: bad_model; invalid_argument when all

@@ -33,37 +33,6 @@ const std::string* Step::unusedAttribute() const {
   return nullptr;
 }
 
-Result<std::optional<std::vector<int64_t>>> Step::knownInts(size_t index, const char* what) const {
-  const Value* value = input(index);
-  if (!value) return std::optional<std::vector<int64_t>>();
-  if (isFloat(value->type.elem)) return badModel("{} is {}, expected integers", what, value->type.text());
-  if (value->type.rank() > 1) return badModel("{} has rank {}, expected at most 1", what, value->type.rank());
-  auto ints = Builder::knownInts(value);
-  if (!ints)
-    return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", what, node.inputs[index]);
-  return ints;
-}
-
-Result<std::optional<std::vector<int64_t>>> Step::intsAttrOrInput(const std::string& name, size_t index, int since) {
-  return opset < since ? maybe<std::vector<int64_t>>(name) : knownInts(index, name.c_str());
-}
-
-Result<std::vector<int64_t>> Step::neededInts(const std::string& name, size_t index, int since) {
-  CDL_ASSIGN(auto ints, intsAttrOrInput(name, index, since));
-  if (!ints) return badModel("{} '{}' is missing", opset < since ? "attribute" : "input", name);
-  return *std::move(ints);
-}
-
-Result<Value*> Step::scalarAttrOrInput(const std::string& name, size_t index, int since) {
-  Value* value = input(index);
-  if (opset < since) {
-    CDL_ASSIGN(const auto number, maybe<float>(name));
-    return number ? build.scalar(*number, input(0)->type.elem) : nullptr;
-  }
-  // Writers that give a vector of one mean a scalar.
-  return value && value->type.shape() == Shape{1} ? build.reshape(value, {}) : value;
-}
-
 Status needExact(const Step& step) {
   for (const Value* input : step.inputs())
     if (input && !input->type.isExact())

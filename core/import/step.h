@@ -10,11 +10,15 @@
 namespace candela::import {
 
 /// One ONNX node on its way into the Graph: what an adapter reads from and writes to. Failures say
-/// the reason only; the walk adds file, node and operator.
+/// the reason only; the walk adds file, node and operator. Where a failure is that something is known at run only,
+/// demandedInputs() and demanded() name it: the node can be imported then.
 class Step {
 public:
-  Step(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs)
-      : build(build), node(node), opset(opset), inputs_(std::move(inputs)), outputs_(node.outputs.size()) {}
+  using Contents = std::vector<std::vector<int64_t>>;
+  /// `known`: what contents() gives, call by call.
+  Step(Builder& build, const onnx_io::Node& node, int opset, std::vector<Value*> inputs, Contents known = {})
+      : build(build), node(node), opset(opset), inputs_(std::move(inputs)), outputs_(node.outputs.size()),
+        known_(std::move(known)) {}
 
   Builder& build;
   const onnx_io::Node& node;
@@ -59,9 +63,10 @@ public:
   /// An attribute that was given and that nobody asked for; null when there is none.
   const std::string* unusedAttribute() const;
 
+  // What a shape follows from (known.cpp).
   /// The integers of a constant operand; nullopt when it is absent. Failure `unsupported`: not
-  /// known at import.
-  Result<std::optional<std::vector<int64_t>>> knownInts(size_t input, const char* what) const;
+  /// known at import, so demanded.
+  Result<std::optional<std::vector<int64_t>>> knownInts(size_t input, const char* what);
   /// What was an attribute and became input `input` at opset `since`.
   Result<std::optional<std::vector<int64_t>>> intsAttrOrInput(const std::string& name, size_t input, int since);
   /// The same, required.
@@ -69,10 +74,26 @@ public:
   /// A scalar that was a float attribute and became input `input` at opset `since`; null when it is absent.
   Result<Value*> scalarAttrOrInput(const std::string& name, size_t input, int since);
 
+  /// Failure `unsupported` unless the operand is a constant, and demands it.
+  Status needConstant(size_t input, const char* what);
+  /// The integers of a value that the adapter computed from the operands, at most in one dim: those given for this
+  /// call, or those of a constant. Failure `unsupported`: known at run only, so demanded. The calls of an adapter are
+  /// the same as far as their answers are.
+  Result<std::vector<int64_t>> contents(Value* computed);
+  const std::set<size_t>& demandedInputs() const { return demandedInputs_; }
+  /// What contents() could not answer: with its integers behind those of known() the next import gets further. Null
+  /// when nothing.
+  Value* demanded() const { return demanded_; }
+  const Contents& known() const { return known_; } ///< all answers so far
+
 private:
   Status wrongType(const std::string& name, const onnx_io::Attribute& wanted) const;
   std::vector<Value*> inputs_, outputs_;
   std::set<std::string, std::less<>> used_;
+  Contents known_;
+  std::set<size_t> demandedInputs_;
+  Value* demanded_ = nullptr;
+  size_t asked_ = 0;
 };
 
 /// Failure `unsupported` when the shape of an input depends on data.
@@ -91,7 +112,7 @@ inline std::string qualified(const std::string& domain, const std::string& opTyp
 
 /// An operator that a function of ours imports.
 struct Operator {
-  std::string_view name; ///< qualified
+  std::string_view name;                ///< qualified
   int minInputs, maxInputs, maxOutputs; ///< maxInputs < 0: any number
   Status (*import)(Step&);
 };

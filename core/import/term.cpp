@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/reference/reference.h"
-
 namespace candela::import {
 
 Term make(OpKind kind, const std::vector<Term>& operands, Attrs attrs) {
@@ -76,19 +74,6 @@ Term full(Builder& build, double value, const Shape& shape, Elem elem) {
 
 Term iota(Builder& build, int64_t count, Elem elem) {
   return Term(build, build.constant(Payload::iota(elem, count, 0, 1), {count}));
-}
-
-double knownNumber(const Step& step, size_t input, const char* what) {
-  return need([&]() -> Result<double> {
-    const Value* value = step.input(input);
-    if (value->type.count() != 1) return badModel("{} is {}, expected one value", what, value->type.text());
-    if (!value->isConstant())
-      return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", what,
-                     step.node.inputs[input]);
-    CDL_ASSIGN(const Tensor tensor, value->tensor());
-    CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
-    return isFloat(array.elem) ? array.real[0] : static_cast<double>(array.whole[0]);
-  }());
 }
 
 std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least) {

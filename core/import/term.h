@@ -157,6 +157,6 @@ inline Elem weightedElem(Elem elem) {
 /// A list attribute of windows, with as many values as asked for, each from `least` to 2^31-1.
 std::vector<int64_t> perDim(Step& step, const char* name, size_t count, int64_t fallback, int64_t least);
 /// The one element of an operand that must be known at import, of any type.
-double knownNumber(const Step& step, size_t input, const char* what);
+double knownNumber(Step& step, size_t input, const char* what);
 
 } // namespace candela::import

@@ -40,6 +40,7 @@ Key keyOf(const Node& node) {
 }
 
 bool canMerge(const graph::Graph& graph, const Node& node, const Node& first) {
+  if (node.body) return false;
   if (node.kind == graph::OpKind::Constant && !(*node.payload == *first.payload)) return false;
   for (size_t i = 0; i < node.results().size(); ++i)
     if (!canReplace(graph, node.result(i), first.result(i))) return false;

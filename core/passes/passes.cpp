@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "core/graph/loop.h"
 #include "core/passes/rewrite.h"
 
 namespace candela::passes {
@@ -17,7 +18,11 @@ constexpr PassInfo kPasses[] = {
 constexpr int kMaxRounds = 8;
 
 Result<int> runOne(const PassInfo& pass, graph::Graph& graph) {
-  CDL_ASSIGN(const int count, pass.run(graph).context(pass.name));
+  int count = 0;
+  for (graph::Graph* each : graph::nestedGraphs(graph)) {
+    CDL_ASSIGN(const int changes, pass.run(*each).context(pass.name));
+    count += changes;
+  }
   CDL_TRY(graph::verify(graph).context(fmt::format("after {}", pass.name)));
   return count;
 }

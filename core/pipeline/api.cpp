@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/pipeline/pipeline.h"
+#include "core/pipeline/flow_model.h"
 #include "core/pipeline/report.h"
 #include "core/reference/interp/interp.h"
 #include "core/reference/reference.h"
@@ -14,8 +14,9 @@
 using namespace candela;
 
 struct candela_model {
-  // A session, or the oracle on an IR, of which the bundle tells only what it is.
+  // A session, or a flow of them, or the oracle on an IR, of which the bundle tells only what it is.
   std::unique_ptr<runtime::Session> session;
+  std::unique_ptr<pipeline::FlowModel> flow;
   pipeline::Ir ir;
   runtime::Bundle described;
 
@@ -30,6 +31,8 @@ struct candela_model {
 };
 
 namespace {
+
+using pipeline::kUnranked;
 
 static_assert(int(CANDELA_BAD_MODEL) == int(CDL_BAD_MODEL) && int(CANDELA_BOOL) == int(CDL_BOOL));
 
@@ -67,8 +70,7 @@ Result<std::pair<std::string, std::string>> parseKeyValue(const char* text, cons
 /// The options in the caller's words, checked.
 struct Request {
   std::vector<std::string> backends;
-  std::map<std::string, int64_t> dims;
-  std::map<std::string, Shape> shapes;
+  import::ImportOptions import;
   std::map<std::string, runtime::Options> options; ///< by backend; "" is for all
   uint32_t flags = 0;
   pipeline::CompileOptions compile;
@@ -85,7 +87,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
   for (const char* const* d = options.dims; d && *d; ++d) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*d, "NAME=1"));
     CDL_ASSIGN(const int64_t value, parseDim(pair.second, *d));
-    if (!request.dims.emplace(pair.first, value).second) return badArgument("dim '{}' is given twice", pair.first);
+    if (!request.import.dims.emplace(pair.first, value).second) return badArgument("dim '{}' is given twice", pair.first);
   }
   for (const char* const* s = options.shapes; s && *s; ++s) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*s, "NAME=1x3x224x224"));
@@ -95,7 +97,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
         CDL_ASSIGN(const int64_t dim, parseDim(text, *s));
         shape.push_back(dim);
       }
-    if (!request.shapes.emplace(pair.first, shape).second)
+    if (!request.import.shapes.emplace(pair.first, shape).second)
       return badArgument("shape of '{}' is given twice", pair.first);
   }
   for (const char* const* o = options.options; o && *o; ++o) {
@@ -107,6 +109,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
     const size_t name = key.find('.') + 1; // 0 where there is no dot
     request.options[key.substr(0, name ? name - 1 : 0)][key.substr(name)] = text.substr(equals + 1);
   }
+  request.import.bindAtRun = options.flags & CANDELA_FLAG_BIND_AT_RUN;
   request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;
   request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;
   if (options.progress)
@@ -191,7 +194,16 @@ Status compileModel(candela_model& model, const std::string& path, const candela
   // Backends first: a wrong name is told before a large model is read.
   std::vector<std::shared_ptr<runtime::Device>> devices;
   if (!reference) { CDL_ASSIGN(devices, openDevices(request)); }
-  CDL_ASSIGN(model.ir, pipeline::loadModel(path, request.dims, request.shapes));
+  CDL_ASSIGN(pipeline::Loaded loaded, pipeline::loadAny(path, request.import));
+  if (auto* script = std::get_if<import::Script>(&loaded)) {
+    CDL_ASSIGN(model.flow, pipeline::FlowModel::create(std::move(*script), path, devices, request.compile, reference));
+    model.described = model.flow->described();
+    return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.described) : Status::ok();
+  }
+  if (auto* parsed = std::get_if<program::Program>(&loaded))
+    model.ir = std::move(*parsed);
+  else
+    model.ir = std::get<graph::Graph>(std::move(loaded));
   auto* program = std::get_if<program::Program>(&model.ir);
   model.flatShapes = program;
   if (reference) return compileReference(model, path, request.compile.keepValues);
@@ -209,6 +221,11 @@ Status compileModel(candela_model& model, const std::string& path, const candela
 const char* describePort(const runtime::BundleValue& port, candela_tensor_t* out) {
   if (out) {
     *out = {};
+    if (port.dims == kUnranked) {
+      out->elem = static_cast<candela_elem_t>(port.elem);
+      out->rank = CANDELA_UNKNOWN_RANK;
+      return port.name.c_str();
+    }
     out->elem = static_cast<candela_elem_t>(port.elem);
     out->rank = static_cast<uint32_t>(port.dims.size());
     std::copy(port.dims.begin(), port.dims.end(), out->dims);
@@ -230,7 +247,7 @@ Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela
     const auto elements = elementCount(tensor.dims);
     if (!elements) return badArgument("input '{}': impossible shape {}", port.name, shapeText(tensor.dims));
     if (model.flatShapes && elements == elementCount(port.dims)) tensor.dims = port.dims;
-    CDL_TRY(port.checkInput(tensor));
+    if (!model.flow) CDL_TRY(port.checkInput(tensor));
     if (given.bytes < tensor.sizeBytes() || (!given.data && tensor.sizeBytes()))
       return badArgument("input '{}' needs {} bytes, {} were given", port.name, tensor.sizeBytes(),
                          given.data ? given.bytes : 0);
@@ -288,7 +305,8 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
 candela_status_t candela_save(const candela_model_t* model, const char* path, char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model || !path) return badArgument("no model or no path");
-    if (!model->session) return failure(Code::unsupported, "the reference makes no bundle");
+    if (!model->session)
+      return failure(Code::unsupported, "{} makes no bundle", model->flow ? "a model with steps at run" : "the reference");
     return model->session->save(path);
   });
 }
@@ -312,19 +330,25 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
       return badArgument("{} outputs were given, the model has {}", output_count, model->outputs());
     CDL_ASSIGN(const std::vector<Tensor> in, readInputs(*model, inputs, input_count));
     const auto* graph = std::get_if<graph::Graph>(&model->ir);
-    CDL_ASSIGN(const std::vector<Tensor> out, model->session ? model->session->run(in)
+    CDL_ASSIGN(const std::vector<Tensor> out, model->flow      ? model->flow->runTensors(in)
+                                              : model->session ? model->session->run(in)
                                               : graph
                                                   ? reference::run(*graph, in)
                                                   : reference::interpret(std::get<program::Program>(model->ir), in));
     for (uint32_t i = 0; i < output_count; ++i) {
       const runtime::BundleValue& port = model->output(i);
       const uint64_t bytes = out[i].sizeBytes();
+      if (!outputs[i].data && !outputs[i].bytes) {
+        outputs[i].data = std::malloc(std::max<uint64_t>(bytes, 1));
+        outputs[i].bytes = bytes;
+      }
       if (outputs[i].bytes < bytes || (!outputs[i].data && bytes))
         return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, outputs[i].bytes);
       if (bytes) std::memcpy(outputs[i].data, out[i].bytes.data(), bytes);
-      void* data = outputs[i].data;
-      describePort(port, &outputs[i]);
-      outputs[i].data = data;
+      const candela_tensor_t given = outputs[i];
+      describePort({port.name, out[i].elem, model->flatShapes ? port.dims : out[i].dims}, &outputs[i]);
+      outputs[i].data = given.data;
+      outputs[i].bytes = model->flow ? bytes : outputs[i].bytes;
     }
     return Status::ok();
   });
@@ -350,5 +374,6 @@ char* candela_backends_json(const char* const* paths) {
 }
 
 void candela_free_text(char* text) { std::free(text); }
+void candela_free_data(void* data) { std::free(data); }
 
 } // extern "C"

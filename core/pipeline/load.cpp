@@ -20,20 +20,31 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
   return diagnostics.status();
 }
 
-Result<Ir> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
-                     const std::map<std::string, Shape>& shapes) {
+Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options) {
   if (!path.ends_with(".cdl")) {
-    import::ImportOptions options;
-    options.dims = dims;
-    options.shapes = shapes;
-    CDL_ASSIGN(graph::Graph graph, import::importOnnx(path, options));
-    return Ir(std::move(graph));
+    CDL_ASSIGN(onnx_io::Model model, onnx_io::readModel(path));
+    CDL_ASSIGN(import::Script script,
+               import::importScript(std::make_shared<const onnx_io::Model>(std::move(model)), options));
+    if (graph::Graph* graph = script.graph()) return Loaded(std::move(*graph));
+    return Loaded(std::move(script));
   }
-  if (!dims.empty() || !shapes.empty())
+  if (!options.dims.empty() || !options.shapes.empty())
     return badArgument("{}: a .cdl file has its shapes; dims and shapes are for .onnx files", path);
   CDL_ASSIGN(const Bytes file, mapFile(path));
   Diagnostics diagnostics;
-  return parseIr({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics);
+  CDL_ASSIGN(Ir ir, parseIr({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics));
+  return std::visit([](auto&& parsed) { return Loaded(std::move(parsed)); }, std::move(ir));
+}
+
+Result<Ir> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
+                     const std::map<std::string, Shape>& shapes) {
+  import::ImportOptions options;
+  options.dims = dims;
+  options.shapes = shapes;
+  CDL_ASSIGN(Loaded loaded, loadAny(path, options));
+  if (auto* graph = std::get_if<graph::Graph>(&loaded)) return Ir(std::move(*graph));
+  if (auto* program = std::get_if<program::Program>(&loaded)) return Ir(std::move(*program));
+  return std::get<import::Script>(loaded).refusal(path);
 }
 
 } // namespace candela::pipeline

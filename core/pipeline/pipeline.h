@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "core/import/script.h"
 #include "core/program/program.h"
 #include "core/runtime/session.h"
 #include "core/target/partition/partition.h"
@@ -50,6 +51,9 @@ Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& 
 /// A model file by content: .onnx, or .cdl with one graph or one program. dims and shapes apply to .onnx.
 Result<Ir> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
                      const std::map<std::string, Shape>& shapes);
+/// The same, of models that are no single Graph too.
+using Loaded = std::variant<graph::Graph, program::Program, import::Script>;
+Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options);
 
 /// A bundle that names the model and counts its nodes and parameters, with nothing to run.
 runtime::Bundle describeModel(const graph::Graph& graph, const std::string& name);

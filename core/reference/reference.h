@@ -39,6 +39,9 @@ Result<std::vector<Tensor>> evaluate(const graph::Node& node, std::span<const Te
 /// A node whose operands are constants or absent: what constant folding uses.
 Result<std::vector<Tensor>> evaluate(const graph::Node& node);
 
+/// The same of a loop; in ops/loop.cpp.
+Result<std::vector<Tensor>> evaluateLoop(const graph::Node& node, std::span<const Tensor> operands);
+
 /// A whole graph.
 Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs);
 

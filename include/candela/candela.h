@@ -62,6 +62,7 @@ typedef enum {
 typedef struct candela_model candela_model_t;
 
 #define CANDELA_MAX_RANK 16
+#define CANDELA_UNKNOWN_RANK UINT32_MAX
 
 /* A dense row-major tensor in memory of the caller. */
 typedef struct {
@@ -88,6 +89,9 @@ typedef struct {
 #define CANDELA_FLAG_TO_PRIMITIVES 2u  /* lower every op to the 13 primitives */
 /* Every node's results become outputs too, behind the model's own, before anything is fused: for dumps. */
 #define CANDELA_FLAG_KEEP_VALUES 4u
+/* Dims that neither the model nor `dims` nor `shapes` bind are those of the inputs of each run: what depends on them is
+ * compiled at the first run with such shapes, and kept. Without it they are an error. */
+#define CANDELA_FLAG_BIND_AT_RUN 8u
 
 #define CANDELA_OPTIONS_INIT                                                                                           \
   { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL }
@@ -109,14 +113,16 @@ CANDELA_API candela_status_t candela_save(const candela_model_t* model, const ch
 CANDELA_API void candela_free(candela_model_t* model);
 
 /* Inputs and outputs in the model's order. Names live as long as the model; `data` of the description is NULL and
- * `bytes` what the tensor needs. Returns NULL and leaves `description` alone when index is out of range. */
+ * `bytes` what the tensor needs. A dim that only a run knows is -1, a rank CANDELA_UNKNOWN_RANK; bytes is 0 then, and
+ * elem too where the type is not known. Returns NULL and leaves `description` alone when index is out of range. */
 CANDELA_API uint32_t candela_input_count(const candela_model_t* model);
 CANDELA_API uint32_t candela_output_count(const candela_model_t* model);
 CANDELA_API const char* candela_input(const candela_model_t* model, uint32_t index, candela_tensor_t* description);
 CANDELA_API const char* candela_output(const candela_model_t* model, uint32_t index, candela_tensor_t* description);
 
 /* Runs once and returns when the outputs are written. inputs[i] must have the type and dims that candela_input gives;
- * outputs[i].data is filled, its elem, rank and dims are set; bytes must suffice. */
+ * outputs[i].data is filled, its elem, rank and dims are set; bytes must suffice. Where data is NULL and bytes 0 the
+ * library allocates it, for candela_free_data. */
 CANDELA_API candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs,
                                          uint32_t input_count, candela_tensor_t* outputs, uint32_t output_count,
                                          char* error, size_t error_size);
@@ -143,6 +149,8 @@ CANDELA_API char* candela_trace_json(const candela_model_t* model);
 CANDELA_API char* candela_backends_json(const char* const* paths);
 
 CANDELA_API void candela_free_text(char* text);
+/* Of an output that candela_run allocated. */
+CANDELA_API void candela_free_data(void* data);
 
 #ifdef __cplusplus
 }

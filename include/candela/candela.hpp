@@ -21,19 +21,25 @@ private:
   candela_status_t status_;
 };
 
-/// An input or output of a model.
+/// An input or output of a model. Where only a run knows: a dim is -1, `ranked` is false, elem is 0.
 struct Port {
   std::string name;
   candela_elem_t elem;
   std::vector<int64_t> dims;
   uint64_t bytes;
+  bool ranked = true;
+  bool isKnown() const {
+    bool known = ranked;
+    for (const int64_t dim : dims) known = known && dim >= 0;
+    return known;
+  }
 };
 
 /// How to compile. Everything has a default.
 struct Options {
   std::string backends = "soft";
   std::vector<std::string> dims, shapes, options;
-  bool requireNative = false, toPrimitives = false, keepValues = false;
+  bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false;
   void (*progress)(void* context, const char* stage, double fraction) = nullptr;
   void* progressContext = nullptr;
 };
@@ -53,7 +59,7 @@ public:
     candela_options_t c = CANDELA_OPTIONS_INIT;
     c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
               (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
-              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0);
+              (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) | (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0);
     c.backends = options.backends.c_str();
     c.dims = dims.data();
     c.shapes = shapes.data();
@@ -124,7 +130,8 @@ private:
     for (uint32_t i = 0, n = count(model_.get()); i < n; ++i) {
       candela_tensor_t t{};
       const char* name = get(model_.get(), i, &t);
-      ports.push_back({name, t.elem, std::vector<int64_t>(t.dims, t.dims + t.rank), t.bytes});
+      const bool ranked = t.rank != CANDELA_UNKNOWN_RANK;
+      ports.push_back({name, t.elem, std::vector<int64_t>(t.dims, t.dims + (ranked ? t.rank : 0)), t.bytes, ranked});
     }
     return ports;
   }

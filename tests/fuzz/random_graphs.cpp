@@ -77,7 +77,7 @@ private:
     const Elem elem = x.value->type.elem;
     // An expression has no decomposition: where it stands, nothing is lowered to primitives.
     if (info.instrKind == CDL_KIND_ELEMENTWISE && !hasExpressions_) return;
-    if (info.operands.empty() || !info.operands[0].accepts(elem)) return;
+    if (info.has(graph::kTraitRegion) || info.operands.empty() || !info.operands[0].accepts(elem)) return;
     const Shape shape = x.value->type.shape();
     const auto draft = draftOf(info, elem, &shape, random_);
     if (!draft) return;

@@ -260,22 +260,22 @@ Verdict refused(const std::string& message) {
 std::string runProblem(const Model& made) {
   const auto answer = [&](const char* backend, bool toPrimitives) {
     graph::Graph graph = importOf(made).orAbort();
-    std::vector<Tensor> inputs;
-    for (const graph::Value* input : graph.inputs()) inputs.push_back(made.data.at(input->name));
-    return conform::backendRunner(backend, toPrimitives)(std::move(graph), inputs);
+    std::vector<flow::Value> inputs;
+    for (const graph::Value* input : graph.inputs()) inputs.emplace_back(made.data.at(input->name));
+    return conform::backendRunner(backend, toPrimitives)(import::Script::of(std::move(graph)), inputs);
   };
   const auto want = answer("reference", false), got = answer("soft", true);
   if (!want) return want.status().message();
   if (!got) return got.status().message();
   for (size_t i = 0; i < want->outputs.size(); ++i) {
-    const Tensor& expected = want->outputs[i];
+    const Tensor& expected = want->outputs[i].tensor;
     double largest = 0;
     for (int64_t e = 0; e < expected.count(); ++e)
       if (const double size = std::abs(elementAsReal(expected, e)); std::isfinite(size))
         largest = std::max(largest, size);
     // A few units in the last place of the largest value, in the type that is computed in.
     const double unit = expected.elem == Elem::bf16_ ? 0x1p-8 : expected.elem == Elem::f16_ ? 0x1p-11 : 0x1p-20;
-    const Comparison result = compareTensors(got->outputs[i], expected, {8 * unit, 8 * unit * largest, true});
+    const Comparison result = compareTensors(got->outputs[i].tensor, expected, {8 * unit, 8 * unit * largest, true});
     if (!result.passed()) return result.text();
   }
   return "";

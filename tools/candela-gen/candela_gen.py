@@ -18,7 +18,7 @@ OP_KEYS = {"since", "summary", "source", "onnx", "operands", "results", "attribu
 OPERAND_KEYS = {"name", "shape", "types", "optional", "variadic"}
 ATTR_KEYS = {"name", "type", "range", "default", "unit", "text", "optional"}
 TRAITS = ["elementwise", "broadcast", "commutative", "movement", "reduction_like", "row_local", "contraction", "window",
-          "alias", "composite", "primitive"]
+          "alias", "composite", "primitive", "region"]
 TOLERANCES = ["exact", "rounded", "function", "contraction", "composite"]
 
 
@@ -205,10 +205,11 @@ def ops_inc(spec):
     out = [f"// {NOTE}", "", "#ifndef CANDELA_OP_TABLES", "// X(Kind, name)", "#define CANDELA_OPS(X) \\"]
     out += [f"  X({camel(n)}, {n}) \\" for n in spec.ops] + ["", "// X(Kind, name): ops that are lowered by a decomposition.",
                                                               "#define CANDELA_COMPOSITES(X) \\"]
-    out += [f"  X({camel(n)}, {n}) \\" for n, o in spec.ops.items() if "primitive" not in o and "alias" not in o.get("traits", [])]
+    out += [f"  X({camel(n)}, {n}) \\" for n, o in spec.ops.items() if "primitive" not in o and not {"alias", "region"} & set(o.get("traits", []))]
     out += ["", "// X(Kind, name): ops with a formula of their own; the others are one instruction, element by element.",
             "#define CANDELA_FORMULAS(X) \\"]
-    out += [f"  X({camel(n)}, {n}) \\" for n, o in spec.ops.items() if "primitive" not in o or "primitive" in o.get("traits", [])]
+    out += [f"  X({camel(n)}, {n}) \\" for n, o in spec.ops.items()
+            if ("primitive" not in o or "primitive" in o.get("traits", [])) and "region" not in o.get("traits", [])]
     out += ["", "// X(Kind, Rule): whose inference the op has, its own or one that several share.", "#define CANDELA_INFERENCES(X) \\"]
     out += [f"  X({camel(n)}, {camel(o.get('infer', n))}) \\" for n, o in spec.ops.items()]
     out += ["", "#else"]

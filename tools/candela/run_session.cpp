@@ -136,14 +136,20 @@ std::vector<Tensor> Session::run(std::vector<double>& latenciesMs) const {
   std::vector<Tensor> results;
   for (const Tensor& tensor : inputs) in.push_back(view(tensor));
   for (const sdk::Port& port : outputPorts) {
-    results.push_back(check(Tensor::zeros(elemOf(port), port.dims), kWorkFailed));
-    out.push_back(view(results.back()));
+    // What only the run knows is allocated there.
+    results.push_back(port.isKnown() ? check(Tensor::zeros(elemOf(port), port.dims), kWorkFailed) : Tensor());
+    out.push_back(port.isKnown() ? view(results.back()) : candela_tensor_t{});
   }
   const auto start = std::chrono::steady_clock::now();
   model.run(in, out);
   latenciesMs.push_back(millisecondsSince(start));
-  // A data-dependent dim comes out smaller than its bound.
-  for (size_t i = 0; i < out.size(); ++i) results[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
+  for (size_t i = 0; i < out.size(); ++i) {
+    results[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
+    if (outputPorts[i].isKnown()) continue;
+    results[i].elem = static_cast<Elem>(out[i].elem);
+    results[i].bytes =
+        Bytes::wrap(out[i].data, out[i].bytes, std::shared_ptr<void>(out[i].data, candela_free_data));
+  }
   return results;
 }
 

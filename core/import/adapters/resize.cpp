@@ -202,14 +202,12 @@ Term resize(const Term& x, const Method& method, const std::vector<Axis>& axes) 
 }
 
 /// Real numbers of a constant operand; nullopt when it is absent or empty.
-std::optional<std::vector<double>> knownReals(const Step& step, size_t input, const char* what) {
+std::optional<std::vector<double>> knownReals(Step& step, size_t input, const char* what) {
   const Value* value = step.input(input);
   if (!value || value->type.count() == 0) return std::nullopt;
   if (!isFloat(value->type.elem) || value->type.rank() != 1)
     need(badModel("{} are {}, expected a vector of floats", what, value->type.text()));
-  if (!value->isConstant())
-    need(failure(Code::unsupported, "{} ('{}') are not known when the model is imported", what,
-                 step.node.inputs[input]));
+  need(step.needConstant(input, what));
   if (value->type.count() > 64) need(badModel("{} of {} elements", what, value->type.count()));
   const Tensor tensor = need(value->tensor());
   std::vector<double> reals;

@@ -70,9 +70,7 @@ Status importRange(Step& step) {
     const Value* value = step.input(i);
     if (value->type.elem != elem || value->type.count() != 1)
       return badModel("{} is {}, expected a scalar of {}", names[i], value->type.text(), elemName(elem));
-    if (!value->isConstant())
-      return failure(Code::unsupported, "{} ('{}') is not known when the model is imported", names[i],
-                     step.node.inputs[i]);
+    CDL_TRY(step.needConstant(i, names[i]));
     CDL_ASSIGN(const Tensor tensor, value->tensor());
     CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
     given[i] = array.at(0);

@@ -40,7 +40,7 @@ Term matrix(Builder& build, const Transform& t, Elem elem) {
   return constant(build, values, {*rows, *columns}, elem);
 }
 
-std::optional<int64_t> knownInt(const Step& step, size_t input, const char* what) {
+std::optional<int64_t> knownInt(Step& step, size_t input, const char* what) {
   const auto given = need(step.knownInts(input, what));
   if (given && given->size() != 1) need(badModel("{} has {} elements, expected 1", what, given->size()));
   return given ? std::optional(given->front()) : std::nullopt;

@@ -16,6 +16,7 @@ constexpr size_t kNobody = SIZE_MAX;
 // Everything that an assessment depends on: nodes that agree in it share one.
 std::string signatureOf(const Node& node) {
   std::string text(graph::opName(node.kind));
+  if (node.body) text += fmt::format("@{}", fmt::ptr(&node)); // never alike
   for (const auto& [name, attr] : node.attrs) text += ";" + name + "=" + graph::attrText(attr);
   for (const Value* operand : node.operands())
     text += operand ? fmt::format("|{}{}", operand->isConstant() ? "const " : "", operand->type.text()) : "|_";

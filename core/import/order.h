@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/import/onnx_io/model.h"
+
+namespace candela::import {
+
+struct Order {
+  std::vector<size_t> nodes; ///< every node that can run, producers first, otherwise in the file's order
+  std::vector<size_t> stuck; ///< nodes in or behind a cycle, in the file's order
+  std::vector<size_t> cycle; ///< one of the cycles: each node reads a result of the one before, the
+                             ///< first of the last
+};
+
+/// Names that no node defines do not hold a node back: they are the walk's to judge.
+Order topologicalOrder(const std::vector<onnx_io::Node>& nodes);
+
+/// Names that the graph and the graphs in it read from the graphs around them.
+void collectOuterNames(const onnx_io::Graph& graph, std::set<std::string>& names);
+/// The graph with those names replaced.
+onnx_io::Graph withOuterNames(const onnx_io::Graph& graph, const std::map<std::string, std::string>& names);
+
+} // namespace candela::import

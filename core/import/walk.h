@@ -1,0 +1,127 @@
+#pragma once
+
+#include "core/import/bind_dims.h"
+#include "core/import/frame.h"
+#include "core/import/functions.h"
+
+namespace candela::import {
+
+/// The opset of nodes that import writes itself.
+inline constexpr int64_t kOpsetOfOwn = 21;
+
+/// The names of a block and of those around it.
+class Scope {
+public:
+  explicit Scope(const Scope* parent = nullptr) : parent_(parent) {}
+  /// Null when no block defines it.
+  const Slot* find(const std::string& name) const {
+    const auto found = slots_.find(name);
+    return found != slots_.end() ? &found->second : parent_ ? parent_->find(name) : nullptr;
+  }
+  bool define(const std::string& name, Slot slot) { return slots_.emplace(name, std::move(slot)).second; }
+
+private:
+  const Scope* parent_;
+  std::unordered_map<std::string, Slot> slots_;
+};
+
+/// Where nodes stand: whose names and versions they mean, and whose Graphs they go to.
+struct Place {
+  Frame& frame;
+  Scope& scope;
+  const Opsets& opsets;
+  std::string prefix;                            ///< of the names of nodes
+  const onnx_io::Function* function = nullptr;   ///< within the body of a function,
+  const onnx_io::Node* call = nullptr;           ///< as this node calls it
+
+  Place within(Frame& inner, Scope& names, const std::string& node) const {
+    return {inner, names, opsets, node + "/", function, call};
+  }
+};
+
+/// One model on its way into Graphs and the flow between them.
+class Walk {
+public:
+  Walk(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options);
+
+  /// The whole model, or a section of it.
+  Result<Script> run();
+  Result<Script> run(const Section& section, std::span<const flow::Value> inputs);
+
+private:
+  // walk.cpp: names, nodes, functions.
+  void addInputs();
+  void addFrozen();
+  void addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor, const char* role);
+  std::vector<Slot> addOutputs();
+  bool checkOpset(const Opsets& opsets, const std::string& who);
+  void addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes);
+  /// known: what Step::contents() gives.
+  void addNode(const Place& place, const onnx_io::Node& node, const std::string& name, Step::Contents known = {});
+  Slot standIn(const std::string& name);
+  Status inlineCall(const onnx_io::Node& node, const std::string& name, const onnx_io::Function& function,
+                    const std::vector<Slot>& inputs, std::vector<Slot>& outputs, Frame& frame);
+  Status addOperator(const Place& place, const onnx_io::Node& node, const std::string& name,
+                     const std::vector<Slot>& inputs, std::vector<Slot>& outputs, Step::Contents known = {});
+  void define(Scope& scope, const std::string& name, Slot slot, const std::string& who);
+  /// The node waits for what a run knows.
+  Status defer(const Place& place, const onnx_io::Node& node, const std::string& name, std::string why,
+               const std::vector<Slot>& inputs, std::vector<Slot>& outputs, const std::set<size_t>& frozen = {},
+               Step::Contents known = {}, const Slot& content = {});
+
+  // control.cpp: If, Loop, Scan.
+  /// Nullopt: the operator has no graphs in it.
+  std::optional<Status> addControl(const Place& place, const onnx_io::Node& node, const std::string& name,
+                                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  Result<const onnx_io::Graph*> graphOf(const onnx_io::Node& node, const char* attribute) const;
+  /// Nodes and initializers of a nested graph; what its outputs stand for.
+  std::vector<Slot> addGraph(const Place& place, const onnx_io::Graph& graph);
+  Status addIf(const Place& place, const onnx_io::Node& node, const std::string& name, const std::vector<Slot>& inputs,
+               std::vector<Slot>& outputs);
+  Status addLoop(const Place& place, const onnx_io::Node& node, const std::string& name,
+                 const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  /// The turns one after the other. False: that cannot be, as a condition is known at run only.
+  Result<bool> unroll(const Place& place, const onnx_io::Graph& body, const std::string& name, int64_t trips,
+                      std::vector<Slot> carried, std::vector<Slot>& outputs);
+  /// Turns of a body as Loop defines it: written out, or a step.
+  Status addTurns(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
+                  const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs);
+  Status addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
+                     const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs);
+  /// Opset 8: every operand has batches in front.
+  Status addBatchedScan(const Place& place, const onnx_io::Node& node, const std::string& name,
+                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  Status addScan(const Place& place, const onnx_io::Node& node, const std::string& name,
+                 const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  Slot stacked(const Place& place, const std::string& name, std::vector<Slot> items);
+  /// What one node of the default domain makes of them.
+  Slot synthesized(const Place& place, const std::string& name, const char* opType, std::vector<Slot> inputs,
+                   std::map<std::string, onnx_io::Attribute> attributes = {});
+  Slot constantSlot(Frame& frame, Tensor tensor);
+
+  // lists.cpp: sequences and optionals.
+  std::optional<Status> addList(const Place& place, const onnx_io::Node& node, const std::string& name,
+                                const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+
+  Status addListNode(const Place& place, const onnx_io::Node& node, const std::string& name,
+                     const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  Status mapSequence(const Place& place, const onnx_io::Node& node, const std::string& name,
+                     const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+
+  // script.cpp
+  Script finish(const std::vector<Slot>& outputs, std::vector<std::string> names);
+  std::vector<flow::Step> finishFrame(Frame& frame, std::set<flow::SlotId>& needed);
+
+  std::shared_ptr<const onnx_io::Model> model_;
+  const ImportOptions& options_;
+  Complaints complaints_;
+  Script script_;
+  Functions functions_;
+  std::deque<Frame> frames_; ///< the first one is the model
+  Scope scope_;
+  int64_t nodes_ = 0; ///< imported so far, turns and calls counted
+  int depth_ = 0;     ///< of graphs in graphs
+  std::unordered_map<std::string_view, const onnx_io::ValueInfo*> declared_; ///< the graph's inner values
+};
+
+} // namespace candela::import
