@@ -1,4 +1,7 @@
 // If, Loop and Scan: decided here where that can be, steps of the flow where only a run can.
+#include <numeric>
+
+#include "core/graph/loop.h"
 #include "core/import/term.h"
 #include "core/import/walk.h"
 
@@ -7,6 +10,8 @@ namespace {
 
 // What a loop may become when its turns are written out one after the other.
 constexpr int64_t kMostUnrolled = 512;
+// Turns whose numbers stand in a constant.
+constexpr int64_t kMostCounted = int64_t(1) << 20;
 
 using Kind = flow::Slot::Kind;
 
@@ -45,6 +50,11 @@ std::optional<int64_t> knownScalar(const Slot& slot) {
   if (!slot.isConstant() || slot.value->type.count() != 1) return std::nullopt;
   const auto ints = Builder::knownInts(slot.value);
   return ints ? std::optional(ints->front()) : std::nullopt;
+}
+
+/// Whether a body's condition is the one that it got.
+bool isHandedOn(const Slot& result, const Slot& param) {
+  return (result.value && result.value == param.value) || (result.run != flow::kNoSlot && result.run == param.run);
 }
 
 int64_t countNodes(const onnx_io::Graph& graph) {
@@ -320,8 +330,10 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     }
     if (changed) continue;
     const auto next = knownScalar(results[0]);
-    const bool endless = next ? *next != 0 : results[0].run == params[1].run;
+    const bool endless = next ? *next != 0 : isHandedOn(results[0], params[1]);
     const auto count = condition.isAbsent() || knownScalar(condition) == 1 ? knownScalar(trips) : std::nullopt;
+    if (count && *count > 0 && endless && addLoopNode(place, frame, name, *count, params, carried, results, outputs))
+      return Status::ok();
     flow::Step step;
     step.kind = flow::StepKind::loop;
     step.node = name;
@@ -344,6 +356,63 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     std::copy_n(all.begin(), outputs.size(), outputs.begin());
     return Status::ok();
   }
+}
+
+bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name, int64_t trips,
+                       const std::vector<Slot>& params, const std::vector<Slot>& carried,
+                       const std::vector<Slot>& results, std::vector<Slot>& outputs) {
+  Frame::Stage& stage = frame.stage(0);
+  if (frame.stages().size() > 1 || !stage.deferred.empty() || !stage.steps.empty()) return false;
+  if (!std::ranges::all_of(results, [](const Slot& result) { return result.value != nullptr; })) return false;
+  for (const Slot& param : params)
+    if (!param.value) return false;
+  std::map<flow::SlotId, Slot> captured;
+  for (const Slot& capture : frame.captures()) captured.emplace(place.frame.exported(capture), capture);
+  for (size_t i = 1; i < results.size(); ++i) stage.graph.addOutput(frame.valueAt(results[i], 0), results[i].value->name);
+  stage.graph.eraseDead();
+
+  // The body's inputs in the op's order: carried, the turn's number where it is read, captured.
+  graph::Graph body;
+  body.name = name;
+  graph::LoopForm form;
+  form.trips = trips;
+  form.carried = carried.size();
+  std::map<const Value*, Value*> copies;
+  std::vector<Slot> operands = carried;
+  const auto addInput = [&](const Value* value) { copies[value] = body.addInput(value->name, value->type); };
+  for (size_t k = 0; k < carried.size(); ++k) addInput(params[2 + k].value);
+  if (stage.graph.isUsed(params[0].value)) {
+    if (trips > kMostCounted) return false;
+    std::vector<int64_t> turns(static_cast<size_t>(trips));
+    std::iota(turns.begin(), turns.end(), 0);
+    operands.push_back(constantSlot(place.frame, Tensor::of(Elem::i64_, {trips}, turns)));
+    form.scanned = 1;
+    addInput(params[0].value);
+  }
+  for (const Frame::Port& port : stage.inputs) {
+    const auto found = captured.find(port.slot);
+    if (found == captured.end() || !stage.graph.isUsed(port.value)) continue;
+    addInput(port.value);
+    operands.push_back(found->second);
+  }
+  copies[params[1].value] = body.addConstant(Tensor::of<uint8_t>(Elem::bool_, {}, {1}));
+  for (const auto& node : stage.graph.nodes()) body.addCopy(*node, copies);
+  for (const Value* output : stage.graph.outputs()) body.addOutput(copies.at(output), output->name);
+  body.eraseDead();
+
+  const int index = place.frame.stageFor(operands, Slot::From::graph);
+  std::vector<Value*> values;
+  for (const Slot& operand : operands) values.push_back(place.frame.valueAt(operand, index));
+  const auto node = graph::addLoop(place.frame.stage(index).graph, form, std::move(values), std::move(body), {name});
+  if (!node) return false; // nested too deep: a step does it
+  Slot made;
+  made.frame = &place.frame;
+  made.stage = index;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    made.value = (*node)->result(i);
+    outputs[i] = made;
+  }
+  return true;
 }
 
 Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::string& name,

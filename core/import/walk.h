@@ -88,6 +88,10 @@ private:
                   const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs);
   Status addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                      const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs);
+  /// A body of known turns that is one Graph as the op `loop`. False: it is not.
+  bool addLoopNode(const Place& place, Frame& frame, const std::string& name, int64_t trips,
+                   const std::vector<Slot>& params, const std::vector<Slot>& carried, const std::vector<Slot>& results,
+                   std::vector<Slot>& outputs);
   /// Opset 8: every operand has batches in front.
   Status addBatchedScan(const Place& place, const onnx_io::Node& node, const std::string& name,
                         const std::vector<Slot>& inputs, std::vector<Slot>& outputs);

@@ -1,3 +1,4 @@
+#include "core/graph/loop.h"
 #include "core/pipeline/pipeline.h"
 #include "core/plan/schedule/schedule.h"
 #include "core/program/emit/emit.h"
@@ -24,9 +25,11 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     lowered.target = part.target;
     CDL_ASSIGN(lowered.graph, target::extract(graph, part));
     CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives}));
-    CDL_TRY(target::chooseLayouts(lowered.graph, target).status());
-    if (!options.toPrimitives) CDL_TRY(target::fuse(lowered.graph, target).status());
-    target::giveHalos(lowered.graph, target);
+    for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
+      CDL_TRY(target::chooseLayouts(*each, target).status());
+      if (!options.toPrimitives) CDL_TRY(target::fuse(*each, target).status());
+      target::giveHalos(*each, target);
+    }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
     CDL_TRY(plan::schedule(lowered.program));
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));

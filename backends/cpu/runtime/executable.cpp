@@ -20,8 +20,10 @@ cdl::Status CpuExecutable::place() {
   firstCall_.assign(instrs + 1, 0);
   for (const Call& call : binary_.calls) ++firstCall_[call.instr + 1];
   for (uint32_t i = 0; i < instrs; ++i) firstCall_[i + 1] += firstCall_[i];
-  for (const Call& call : binary_.calls)
+  for (const Call& call : binary_.calls) {
+    mostArgs_ = std::max(mostArgs_, call.args);
     mostUnits_ = std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.units, INT_MAX)));
+  }
   return cdl::ok();
 }
 
@@ -36,40 +38,52 @@ cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
   char* scratch =
       binary_.scratchBytes ? static_cast<char*>(buffers.address(image_->buffers.count, binary_.scratchBytes)) : nullptr;
 
-  std::vector<void*> pointers;
-  std::vector<Job> jobs;
-  cdl::Status status = cdl::forEachInstr(image_, [&](uint32_t instr, const int64_t* loops) {
-    for (uint32_t c = firstCall_[instr]; c < firstCall_[instr + 1]; ++c) {
-      const Call& call = binary_.calls[c];
-      jobs.push_back({kernels_[call.kernel], call.units, pointers.size(), instr, c + 1 == firstCall_[instr + 1]});
-      for (uint32_t a = call.firstArg; a < call.firstArg + call.args; ++a) {
-        const Arg& arg = binary_.args[a];
-        char* base = arg.buffer == Arg::kScratch ? scratch
-                     : arg.buffer == Arg::kOwn   ? const_cast<char*>(binary_.own) // read only
-                                                 : bases[arg.buffer];
-        pointers.push_back(base + arg.offset + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1]);
-      }
-    }
-    return cdl::ok();
-  });
-  if (!status.isOk()) return status;
-
+  std::vector<void*> pointers; // of all arguments, as loops find them first
+  pointers.reserve(binary_.args.size());
+  for (const Arg& arg : binary_.args) {
+    char* base = arg.buffer == Arg::kScratch ? scratch
+                 : arg.buffer == Arg::kOwn   ? const_cast<char*>(binary_.own) // read only
+                                             : bases[arg.buffer];
+    pointers.push_back(base + arg.offset);
+  }
   cdl::Timings* timings = buffers.timings();
   Barrier barrier(std::min(mostUnits_, threads_.count()));
-  threads_.run(mostUnits_, [&](int t, int total) {
-    uint64_t start = timings && t == 0 ? cdl::Timings::now() : 0;
-    for (const Job& job : jobs) {
-      const auto units = static_cast<int64_t>(job.units);
-      const int64_t first = units * t / total, last = units * (t + 1) / total;
-      if (first < last) job.kernel(pointers.data() + job.firstPointer, first, last);
-      if (total > 1) barrier.arrive();
-      if (!timings || t != 0 || !job.endsInstr) continue;
-      const uint64_t end = cdl::Timings::now();
-      timings->add(job.instr, start, end);
-      start = end;
-    }
-  });
+  threads_.run(mostUnits_, [&](int t, int total) { work({t, total}, pointers, barrier, timings); });
   return cdl::ok();
+}
+
+void CpuExecutable::work(Share share, const std::vector<void*>& pointers, Barrier& barrier,
+                         cdl::Timings* timings) const {
+  const auto [t, total] = share;
+  std::vector<void*> moved(mostArgs_);
+  uint64_t start = timings ? cdl::Timings::now() : 0, before = 0;
+  int64_t loops[CDL_MAX_LOOP_NESTING] = {};
+  for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops)) {
+    for (uint32_t c = firstCall_[i]; c < firstCall_[i + 1]; ++c) {
+      const Call& call = binary_.calls[c];
+      // What is not divided is always done by the same thread: between two such calls nobody waits.
+      if (total > 1 && before && (before > 1 || call.units > 1 || timings)) barrier.arrive();
+      before = call.units;
+      const auto units = static_cast<int64_t>(call.units);
+      const int64_t first = units * t / total, last = units * (t + 1) / total;
+      if (first >= last) continue;
+      void* const* arguments = pointers.data() + call.firstArg;
+      if (cdl_get_instr(image_, i)->loop) {
+        for (uint32_t a = 0; a < call.args; ++a) {
+          const Arg& arg = binary_.args[call.firstArg + a];
+          moved[a] = static_cast<char*>(arguments[a]) + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1];
+        }
+        arguments = moved.data();
+      }
+      kernels_[call.kernel](arguments, first, last);
+    }
+    if (!timings || firstCall_[i] == firstCall_[i + 1]) continue;
+    if (total > 1) barrier.arrive();
+    before = 0;
+    const uint64_t end = cdl::Timings::now();
+    if (t == 0) timings->add(i, start, end);
+    start = end;
+  }
 }
 
 } // namespace cpu

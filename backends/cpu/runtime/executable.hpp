@@ -22,13 +22,12 @@ public:
   cdl::Status save(const cdl::Writer& to) const override;
 
 private:
-  struct Job {
-    KernelFn kernel;
-    uint64_t units;
-    size_t firstPointer;
-    uint32_t instr;
-    bool endsInstr; // the last call of one execution of it
+  /// Thread `t` of `total`.
+  struct Share {
+    int t, total;
   };
+  /// What a thread does of one execution. `pointers`: all arguments as the first run of every loop has them.
+  void work(Share share, const std::vector<void*>& pointers, Barrier& barrier, cdl::Timings* timings) const;
 
   const cdl_image_t* image_;
   Binary binary_;
@@ -36,6 +35,7 @@ private:
   Code code_;
   std::vector<KernelFn> kernels_;
   int mostUnits_ = 1;               // of any call: more threads have no work
+  uint32_t mostArgs_ = 0;           // of any call
   std::vector<uint32_t> firstCall_; // per instruction, and one past the last
 };
 

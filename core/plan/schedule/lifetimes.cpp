@@ -2,39 +2,13 @@
 
 #include <algorithm>
 
+#include "core/plan/schedule/lives.h"
+
 namespace candela::plan {
 
 using namespace program;
 
 namespace {
-
-struct Life {
-  uint32_t first = kNone, last = 0;
-};
-
-/// The instructions of the outermost loop around one, or the instruction itself.
-Life blockAround(const Program& program, uint32_t index) {
-  uint32_t loop = program.instrs[index].loop;
-  if (loop == kNone) return {index, index};
-  while (program.loops[loop].parent != kNone) loop = program.loops[loop].parent;
-  return {program.loops[loop].first, program.loops[loop].first + program.loops[loop].count - 1};
-}
-
-std::vector<Life> livesOf(const Program& program) {
-  std::vector<Life> lives(program.buffers.size());
-  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
-    const Life around = blockAround(program, i);
-    const Instr& instr = program.instrs[i];
-    for (const auto* views : {&instr.inputs, &instr.outputs}) {
-      for (const View& view : *views) {
-        Life& life = lives[view.buffer];
-        life.first = std::min(life.first, around.first);
-        life.last = std::max(life.last, around.last);
-      }
-    }
-  }
-  return lives;
-}
 
 bool isElementwise(uint16_t kind) {
   return kind == CDL_KIND_BINARY || kind == CDL_KIND_UNARY || kind == CDL_KIND_SELECT || kind == CDL_KIND_CONVERT ||

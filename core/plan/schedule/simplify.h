@@ -12,4 +12,8 @@ void reorder(program::Program& program, const std::vector<uint32_t>& order);
 /// touches any more. TEMP buffers must be unplaced. Waits are left empty.
 void simplify(program::Program& program);
 
+/// Lets what loops carry be computed in place; returns which copies are no longer needed, and have no views. In
+/// carry.cpp.
+std::vector<bool> carryInPlace(program::Program& program);
+
 } // namespace candela::plan

@@ -49,6 +49,7 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
 } // namespace
 
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
+  if (node.body) return askBody(node, target, options);
   const std::vector<NodeInstr> instructions = instructionsOf(node);
   if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
@@ -71,7 +72,9 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
   auto it = graph.nodes().begin();
   while (it != graph.nodes().end()) {
     Node* node = it->get();
-    if (isAlias(*node)) {
+    const bool loops = node->body && !isEmpty(*node);
+    if (loops) CDL_TRY(lowerBody(*node, target, options));
+    if (loops || isAlias(*node)) {
       ++it;
       continue;
     }

@@ -18,6 +18,12 @@ struct LowerOptions {
 /// all are.
 Answer ask(const graph::Node& node, const Target& target, const LowerOptions& options = {});
 
+/// The same of a loop: of what its body does and of what moves its values.
+Answer askBody(const graph::Node& loop, const Target& target, const LowerOptions& options);
+
+/// lower() for the body of a loop. Failure too when the target does not move its values.
+Status lowerBody(const graph::Node& loop, const Target& target, const LowerOptions& options);
+
 /// Replaces every node that the target does not take as it is by its decomposition, recursively,
 /// until each node is an alias or has an instruction that the target answers native or emulated.
 /// Failure: unsupported, naming the node and why.
