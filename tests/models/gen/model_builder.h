@@ -68,6 +68,9 @@ public:
   /// dimension `N`.
   onnx::ModelProto finish(const std::string& name, const Shape& inputShape, const Shape& outputShape);
 
+  /// For what has other ports than those of finish().
+  onnx::ModelProto& model() { return model_; }
+
 private:
   std::string nextName(const std::string& prefix) { return prefix + std::to_string(++lastName_); }
   template <typename T>
