@@ -6,6 +6,8 @@ using cdl::Kind;
 
 namespace {
 
+cdl::Atom isForward() { return cdl::attr(CDL_ATTR_TRANSPOSED) == 0; }
+
 /// Float convolutions, pools and products on blocks of 16 channels, and where blocks begin and end.
 void claimBlocked(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32;
@@ -13,11 +15,12 @@ void claimBlocked(cdl::Capabilities& c) {
   const uint16_t weights = c.layout("oikl", "o/16,i/16,k,l,i%16,o%16");
   const uint16_t narrow = c.layout("oikl", "o/16,k,l,i,o%16");
   const uint16_t columns = c.layout("bkn", "b,n/16,k,n%16");
-  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1);
-  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, image}, {ungrouped, packed});
-  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, narrow, image}, {cdl::dim(3, 1) == 1, packed}); // depthwise
-  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed});
-  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed});
+  const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1), forward = isForward();
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, image}, {ungrouped, packed, forward});
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, narrow, image},
+           {cdl::dim(3, 1) == 1, packed, forward}); // depthwise
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, narrow, image}, {ungrouped, packed, forward});
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {image, weights, 0}, {ungrouped, packed, forward});
   for (uint16_t fn : {CDL_POOL2D_MAX, CDL_POOL2D_AVERAGE}) c.native(Kind::Pool2d, fn, {F32, F32}, {image, image});
   for (uint8_t y : {F32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) // with an epilogue that ends there
     c.native(Kind::MatMul, 0, {F32, F32, y}, {0, columns, 0}, {packed}, CDL_CLASS_DENSE);
@@ -30,14 +33,16 @@ void claimLast(cdl::Capabilities& c) {
   const uint16_t image = c.layout("nchw", "n,h,w,c");
   const uint16_t weights = c.layout("oikl", "o/16,k,l,i/4,o%16,i%4");
   const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1), known = cdl::isConst(2);
+  const cdl::Atom forward = isForward();
   for (uint8_t x : {CDL_I8, CDL_U8}) {
-    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, weights, image}, {ungrouped, packed, cdl::dim(3) % 4 == 0});
+    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, weights, image},
+             {ungrouped, packed, cdl::dim(3) % 4 == 0, forward});
     c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {image, weights, 0, image},
-             {ungrouped, packed, known, cdl::dim(3) % 4 == 0});
-    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, 0, image}, {packed, cdl::dim(1, 1) == 1}); // depthwise
-    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {image, 0, 0, image}, {packed, known, cdl::dim(1, 1) == 1});
-    c.native(Kind::Conv2d, 0, {x, I8, I32}, {0, 0, image}, {ungrouped, packed});
-    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {0, 0, 0, image}, {ungrouped, packed, known});
+             {ungrouped, packed, known, cdl::dim(3) % 4 == 0, forward});
+    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, 0, image}, {packed, cdl::dim(1, 1) == 1, forward}); // depthwise
+    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {image, 0, 0, image}, {packed, known, cdl::dim(1, 1) == 1, forward});
+    c.native(Kind::Conv2d, 0, {x, I8, I32}, {0, 0, image}, {ungrouped, packed, forward});
+    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {0, 0, 0, image}, {ungrouped, packed, known, forward});
     c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image});
   }
 }
@@ -55,16 +60,20 @@ void claimOptional(cdl::Capabilities& c) {
   for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise}) c.epilogue(kind, steps);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
-  c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_TRANSPOSED) == 0, cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
-  c.native(Kind::Conv2d, 0, {F32, F32, F32});
+  c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_ACCUMULATE) == 0});
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
+  c.native(Kind::Conv2d, 0, {F32, F32, F32}, {0, 0, 0},
+           {cdl::attr(CDL_ATTR_TRANSPOSED) == 1, cdl::attr(CDL_ATTR_DILATIONS, 0) == 1,
+            cdl::attr(CDL_ATTR_DILATIONS, 1) == 1},
+           CDL_CLASS_DENSE);
   claimBlocked(c);
   claimLast(c);
   for (uint8_t elem : {CDL_I8, CDL_U8}) {
-    c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32});
-    for (Kind kind : {Kind::Conv2d, Kind::MatMul}) {
-      c.native(kind, 0, {elem, CDL_I8, elem, I32});
-      c.native(kind, 0, {elem, CDL_I8, elem, CDL_I8, I32});
-    }
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, I32}, {0, 0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, I32}, {0, 0, 0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
+    c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, I32});
+    c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, I32});
   }
   // Products whose epilogue ends in another type.
   constexpr uint8_t kFinished[] = {F32, CDL_I8, CDL_U8};

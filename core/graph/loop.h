@@ -1,5 +1,6 @@
 #pragma once
 
+#include "candela/cdl.h"
 #include "core/graph/graph.h"
 
 /// The op `loop`: a Graph of its own, its body, that runs several times.
@@ -17,8 +18,8 @@
 ///     }
 namespace candela::graph {
 
-/// How deep loops may stand in each other.
-inline constexpr int kMaxNesting = 8;
+/// How deep loops may stand in each other: as deep as in a Program.
+inline constexpr int kMaxNesting = CDL_MAX_LOOP_NESTING;
 
 struct LoopForm {
   int64_t trips = 1;
@@ -40,6 +41,7 @@ Result<Node*> addLoop(Graph& graph, const LoopForm& form, std::vector<Value*> op
 Graph clone(const Graph& graph);
 /// The bodies of all loops, those of inner loops first, then the graph itself.
 std::vector<Graph*> nestedGraphs(Graph& graph);
+std::vector<const Graph*> nestedGraphs(const Graph& graph);
 
 /// How many bodies stand in each other in a node: 0 when it has none.
 int nestingDepth(const Node& node);

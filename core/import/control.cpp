@@ -13,6 +13,9 @@ constexpr int64_t kMostUnrolled = 512;
 // Turns whose numbers stand in a constant.
 constexpr int64_t kMostCounted = int64_t(1) << 20;
 
+/// An operator of our own, for nodes that are written here: dim 0 goes to `axis`. No model names it.
+constexpr const char* kMoveFirst = "\x01MoveFirst";
+
 using Kind = flow::Slot::Kind;
 
 /// What a slot of the run would be for it.
@@ -39,6 +42,20 @@ flow::Slot merged(const flow::Slot& a, const flow::Slot& b) {
     made.kind = Kind::optional;
   }
   return made;
+}
+
+/// A scan output of as many elements as a run makes; `declared` is what the body says of one of them.
+void openScan(flow::Slot& scan, const onnx_io::ValueInfo& declared) {
+  if (!scan.isTyped()) {
+    if (scan.elem == Elem::none) scan.elem = declared.elem;
+    scan.ranked = declared.hasShape && scan.elem != Elem::none;
+    scan.dims.clear();
+    for (const onnx_io::Dim& dim : declared.dims) scan.dims.push_back(dim.value);
+  } else {
+    scan.ranked = true;
+  }
+  scan.kind = Kind::tensor;
+  scan.dims.insert(scan.dims.begin(), -1);
 }
 
 bool anyPoisoned(const std::vector<Slot>& slots) {
@@ -84,13 +101,19 @@ Status checkNames(const onnx_io::Node& node, std::span<const char* const> names)
 
 } // namespace
 
+std::span<const char* const> controlOperators() {
+  static constexpr const char* kNames[] = {"If", "Loop", "Scan"};
+  return kNames;
+}
+
 std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& node, const std::string& name,
                                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   if (!node.domain.empty()) return std::nullopt;
-  const auto add = node.opType == "If"     ? &Walk::addIf
-                   : node.opType == "Loop" ? &Walk::addLoop
-                   : node.opType == "Scan" ? &Walk::addScan
-                                           : nullptr;
+  const auto add = node.opType == "If"         ? &Walk::addIf
+                   : node.opType == "Loop"     ? &Walk::addLoop
+                   : node.opType == "Scan"     ? &Walk::addScan
+                   : node.opType == kMoveFirst ? &Walk::moveFirst
+                                               : nullptr;
   if (!add) return std::nullopt;
   if (anyPoisoned(inputs)) return Status::ok();
   return (this->*add)(place, node, name, inputs, outputs);
@@ -98,8 +121,8 @@ std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& 
 
 Result<const onnx_io::Graph*> Walk::graphOf(const onnx_io::Node& node, const char* attribute) const {
   const auto found = node.attributes.find(attribute);
-  const auto* graph = found == node.attributes.end() ? nullptr
-                                                     : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
+  const auto* graph =
+      found == node.attributes.end() ? nullptr : std::get_if<std::shared_ptr<onnx_io::Graph>>(&found->second);
   if (!graph || !*graph) return badModel("has no graph '{}'", attribute);
   if (depth_ >= kMaxDepth) return badModel("graphs are nested deeper than {}", kMaxDepth);
   return graph->get();
@@ -229,17 +252,17 @@ Status Walk::addLoop(const Place& place, const onnx_io::Node& node, const std::s
 Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                       const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
   if (body.inputs.size() != carried.size() + 2)
-    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(),
-                    carried.size() + 2, carried.size());
+    return badModel("its body has {} inputs, expected {} for {} carried values", body.inputs.size(), carried.size() + 2,
+                    carried.size());
   if (body.outputs.size() < carried.size() + 1 || body.outputs.size() - 1 < outputs.size())
     return badModel("its body has {} outputs, expected {}", body.outputs.size(),
                     1 + std::max(carried.size(), outputs.size()));
   for (size_t k = 0; k < carried.size(); ++k)
-    if (const onnx_io::ValueInfo& input = body.inputs[2 + k];
-        input.elem != Elem::none && place.frame.isTyped(carried[k]) &&
-        !isDeclared(input, place.frame.typeOf(carried[k])))
-      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name,
-                      declaredText(input), place.frame.typeOf(carried[k]).text());
+    if (const onnx_io::ValueInfo& input = body.inputs[2 + k]; input.elem != Elem::none &&
+                                                              place.frame.isTyped(carried[k]) &&
+                                                              !isDeclared(input, place.frame.typeOf(carried[k])))
+      return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name, declaredText(input),
+                      place.frame.typeOf(carried[k]).text());
   const auto count = knownScalar(trips), goOn = condition.isAbsent() ? 1 : knownScalar(condition);
   if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled &&
       *count * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
@@ -290,8 +313,7 @@ Result<bool> Walk::unroll(const Place& place, const onnx_io::Graph& body, const 
 Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const std::string& name, const Slot& trips,
                          const Slot& condition, const std::vector<Slot>& carried, std::vector<Slot>& outputs) {
   std::vector<flow::Slot> kinds;
-  for (size_t k = 0; k < carried.size(); ++k)
-    kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
+  for (size_t k = 0; k < carried.size(); ++k) kinds.push_back(kindOf(place.frame, carried[k], body.inputs[2 + k].name));
   for (;;) {
     const size_t complaints = complaints_.count();
     Frame& frame = frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
@@ -347,7 +369,7 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
       if (scan.isTyped() && count && endless)
         scan.dims.insert(scan.dims.begin(), std::max<int64_t>(*count, 0));
       else
-        scan.kind = Kind::tensor;
+        openScan(scan, body.outputs[i]);
       made.push_back(std::move(scan));
     }
     std::vector<Slot> inputs = {trips, condition};
@@ -368,7 +390,8 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
     if (!param.value) return false;
   std::map<flow::SlotId, Slot> captured;
   for (const Slot& capture : frame.captures()) captured.emplace(place.frame.exported(capture), capture);
-  for (size_t i = 1; i < results.size(); ++i) stage.graph.addOutput(frame.valueAt(results[i], 0), results[i].value->name);
+  for (size_t i = 1; i < results.size(); ++i)
+    stage.graph.addOutput(frame.valueAt(results[i], 0), results[i].value->name);
   stage.graph.eraseDead();
 
   // The body's inputs in the op's order: carried, the turn's number where it is read, captured.
@@ -413,6 +436,26 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
     outputs[i] = made;
   }
   return true;
+}
+
+Slot Walk::zeros(const Place& place, const std::string& name, Elem elem, const Shape& shape) {
+  const auto zero = Tensor::zeros(elem, {1});
+  const Slot dims =
+      constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(shape.size())}, shape));
+  return synthesized(place, name, "ConstantOfShape", {dims}, {{"value", *zero}});
+}
+
+Status Walk::moveFirst(const Place& place, const onnx_io::Node& node, const std::string& name,
+                       const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
+  CDL_ASSIGN(int64_t axis, attributeOf<int64_t>(node, "axis", 0));
+  if (!place.frame.isTyped(inputs[0])) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+  const int rank = place.frame.typeOf(inputs[0]).rank();
+  CDL_ASSIGN(axis, resolveAxis(axis, rank));
+  std::vector<int64_t> order;
+  for (int i = 1; i < rank; ++i) order.push_back(i);
+  order.insert(order.begin() + axis, 0);
+  outputs[0] = synthesized(place, name, "Transpose", {inputs[0]}, {{"perm", order}});
+  return Status::ok();
 }
 
 Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::string& name,
@@ -472,7 +515,10 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
       return badModel("scan input {} has {} elements along axis {}, the ones before have {}", k, extent, axis, *trips);
     trips = extent;
     const std::string whole = fmt::format("{}{}", own, k);
-    scope.define(whole, inputs[states + k]);
+    // Without a turn the body has its types from slices that are never taken.
+    Shape present = type.shape();
+    present[static_cast<size_t>(axis)] = std::max<int64_t>(extent, 1);
+    scope.define(whole, extent ? inputs[states + k] : zeros(place, name, type.elem, present));
     std::string index = own + "turn";
     if (inBackward[k]) {
       scope.define(whole + "last", constantSlot(place.frame, Tensor::scalarI64(extent - 1)));
@@ -497,17 +543,11 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
   for (size_t k = 0; k < scans && states + k < outputs.size(); ++k) {
     Slot& scan = made[states + k];
     if (scan.poisoned || (!outBackward[k] && outAxes[k] == 0)) continue;
-    if (!place.frame.isTyped(scan)) return failure(Code::unsupported, "scan output {} has no known shape", k);
-    const int rank = place.frame.typeOf(scan).rank();
-    CDL_ASSIGN(const int64_t axis, resolveAxis(outAxes[k], rank));
     const auto one = [&](int64_t value) {
       return constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {1}, {value}));
     };
     if (outBackward[k]) scan = synthesized(place, name, "Slice", {scan, one(-1), one(INT64_MIN), one(0), one(-1)});
-    Ints order;
-    for (int i = 1; i < rank; ++i) order.push_back(i);
-    order.insert(order.begin() + axis, 0);
-    scan = synthesized(place, name, "Transpose", {scan}, {{"perm", order}});
+    if (outAxes[k] != 0) scan = synthesized(place, name, kMoveFirst, {scan}, {{"axis", outAxes[k]}});
   }
   std::copy_n(made.begin(), outputs.size(), outputs.begin());
   return Status::ok();
@@ -520,7 +560,8 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
   if (!inputs[0].isAbsent()) return failure(Code::unsupported, "sequence_lens of opset 8 are not supported");
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].isAbsent() || inputs[i].list) return badModel("an input is no tensor");
-    if (!place.frame.isTyped(inputs[i])) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+    if (!place.frame.isTyped(inputs[i]))
+      return defer(place, node, name, "a shape that depends on data", inputs, outputs);
     if (place.frame.typeOf(inputs[i]).rank() == 0 ||
         place.frame.typeOf(inputs[i]).dim(0) != place.frame.typeOf(inputs[1]).dim(0))
       return badModel("input {} is {}, expected {} batches", i, place.frame.typeOf(inputs[i]).text(),
@@ -538,7 +579,8 @@ Status Walk::addBatchedScan(const Place& place, const onnx_io::Node& node, const
     for (size_t i = 1; i < inputs.size(); ++i)
       batch.push_back(synthesized(place, name, "Gather", {inputs[i], index}, {{"axis", int64_t(0)}}));
     if (anyPoisoned(batch)) return Status::ok();
-    CDL_TRY(addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call}, one, name, batch, made));
+    CDL_TRY(
+        addScan({place.frame, place.scope, kOpsets, place.prefix, place.function, place.call}, one, name, batch, made));
     for (size_t i = 0; i < made.size(); ++i) gathered[i].push_back(made[i]);
     if (anyPoisoned(made)) return Status::ok();
   }

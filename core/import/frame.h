@@ -14,13 +14,16 @@ namespace candela::import {
 
 class Frame;
 
+/// What the nested graphs of a deferred node call a name outside of them, so that none of their own is the same.
+inline std::string outerName(const std::string& name) { return "#" + name; }
+
 /// What a name of the model stands for while it is imported: a value of a Graph, a slot that only a run fills, a
 /// sequence of such, or nothing (an absent operand). A poisoned one comes from something that has been complained about
 /// already: whatever reads it is judged only as far as that goes without types.
 struct Slot {
   enum class From : uint8_t { graph, deferred, step };
-  Value* value = nullptr;            ///< of the Graph of `stage` of `frame`
-  flow::SlotId run = flow::kNoSlot;  ///< of a run-time value
+  Value* value = nullptr;                  ///< of the Graph of `stage` of `frame`
+  flow::SlotId run = flow::kNoSlot;        ///< of a run-time value
   std::shared_ptr<std::vector<Slot>> list; ///< a sequence whose length is known
   bool poisoned = false;
   Frame* frame = nullptr;
@@ -79,7 +82,8 @@ public:
   int stageFor(const Slot& slot, Slot::From reader) const;
   int stageFor(std::span<const Slot> slots, Slot::From reader) const;
 
-  /// The slot as a value of that stage's Graph: itself, a copy of a constant, or an input of the Graph. The slot is typed.
+  /// The slot as a value of that stage's Graph: itself, a copy of a constant, or an input of the Graph. The slot is
+  /// typed.
   Value* valueAt(const Slot& slot, int stage);
   /// The slot of the run that holds it.
   flow::SlotId exported(const Slot& slot);

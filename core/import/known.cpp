@@ -1,9 +1,51 @@
 // What a shape follows from: operands and computed integers that must be known when a node is imported. What is not is
 // demanded by name, so that the node can be imported when the model runs.
+#include <map>
+
 #include "core/import/term.h"
 #include "core/reference/reference.h"
 
 namespace candela::import {
+namespace {
+
+/// What follows from constants alone, though nobody folded it because the model would grow.
+class Evaluation {
+public:
+  /// Nullopt: it does not, or is too much work.
+  std::optional<Tensor> run(const Value* value) {
+    if (const auto found = values_.find(value); found != values_.end()) return found->second;
+    const graph::Node* node = value->producer;
+    if (!node || !isCheap(*node)) return std::nullopt;
+    std::vector<Tensor> operands;
+    for (const Value* operand : node->operands()) {
+      std::optional<Tensor> tensor = operand ? run(operand) : Tensor();
+      if (!tensor) return std::nullopt;
+      operands.push_back(*std::move(tensor));
+    }
+    auto results = reference::evaluate(*node, operands);
+    if (!results) return std::nullopt;
+    for (size_t i = 0; i < results->size(); ++i) values_[node->results()[i]] = std::move((*results)[i]);
+    return values_[value];
+  }
+
+private:
+  bool isCheap(const graph::Node& node) {
+    if (node.info().has(graph::kTraitContraction) || node.info().has(graph::kTraitWindow)) return false;
+    for (const Value* result : node.results()) {
+      if (result->type.count() > kMostElements - elements_) return false;
+      elements_ += result->type.count();
+    }
+    return ++nodes_ <= kMostNodes;
+  }
+
+  static constexpr int64_t kMostElements = int64_t(1) << 22;
+  static constexpr int kMostNodes = 1000;
+  std::map<const Value*, Tensor> values_;
+  int64_t elements_ = 0;
+  int nodes_ = 0;
+};
+
+} // namespace
 
 Status Step::needConstant(size_t index, const char* what) {
   if (input(index)->isConstant()) return Status::ok();
@@ -25,17 +67,32 @@ Result<std::optional<std::vector<int64_t>>> Step::knownInts(size_t index, const 
 
 Result<std::vector<int64_t>> Step::contents(Value* computed) {
   if (asked_ == known_.size()) {
-    if (!computed->isConstant()) {
+    const auto tensor = Evaluation().run(computed);
+    if (!tensor) {
       demanded_ = computed;
       return failure(Code::unsupported, "the shape of its result is known at run only");
     }
-    CDL_ASSIGN(const Tensor tensor, computed->tensor());
-    known_.push_back(tensor.toInts());
+    known_.push_back(tensor->toInts());
   }
   const std::vector<int64_t>& answer = known_[asked_++];
   if (static_cast<int64_t>(answer.size()) != computed->type.count())
     return failure(Code::internal, "{} integers are given for {}", answer.size(), computed->type.text());
   return answer;
+}
+
+Status Step::trim(std::vector<Trim> trims, Value* count) {
+  const auto answer = contents(count);
+  if (!answer) {
+    trims_ = std::move(trims);
+    return answer.status();
+  }
+  for (const Trim& trim : trims) {
+    const Term value(build, trim.value);
+    if (answer->front() < 0 || answer->front() > value.dim(trim.axis))
+      return failure(Code::internal, "{} of {} are kept along axis {}", answer->front(), value.text(), trim.axis);
+    set(trim.output, value.slice(trim.axis, 0, answer->front()).value());
+  }
+  return Status::ok();
 }
 
 Result<std::optional<std::vector<int64_t>>> Step::intsAttrOrInput(const std::string& name, size_t index, int since) {

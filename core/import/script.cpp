@@ -1,6 +1,8 @@
-// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody needs.
+// What the walk left in frames becomes the script: Graphs, sections and the flow between them, without what nobody
+// needs.
 #include "core/import/script.h"
 
+#include "core/import/outer_names.h"
 #include "core/import/walk.h"
 
 namespace candela::import {
@@ -53,6 +55,32 @@ graph::Graph* Script::graph() {
              : nullptr;
 }
 
+std::vector<std::string> Script::demandedInputs() const {
+  std::set<flow::SlotId> wanted;
+  // Steps stand behind what they read, so one walk backwards follows every chain.
+  for (auto step = flow.main.steps.rbegin(); step != flow.main.steps.rend(); ++step) {
+    if (step->kind != flow::StepKind::unit) continue;
+    if (const auto* section = std::get_if<std::shared_ptr<const Section>>(&units[step->unit])) {
+      for (size_t i = 0; i < step->inputs.size(); ++i)
+        if ((*section)->inputs[i].frozen) wanted.insert(step->inputs[i]);
+      continue;
+    }
+    const auto& graph = std::get<graph::Graph>(units[step->unit]);
+    std::set<const Value*> reached;
+    for (size_t i = 0; i < step->outputs.size(); ++i)
+      if (wanted.count(step->outputs[i])) reached.insert(graph.outputs()[i]);
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
+      if (std::ranges::any_of((*node)->results(), [&](const Value* result) { return reached.count(result) > 0; }))
+        reached.insert((*node)->operands().begin(), (*node)->operands().end());
+    for (size_t i = 0; i < step->inputs.size(); ++i)
+      if (reached.count(graph.inputs()[i])) wanted.insert(step->inputs[i]);
+  }
+  std::vector<std::string> names;
+  for (const flow::SlotId input : flow.inputs)
+    if (wanted.count(input)) names.push_back(flow.slots[input].name);
+  return names;
+}
+
 Status Script::refusal(const std::string& path) const {
   Complaints complaints;
   for (const Unit& unit : units)
@@ -88,7 +116,8 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
     flow::Step deferred;
     std::set<flow::SlotId> made, read, frozen;
     for (auto node = stage->deferred.rbegin(); node != stage->deferred.rend(); ++node) {
-      if (!isNeeded(node->outputs) && !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
+      if (!isNeeded(node->outputs) &&
+          !std::ranges::any_of(node->outputs, [&](auto slot) { return read.count(slot) > 0; }))
         continue;
       for (const flow::SlotId slot : node->outputs)
         if (slot != flow::kNoSlot) made.insert(slot);
@@ -150,10 +179,53 @@ Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> n
   return std::move(script_);
 }
 
+/// An input that waits for the run, with the dims that are known.
+flow::Slot Walk::openInput(const onnx_io::ValueInfo& input) const {
+  using Kind = flow::Slot::Kind;
+  flow::Slot open{input.name, Kind::tensor, input.elem, {}, input.hasShape};
+  if (input.elem == Elem::none) open.kind = input.what == "a sequence" ? Kind::sequence : Kind::optional;
+  for (const onnx_io::Dim& dim : input.dims) {
+    const auto bound = options_.dims.find(dim.name);
+    open.dims.push_back(dim.value < 0 && bound != options_.dims.end() ? bound->second : dim.value);
+  }
+  return open;
+}
+
+Slot Walk::constantSlot(Frame& frame, Tensor tensor) {
+  Slot slot;
+  slot.frame = &frame;
+  slot.value = frame.stage(0).graph.addConstant(std::move(tensor));
+  return slot;
+}
+
+Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::string& name, std::string why,
+                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs, const std::set<size_t>& frozen,
+                   Step::Contents known, const Slot& content) {
+  std::map<std::string, Slot> captured;
+  for (const auto& [attribute, value] : node.attributes) {
+    const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&value);
+    std::set<std::string> names;
+    if (graph && *graph) collectOuterNames(**graph, names);
+    for (const std::string& outer : names) {
+      const Slot* found = place.scope.find(outer);
+      if (!found) return badModel("'{}' in its graph is produced by nothing", outer);
+      if (found->poisoned) return Status::ok();
+      captured.emplace(outer, *found);
+    }
+  }
+  Section::Item item{node, name, place.opsets, std::move(known), ""};
+  outputs = place.frame.defer(std::move(item), std::move(why), inputs, std::move(captured), frozen, content);
+  return Status::ok();
+}
+
 Result<Script> Walk::run(const Section& section, std::span<const flow::Value> inputs) {
   CDL_CHECK(inputs.size() == section.inputs.size());
   Frame& frame = frames_.front();
-  for (const auto& [name, tensor] : section.constants) scope_.define(name, constantSlot(frame, tensor));
+  const auto define = [&](const std::string& name, const Slot& slot) {
+    scope_.define(name, slot);
+    scope_.define(outerName(name), slot);
+  };
+  for (const auto& [name, tensor] : section.constants) define(name, constantSlot(frame, tensor));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Section::Input& input = section.inputs[i];
     const auto param = [&](const Tensor& tensor) {
@@ -169,7 +241,7 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
       slot.list = std::make_shared<std::vector<Slot>>();
       for (const Tensor& item : *inputs[i].items) slot.list->push_back(param(item));
     }
-    scope_.define(input.name, slot);
+    define(input.name, slot);
   }
   for (const Section::Item& item : section.items) {
     const Place place{frame, scope_, item.opsets, ""};
@@ -180,11 +252,30 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
       known.push_back(*ints);
     }
     addNode(place, item.node, item.name, std::move(known));
+    for (const std::string& output : item.node.outputs)
+      if (const Slot* made = scope_.find(output)) scope_.define(outerName(output), *made);
   }
   if (!complaints_.empty()) return complaints_.status(model_->path);
   std::vector<Slot> outputs;
   for (const std::string& output : section.outputs) outputs.push_back(*scope_.find(output));
   return finish(outputs, section.outputs);
+}
+
+Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options) {
+  return Walk(std::move(model), options).run();
+}
+
+std::vector<std::pair<std::string, std::string>> supportedOperators() {
+  std::vector<std::string> qualified = importedNames();
+  for (const std::string& name : listOperators()) qualified.push_back(name);
+  qualified.insert(qualified.end(), controlOperators().begin(), controlOperators().end());
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& name : qualified) {
+    const size_t dot = name.rfind('.');
+    names.emplace_back(dot == std::string::npos ? "" : name.substr(0, dot), name.substr(dot + 1));
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs) {

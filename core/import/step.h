@@ -86,6 +86,17 @@ public:
   Value* demanded() const { return demanded_; }
   const Contents& known() const { return known_; } ///< all answers so far
 
+  /// An output that is the first `count` of `value` along an axis.
+  struct Trim {
+    size_t output;
+    Value* value;
+    int64_t axis;
+  };
+  /// Sets outputs by contents(count). Where that fails, trims() and demanded() say all that is left to do, and every
+  /// other output is set.
+  Status trim(std::vector<Trim> trims, Value* count);
+  const std::vector<Trim>& trims() const { return trims_; }
+
 private:
   Status wrongType(const std::string& name, const onnx_io::Attribute& wanted) const;
   std::vector<Value*> inputs_, outputs_;
@@ -94,6 +105,7 @@ private:
   std::set<size_t> demandedInputs_;
   Value* demanded_ = nullptr;
   size_t asked_ = 0;
+  std::vector<Trim> trims_;
 };
 
 /// Failure `unsupported` when the shape of an input depends on data.
@@ -138,5 +150,7 @@ struct Importer {
   Status import(Step& step) const;
 };
 Importer findImporter(const onnx_io::Node& node);
+/// Of all of them, qualified.
+std::vector<std::string> importedNames();
 
 } // namespace candela::import

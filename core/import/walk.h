@@ -30,14 +30,18 @@ struct Place {
   Frame& frame;
   Scope& scope;
   const Opsets& opsets;
-  std::string prefix;                            ///< of the names of nodes
-  const onnx_io::Function* function = nullptr;   ///< within the body of a function,
-  const onnx_io::Node* call = nullptr;           ///< as this node calls it
+  std::string prefix;                          ///< of the names of nodes
+  const onnx_io::Function* function = nullptr; ///< within the body of a function,
+  const onnx_io::Node* call = nullptr;         ///< as this node calls it
 
   Place within(Frame& inner, Scope& names, const std::string& node) const {
     return {inner, names, opsets, node + "/", function, call};
   }
 };
+
+/// The operators that the walk imports itself, of the default domain: those of graphs in graphs, and of sequences.
+std::span<const char* const> controlOperators();
+std::vector<std::string> listOperators();
 
 /// One model on its way into Graphs and the flow between them.
 class Walk {
@@ -51,6 +55,7 @@ public:
 private:
   // walk.cpp: names, nodes, functions.
   void addInputs();
+  flow::Slot openInput(const onnx_io::ValueInfo& input) const;
   void addFrozen();
   void addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor, const char* role);
   std::vector<Slot> addOutputs();
@@ -97,6 +102,10 @@ private:
                         const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
   Status addScan(const Place& place, const onnx_io::Node& node, const std::string& name,
                  const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  /// Node kMoveFirst, of a tensor whose rank may be the run's.
+  Status moveFirst(const Place& place, const onnx_io::Node& node, const std::string& name,
+                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  Slot zeros(const Place& place, const std::string& name, Elem elem, const Shape& shape);
   Slot stacked(const Place& place, const std::string& name, std::vector<Slot> items);
   /// What one node of the default domain makes of them.
   Slot synthesized(const Place& place, const std::string& name, const char* opType, std::vector<Slot> inputs,

@@ -234,7 +234,12 @@ Status compileModel(candela_model& model, const std::string& path, const candela
   CDL_TRY(compileParts(model, path, request));
   if (request.states.empty()) return Status::ok();
   if (model.session) return model.session->bindStates(request.states).context(path);
-  CDL_TRY(runtime::addStates(model.described, request.states).context(path));
+  if (model.flow) {
+    CDL_TRY(model.flow->bindStates(request.states).context(path));
+    model.described = model.flow->described();
+  } else {
+    CDL_TRY(runtime::addStates(model.described, request.states).context(path));
+  }
   return model.states.init(model.described);
 }
 
@@ -320,6 +325,12 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
   return guarded(error, error_size, [&] {
     return createModel(model, path, [&](candela_model& made) -> Status {
       CDL_ASSIGN(runtime::Bundle bundle, runtime::loadBundle(path));
+      if (bundle.flow) {
+        CDL_ASSIGN(made.flow, pipeline::FlowModel::load(std::move(bundle)));
+        made.described = made.flow->described();
+        CDL_TRY(runtime::verifyStates(made.described).context(path));
+        return made.states.init(made.described);
+      }
       CDL_ASSIGN(made.session, runtime::Session::create(std::move(bundle)));
       return Status::ok();
     });
@@ -329,9 +340,8 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
 candela_status_t candela_save(const candela_model_t* model, const char* path, char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model || !path) return badArgument("no model or no path");
-    if (!model->session)
-      return failure(Code::unsupported, "{} makes no bundle",
-                     model->flow ? "a model with steps at run" : "the reference");
+    if (model->flow) return model->flow->save(path);
+    if (!model->session) return failure(Code::unsupported, "the reference makes no bundle");
     return model->session->save(path);
   });
 }

@@ -4,6 +4,7 @@
 #include <list>
 
 #include "core/reference/reference.h"
+#include "core/runtime/bundle/flow_bundle.h"
 
 namespace candela::pipeline {
 namespace {
@@ -39,6 +40,7 @@ public:
     CDL_ASSIGN(std::vector<Tensor> out, session_->run(in));
     return valuesOf(std::move(out));
   }
+  Result<runtime::Bundle> stored() const { return session_->stored(); }
 
 private:
   std::unique_ptr<runtime::Session> session_;
@@ -80,9 +82,9 @@ Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compil
     return std::unique_ptr<flow::Unit>(std::make_unique<ReferenceUnit>(std::move(graph)));
   }
   const bool small = waited && workOf(graph) < kSmallWork;
-  CDL_ASSIGN(auto session, compile(std::move(graph), how.model,
-                                   small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices,
-                                   how.options));
+  CDL_ASSIGN(auto session,
+             compile(std::move(graph), how.model,
+                     small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices, how.options));
   if (described) {
     const runtime::Bundle& bundle = session->bundle();
     described->modelNodes += bundle.modelNodes;
@@ -90,6 +92,7 @@ Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compil
     described->arenaBytes = std::max(described->arenaBytes, bundle.arenaBytes);
     described->maxLiveBytes = std::max(described->maxLiveBytes, bundle.maxLiveBytes);
     described->placement.insert(described->placement.end(), bundle.placement.begin(), bundle.placement.end());
+    described->partitions.insert(described->partitions.end(), bundle.partitions.begin(), bundle.partitions.end());
   }
   return std::unique_ptr<flow::Unit>(std::make_unique<SessionUnit>(std::move(session)));
 }
@@ -126,6 +129,11 @@ public:
     return flow::run(special->flow, special->units, in);
   }
 
+  size_t made() const {
+    const std::lock_guard lock(mutex_);
+    return made_;
+  }
+
 private:
   struct Special {
     std::string signature;
@@ -150,6 +158,7 @@ private:
     made->flow = std::move(script.flow);
     CDL_ASSIGN(made->units, compileUnits(std::move(script.units), how_, true, nullptr));
     const std::lock_guard lock(mutex_);
+    ++made_;
     cache_.push_front(made);
     if (cache_.size() > kMostSpecializations) cache_.pop_back();
     return std::shared_ptr<const Special>(made);
@@ -181,7 +190,8 @@ public:
 private:
   std::shared_ptr<const import::Section> section_;
   Compilation how_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  size_t made_ = 0;
   std::list<std::shared_ptr<const Special>> cache_; ///< the newest first
 };
 
@@ -207,18 +217,62 @@ Result<std::unique_ptr<FlowModel>> FlowModel::create(import::Script script, cons
   listSteps(model->flow_.main, model->described_);
   const Compilation how{modelName, std::move(devices), options, reference};
   CDL_ASSIGN(model->units_, SectionUnit::compileUnits(std::move(script.units), how, false, &model->described_));
-  runtime::Bundle& described = model->described_;
-  for (const auto& [slots, ports] : {std::pair(&model->flow_.inputs, &described.inputs),
-                                     std::pair(&model->flow_.outputs, &described.outputs)})
-    for (size_t i = 0; i < slots->size(); ++i) {
-      const bool output = ports == &described.outputs;
-      const flow::Slot slot =
-          (*slots)[i] == flow::kNoSlot ? flow::Slot() : model->flow_.slots[(*slots)[i]];
-      ports->push_back(static_cast<uint32_t>(described.values.size()));
-      described.values.push_back({output ? model->flow_.outputNames[i] : slot.name, slot.elem,
-                                  slot.isTyped() || slot.ranked ? slot.dims : kUnranked});
-    }
+  model->describePorts();
   return model;
+}
+
+void FlowModel::describePorts() {
+  for (const auto& [slots, ports] :
+       {std::pair(&flow_.inputs, &described_.inputs), std::pair(&flow_.outputs, &described_.outputs)})
+    for (size_t i = 0; i < slots->size(); ++i) {
+      const flow::Slot slot = (*slots)[i] == flow::kNoSlot ? flow::Slot() : flow_.slots[(*slots)[i]];
+      ports->push_back(static_cast<uint32_t>(described_.values.size()));
+      described_.values.push_back({ports == &described_.outputs ? flow_.outputNames[i] : slot.name, slot.elem,
+                                   slot.isTyped() || slot.ranked ? slot.dims : kUnranked});
+    }
+}
+
+Result<std::unique_ptr<FlowModel>> FlowModel::load(runtime::Bundle bundle) {
+  std::unique_ptr<FlowModel> model(new FlowModel());
+  const std::shared_ptr<const runtime::FlowBundle> stored = std::move(bundle.flow);
+  model->flow_ = stored->flow;
+  for (const runtime::Bundle& unit : stored->units) {
+    CDL_ASSIGN(auto session, runtime::Session::create(unit));
+    model->units_.push_back(std::make_unique<SessionUnit>(std::move(session)));
+  }
+  model->described_ = std::move(bundle);
+  for (const runtime::Bundle& unit : stored->units)
+    for (const runtime::BundlePartition& partition : unit.partitions) model->described_.partitions.push_back(partition);
+  model->describePorts();
+  return model;
+}
+
+Status FlowModel::save(const std::string& path) const {
+  runtime::Bundle bundle = described_;
+  bundle.values.clear();
+  bundle.partitions.clear();
+  bundle.inputs.clear();
+  bundle.outputs.clear();
+  auto stored = std::make_shared<runtime::FlowBundle>();
+  stored->flow = flow_;
+  for (const auto& unit : units_) {
+    const auto* session = dynamic_cast<const SessionUnit*>(unit.get());
+    if (!session)
+      return failure(Code::unsupported,
+                     "{}: parts of it are compiled for the shapes of each run, which needs the model",
+                     described_.model);
+    CDL_ASSIGN(runtime::Bundle made, session->stored());
+    stored->units.push_back(std::move(made));
+  }
+  bundle.flow = std::move(stored);
+  return runtime::saveBundle(bundle, path);
+}
+
+size_t FlowModel::specializations() const {
+  size_t made = 0;
+  for (const auto& unit : units_)
+    if (const auto* section = dynamic_cast<const SectionUnit*>(unit.get())) made += section->made();
+  return made;
 }
 
 Result<std::vector<Tensor>> FlowModel::runTensors(std::span<const Tensor> inputs) const {

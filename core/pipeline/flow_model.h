@@ -14,17 +14,29 @@ public:
                                                    std::vector<std::shared_ptr<runtime::Device>> devices,
                                                    const CompileOptions& options, bool reference = false);
 
+  /// Of a bundle that holds a flow; devices are found by name.
+  static Result<std::unique_ptr<FlowModel>> load(runtime::Bundle bundle);
+  /// Stores it as a bundle. Failure: io, a backend's, or unsupported where a part waits for the run's shapes.
+  Status save(const std::string& path) const;
+
+  /// Outputs are inputs of the next run, by "INPUT=OUTPUT"; described() names them then, and the bundle.
+  Status bindStates(const std::vector<std::string>& texts) { return runtime::addStates(described_, texts); }
+
   const flow::Flow& flow() const { return flow_; }
   /// Ports (dims of -1, or kUnranked, where only a run knows) and where the nodes of the parts that were compiled ahead
   /// go; parts that wait are listed as the host's.
   const runtime::Bundle& described() const { return described_; }
-  /// The same of tensors alone.
-  Result<std::vector<Tensor>> runTensors(std::span<const Tensor> inputs) const;
   /// inputs of the kinds of the flow's inputs. Failure: invalid_argument for another type than is declared.
   Result<std::vector<flow::Value>> run(std::span<const flow::Value> inputs) const;
+  /// The same of tensors alone.
+  Result<std::vector<Tensor>> runTensors(std::span<const Tensor> inputs) const;
+  /// How often something was compiled for a run's shapes so far, what was dropped since counted too; parts within parts
+  /// are not.
+  size_t specializations() const;
 
 private:
   FlowModel() = default;
+  void describePorts();
   flow::Flow flow_;
   std::vector<std::unique_ptr<flow::Unit>> units_;
   runtime::Bundle described_;

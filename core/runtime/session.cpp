@@ -39,6 +39,11 @@ std::unique_ptr<Session> Session::adopt(Bundle bundle, std::vector<std::unique_p
 }
 
 Status Session::save(const std::string& path) const {
+  CDL_ASSIGN(const Bundle bundle, stored());
+  return saveBundle(bundle, path);
+}
+
+Result<Bundle> Session::stored() const {
   Bundle stored = bundle_;
   stored.constants.clear();
   const auto keep = [&](uint32_t& constant) {
@@ -53,7 +58,7 @@ Status Session::save(const std::string& path) const {
     if (partition.executable.size()) partition.constants.clear();
     for (uint32_t& constant : partition.constants) keep(constant);
   }
-  return saveBundle(stored, path);
+  return stored;
 }
 
 std::vector<TraceEvent> Session::trace() const {

@@ -73,6 +73,8 @@ public:
   /// Stores the bundle with the executables of backends that can store them, which hold their constants, and the
   /// constants of the others. Failure: io, or a backend's.
   Status save(const std::string& path) const;
+  /// What save() stores.
+  Result<Bundle> stored() const;
 
   /// Outputs are inputs of the next run, by "INPUT=OUTPUT". Before the first run.
   Status bindStates(const std::vector<std::string>& texts);

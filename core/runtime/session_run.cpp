@@ -62,8 +62,9 @@ Result<std::vector<Tensor>> Session::runOnce(std::span<const Tensor> inputs, Run
           out.push_back(*room);
           continue;
         }
-        CDL_ASSIGN(Tensor tensor, Tensor::zeros(bundle_.values[v].elem, bundle_.values[v].dims));
-        out.push_back(std::move(tensor));
+        auto tensor = Tensor::zeros(bundle_.values[v].elem, bundle_.values[v].dims);
+        if (!tensor) return tensor.status().context(fmt::format("value '{}'", bundle_.values[v].name));
+        out.push_back(*std::move(tensor));
       }
       const std::string& backend = bundle_.partitions[step.partition].backend;
       event.on = backend.empty() ? "soft" : backend;

@@ -8,6 +8,7 @@
 
 #include "core/conform/reasons.h"
 #include "core/conform/report.h"
+#include "core/import/onnx_io/values.h"
 
 namespace candela::conform {
 namespace {
@@ -28,8 +29,8 @@ std::vector<Tensor> expectedOutputs(const std::string& name, int count) {
   return outputs;
 }
 
-CaseResult judge(const std::string& name, std::vector<Tensor> answer) {
-  return runOnnxCase(findCase(name), [&](graph::Graph, const std::vector<Tensor>&) -> Result<RunAnswer> {
+CaseResult judge(const std::string& name, std::vector<flow::Value> answer) {
+  return runOnnxCase(findCase(name), [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> {
     return RunAnswer{answer, {7, 3, 0, 0}};
   });
 }
@@ -41,7 +42,7 @@ Tensor changed(const Tensor& from, int64_t index, float delta) {
 }
 
 TEST(OnnxTier, TheRightAnswerPasses) {
-  const CaseResult result = judge("test_add", expectedOutputs("test_add", 1));
+  const CaseResult result = judge("test_add", {expectedOutputs("test_add", 1)[0]});
   EXPECT_EQ(result.outcome, Outcome::passed) << result.reason;
   EXPECT_TRUE(result.rawPassed);
   EXPECT_EQ(result.name, "onnx:test_add");
@@ -64,10 +65,23 @@ TEST(OnnxTier, WrongAnswersFail) {
   EXPECT_EQ(judge("test_add", {right, right}).outcome, Outcome::failed);
 }
 
+TEST(OnnxTier, SequencesAreComparedItemByItem) {
+  const std::string name = "test_sequence_insert_at_back";
+  const auto right = onnx_io::readSequence(fmt::format("{}/{}/test_data_set_0/output_0.pb", kData, name));
+  ASSERT_TRUE(right.isOk()) << right.status().message();
+  EXPECT_EQ(judge(name, {*right}).outcome, Outcome::passed);
+  std::vector<Tensor> shorter(right->begin(), right->end() - 1), other = *right;
+  EXPECT_NE(judge(name, {shorter}).reason.find("sequence of"), std::string::npos) << "another length";
+  EXPECT_EQ(judge(name, {flow::Value()}).outcome, Outcome::failed);
+  EXPECT_EQ(judge(name, {right->front()}).outcome, Outcome::failed);
+  other.back() = changed(other.back(), 0, 1);
+  EXPECT_NE(judge(name, {other}).reason.find("[3]"), std::string::npos) << judge(name, {other}).reason;
+}
+
 TEST(OnnxTier, RefusalsCountAsUnsupportedAndErrorsAsFailed) {
   const auto with = [](Status status) {
     return runOnnxCase(findCase("test_add"),
-                       [&](graph::Graph, const std::vector<Tensor>&) -> Result<RunAnswer> { return status; });
+                       [&](import::Script, const std::vector<flow::Value>&) -> Result<RunAnswer> { return status; });
   };
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).outcome, Outcome::unsupported);
   EXPECT_EQ(with(failure(Code::unsupported, "not yet")).reason, "not yet");
@@ -76,39 +90,22 @@ TEST(OnnxTier, RefusalsCountAsUnsupportedAndErrorsAsFailed) {
   EXPECT_EQ(runOnnxCase({"onnx:none", kData + "/no_such_case"}, nullptr).outcome, Outcome::failed);
 }
 
-TEST(OnnxTier, ShapeOperandsAreFoundThroughOtherNodes) {
-  onnx_io::Graph graph;
-  for (const char* name : {"x", "half", "unrelated"}) {
-    onnx_io::ValueInfo value;
-    value.name = name;
-    graph.inputs.push_back(value);
-  }
-  const auto node = [&](const char* op, std::vector<std::string> inputs, const char* output) {
-    onnx_io::Node made;
-    made.opType = op;
-    made.inputs = std::move(inputs);
-    made.outputs = {output};
-    graph.nodes.push_back(made);
-  };
-  node("Add", {"half", "half"}, "shape");
-  node("Add", {"x", "unrelated"}, "sum");
-  node("Reshape", {"sum", "shape"}, "y");
-  EXPECT_EQ(shapeOperandInputs(graph), (std::vector<std::string>{"half"}));
-  graph.nodes[0].opType = "Shape";
-  EXPECT_TRUE(shapeOperandInputs(graph).empty()) << "the values of an operand of Shape decide nothing";
-}
-
-TEST(OnnxTier, TheFrozenFormGivesTheRest) {
+TEST(OnnxTier, ShapeOperandsRunAsConstantsAndAsInputs) {
   const std::vector<Tensor> right = expectedOutputs("test_reshape_reduced_dims", 1);
-  size_t inputs = 0;
-  const CaseResult result = runOnnxCase(findCase("test_reshape_reduced_dims"),
-                                        [&](graph::Graph, const std::vector<Tensor>& given) -> Result<RunAnswer> {
-                                          inputs = given.size();
-                                          return RunAnswer{right, {}};
-                                        });
+  std::vector<size_t> inputs;
+  const auto answering = [&](bool both) {
+    inputs.clear();
+    return runOnnxCase(findCase("test_reshape_reduced_dims"),
+                       [&](import::Script, const std::vector<flow::Value>& given) -> Result<RunAnswer> {
+                         inputs.push_back(given.size());
+                         return RunAnswer{{both || given.size() == 1 ? right[0] : changed(right[0], 0, 1)}, {}};
+                       });
+  };
+  const CaseResult result = answering(true);
   EXPECT_EQ(result.outcome, Outcome::passed) << result.reason;
-  EXPECT_FALSE(result.rawPassed);
-  EXPECT_EQ(inputs, 1u);
+  EXPECT_TRUE(result.rawPassed);
+  EXPECT_EQ(inputs, (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(answering(false).outcome, Outcome::failed) << "wrong as it is";
 }
 
 TEST(OnnxTier, AllFoldersAreCases) {

@@ -168,10 +168,12 @@ std::vector<Tensor> Session::run(std::vector<double>& latenciesMs, bool wantsSta
   for (const Tensor& tensor : inputs) in.push_back(view(tensor));
   for (const sdk::Port& port : outputPorts) {
     // What only the run knows is allocated there.
-    const bool isKept = !wantsStates && states.count(port.name);
-    results.push_back(port.isKnown() && !isKept ? check(Tensor::zeros(elemOf(port), port.dims), kWorkFailed)
-                                                : Tensor());
-    out.push_back(port.isKnown() && !isKept ? view(results.back()) : candela_tensor_t{});
+    const bool isKept = !wantsStates && states.count(port.name), isAllocated = port.isKnown() && !isKept;
+    results.push_back(
+        isAllocated
+            ? check(Tensor::zeros(elemOf(port), port.dims).context(fmt::format("output '{}'", port.name)), kWorkFailed)
+            : Tensor());
+    out.push_back(isAllocated ? view(results.back()) : candela_tensor_t{});
     if (!isKept && !port.isKnown()) out.back().rank = CANDELA_UNKNOWN_RANK;
   }
   const auto start = std::chrono::steady_clock::now();

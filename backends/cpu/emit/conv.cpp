@@ -96,12 +96,12 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     g.end[d] = attrOf(lowering, instr, CDL_ATTR_PADS, 0, d + 2);
   }
   g.group = attrOf(lowering, instr, CDL_ATTR_GROUP, 1);
-  if (attrOf(lowering, instr, CDL_ATTR_TRANSPOSED, 0)) return why = "a transposed convolution", false;
+  const bool isTransposed = attrOf(lowering, instr, CDL_ATTR_TRANSPOSED, 0) != 0;
   if (attrOf(lowering, instr, CDL_ATTR_ACCUMULATE, 0)) return why = "accumulation", false;
   if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
   if (in[results].elements() == 0) return true;
   if (in[0].elements() == 0 || in[1].elements() == 0) return why = "no elements to sum", false;
-  if (in[0].elem == CDL_I8 || in[0].elem == CDL_U8) return emitConvInt8(lowering, instr, g, why);
+  if (!isTransposed && (in[0].elem == CDL_I8 || in[0].elem == CDL_U8)) return emitConvInt8(lowering, instr, g, why);
   if (in[0].elem != CDL_F32 || in[1].elem != CDL_F32 || in[results].elem != CDL_F32 || operands != 2)
     return why = "its element types", false;
   const std::optional<Image> input = imageOf(in[0]), output = imageOf(in[results]);
@@ -112,6 +112,7 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     views[i] = imageOf(in[i]);
     if (!views[i] || views[i]->isBlocked != y.isBlocked) return why = "the layout of what its epilogue reads", false;
   }
+  if (isTransposed) return emitConvTransposed(lowering, in[1], g, epilogue, views, *input, y, why);
   const int64_t outs = y.c / g.group, ins = input->c / g.group;
   const bool isPlainWeight = in[1].rank == 4 && in[1].isDense(), isPackedWeight = in[1].rank == 5 && in[1].isDense();
   if (ins == 1 && outs == 1 && input->isBlocked == y.isBlocked && (y.isBlocked ? isPackedWeight : isPlainWeight))

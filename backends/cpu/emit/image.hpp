@@ -35,4 +35,9 @@ std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const in
 /// border's first.
 Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value);
 
+/// A transposed convolution of x into y; `views` are what its epilogue reads, by index of the instruction's inputs.
+bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g, const cdl_expr_t* epilogue,
+                        const std::vector<std::optional<Image>>& views, const Image& x, const Image& y,
+                        std::string& why);
+
 } // namespace cpu

@@ -346,25 +346,8 @@ Status importCol2Im(Step& step) {
   return step.set(putRows(empty, {x.dim(0) * (x.dim(1) / elements), size, 1}, *rows, x, "add"));
 }
 
-/// Only what is known at import: the result's shape follows from it.
-Status importCompress(Step& step) {
-  const Term x = termOf(step, 0);
-  const auto axis = need(step.maybe<int64_t>("axis"));
-  const auto condition = need(step.knownInts(1, "condition"));
-  const Term line = axis ? x : x.reshape({x.count()});
-  const int64_t at = axis ? need(resolveAxis(*axis, x.rank())) : 0;
-  std::vector<int64_t> kept;
-  for (size_t i = 0; i < condition->size(); ++i)
-    if ((*condition)[i]) kept.push_back(static_cast<int64_t>(i));
-  if (!kept.empty() && kept.back() >= line.dim(at))
-    return badModel("condition {} is true but the dim is {}", kept.back(), line.dim(at));
-  const Term index = constant(step.build, kept, {static_cast<int64_t>(kept.size())});
-  return step.set(make(OpKind::Gather, {line, index}, {{"axis", at}}));
-}
-
 constexpr Operator kOperators[] = {
     {"Col2Im", 3, 3, 1, importCol2Im},
-    {"Compress", 2, 2, 1, importCompress},
     {"GatherElements", 2, 2, 1, importGatherElements},
     {"GatherND", 2, 2, 1, importGatherNd},
     {"MaxUnpool", 2, 3, 1, importMaxUnpool},

@@ -1,71 +1,21 @@
 #include "core/import/onnx_io/model.h"
 
-#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/unknown_field_set.h>
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
-#include <filesystem>
 
+#include "core/import/onnx_io/external_data.h"
+#include "core/import/onnx_io/messages.h"
+#include "core/import/onnx_io/payloads.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
 
 namespace candela::onnx_io {
 namespace {
 
-namespace fs = std::filesystem;
 using onnx::AttributeProto, onnx::TensorProto, onnx::TypeProto;
-
-/// The files beside a model that hold its large tensors. Each is mapped once and stays mapped while
-/// a tensor uses it. A model is untrusted: it reaches regular files in its own folder and below,
-/// nothing else.
-class ExternalData {
-public:
-  explicit ExternalData(const std::string& modelPath)
-      : folder_(fs::path(modelPath).has_parent_path() ? fs::path(modelPath).parent_path().string() : ".") {}
-  /// `size` bytes from `offset` of the file; `declared` is the model's own length, which must
-  /// agree. Failures name the location but not the tensor: not_found, io or bad_model.
-  Result<Bytes> read(const std::string& location, uint64_t offset, std::optional<uint64_t> declared, uint64_t size) {
-    CDL_ASSIGN(Bytes bytes, map(location));
-    if (declared && *declared != size)
-      return badModel("external data '{}' declares {} bytes but the tensor needs {}", location, *declared, size);
-    if (offset > bytes.size() || size > bytes.size() - offset)
-      return badModel("external data '{}' has {} bytes but the tensor needs {} from offset {}", location, bytes.size(),
-                      size, offset);
-    return bytes.slice(offset, size);
-  }
-
-private:
-  Result<Bytes> map(const std::string& location) {
-    if (const auto known = files_.find(location); known != files_.end()) return known->second;
-    if (location.empty()) return badModel("external data without a location");
-    if (std::any_of(location.begin(), location.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-      return badModel("the location of external data is not printable");
-    const fs::path relative(location);
-    if (relative.is_absolute()) return badModel("external data '{}' has an absolute path", location);
-    if (std::find(relative.begin(), relative.end(), "..") != relative.end())
-      return badModel("external data '{}' leaves the model's folder with '..'", location);
-    std::error_code error;
-    const fs::path folder = fs::canonical(folder_, error);
-    if (error) return failure(Code::io, "cannot resolve folder '{}': {}", folder_, error.message());
-    const fs::path file = fs::canonical(folder / relative, error);
-    if (error == std::errc::no_such_file_or_directory)
-      return failure(Code::not_found, "external data '{}' does not exist in folder '{}'", location, folder_);
-    if (error) return failure(Code::io, "cannot resolve external data '{}': {}", location, error.message());
-    if (std::mismatch(folder.begin(), folder.end(), file.begin(), file.end()).first != folder.end())
-      return badModel("external data '{}' is a symbolic link out of the model's folder", location);
-    // Opening a pipe would wait for its writer.
-    if (!fs::is_regular_file(file, error)) return badModel("external data '{}' is not a regular file", location);
-    CDL_ASSIGN(Bytes bytes, mapFile(file.string()));
-    files_[location] = bytes;
-    return bytes;
-  }
-
-  std::string folder_;
-  std::map<std::string, Bytes> files_;
-};
 
 Result<Elem> elemOf(const TensorProto& proto) {
   const int type = proto.data_type();
@@ -236,19 +186,6 @@ std::string unknownString(const google::protobuf::UnknownFieldSet& fields, int n
   return value;
 }
 
-/// Parses a whole mapped file. Failure: bad_model, without the file's name.
-template <typename Message> Status parseFile(const Bytes& bytes, Message& message, const char* what) {
-  if (bytes.size() > INT_MAX)
-    return badModel("{} bytes, but protobuf reads no more than {}; keep the tensors as external data", bytes.size(),
-                    INT_MAX);
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetTotalBytesLimit(INT_MAX);
-  if (!message.ParsePartialFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    return badModel("no {}: malformed, truncated or too deeply nested protobuf", what);
-  return Status::ok();
-}
-
 /// What a message calls a node before we know that its names are printable.
 std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
   const std::string op = isPrintable(proto.op_type()) ? proto.op_type() : "?";
@@ -256,9 +193,21 @@ std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
   return fmt::format("node '{}' ({})", named ? proto.name() : fmt::format("{}_{}", op, index), op);
 }
 
+/// Whether a node of the graph or of one within it reads the name, or the graph gives it.
+bool isRead(const onnx::GraphProto& graph, const std::string& name) {
+  for (const auto& output : graph.output())
+    if (output.name() == name) return true;
+  for (const auto& node : graph.node()) {
+    if (std::find(node.input().begin(), node.input().end(), name) != node.input().end()) return true;
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g() && isRead(attribute.g(), name)) return true;
+  }
+  return false;
+}
+
 class Reader {
 public:
-  explicit Reader(const std::string& path) : external_(path) {}
+  Reader(const std::string& path, const Payloads& payloads) : external_(path), payloads_(payloads) {}
 
   Status model(onnx::ModelProto& proto, Model& model) {
     model.irVersion = proto.ir_version();
@@ -281,8 +230,10 @@ private:
     for (onnx::TensorProto& tensorProto : *proto.mutable_initializer()) {
       std::string key;
       CDL_TRY(name(tensorProto.name(), "an initializer's name", key));
-      CDL_ASSIGN(Tensor tensor, takeTensor(tensorProto, external_).context(fmt::format("initializer '{}'", key)));
-      graph.initializers.push_back({key, std::move(tensor)});
+      auto tensor = take(tensorProto);
+      if (!tensor && tensor.status().code() == Code::unsupported && !isRead(proto, key)) continue;
+      CDL_TRY(tensor.status().context(fmt::format("initializer '{}'", key)));
+      graph.initializers.push_back({key, *std::move(tensor)});
     }
     const auto infos = [&](const auto& field, std::vector<ValueInfo>& out) {
       for (const auto& info : field) CDL_TRY(valueInfo(info, out.emplace_back()));
@@ -352,15 +303,14 @@ private:
     if (const auto elem = elemFromOnnx(tensor.elem_type()))
       info.elem = *elem;
     else if (onnx::TensorProto_DataType_IsValid(tensor.elem_type()) && tensor.elem_type() != 0)
-      info.what =
-          fmt::format("a tensor of {}",
-                      onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(tensor.elem_type())));
+      info.what = fmt::format("a tensor of {}", onnx::TensorProto_DataType_Name(tensor.elem_type()));
     else if (tensor.elem_type() != 0)
       info.what = fmt::format("a tensor of element type {}", tensor.elem_type());
     info.hasShape = tensor.has_shape();
     for (const auto& dim : tensor.shape().dim()) {
       Dim& out = info.dims.emplace_back();
       CDL_TRY(name(dim.dim_param(), "a dim's name", out.name).context(fmt::format("value '{}'", info.name)));
+      if (out.name == "?") out.name.clear(); // exporters write it for each dim that they do not know
       if (dim.has_dim_value() && dim.dim_value() >= 0) out.value = dim.dim_value();
     }
     return Status::ok();
@@ -375,7 +325,7 @@ private:
     case AttributeProto::INTS: out = std::vector<int64_t>(proto.ints().begin(), proto.ints().end()); break;
     case AttributeProto::STRINGS: out = std::vector(proto.strings().begin(), proto.strings().end()); break;
     case AttributeProto::TENSOR: {
-      auto tensor = takeTensor(*proto.mutable_t(), external_);
+      auto tensor = take(*proto.mutable_t());
       if (!tensor && tensor.status().code() != Code::unsupported) return tensor.status();
       if (tensor)
         out = std::move(tensor).value();
@@ -425,27 +375,34 @@ private:
     return Status::ok();
   }
 
+  /// Empties the proto.
+  Result<Tensor> take(TensorProto& proto) {
+    TensorProto whole; // freed here, elements and all
+    whole.Swap(&proto);
+    CDL_TRY(payloads_.restore(whole));
+    return takeTensor(whole, external_);
+  }
+
   ExternalData external_;
+  const Payloads& payloads_;
 };
 
 } // namespace
 
 Result<Model> readModel(const std::string& path) {
-  CDL_ASSIGN(Bytes bytes, mapFile(path));
+  CDL_ASSIGN(const Bytes bytes, mapProtobuf(path));
+  const Payloads payloads(bytes);
   onnx::ModelProto proto;
-  CDL_TRY(parseFile(bytes, proto, "ONNX model").context(path));
+  CDL_TRY(parseFile(payloads.rest(), proto, "ONNX model").context(path));
   Model model;
   model.path = path;
-  CDL_TRY(Reader(path).model(proto, model).context(path));
+  CDL_TRY(Reader(path, payloads).model(proto, model).context(path));
   return model;
 }
 
-Result<Tensor> readTensor(const std::string& path) {
-  CDL_ASSIGN(Bytes bytes, mapFile(path));
-  onnx::TensorProto proto;
-  CDL_TRY(parseFile(bytes, proto, "ONNX tensor").context(path));
+Result<Tensor> tensorOf(TensorProto& proto, const std::string& path) {
   ExternalData external(path);
-  return takeTensor(proto, external).context(path);
+  return takeTensor(proto, external);
 }
 
 } // namespace candela::onnx_io

@@ -1,4 +1,4 @@
-#include "core/runtime/bundle/bundle.h"
+#include "core/runtime/bundle/flow_bundle.h"
 
 #include <algorithm>
 
@@ -70,6 +70,9 @@ Status verifyStep(const Bundle& bundle, size_t index) {
 } // namespace
 
 Status verifyBundle(const Bundle& bundle) {
+  for (size_t u = 0; bundle.flow && u < bundle.flow->units.size(); ++u)
+    CDL_TRY(verifyBundle(bundle.flow->units[u]).context(fmt::format("unit {}", u)));
+  if (bundle.flow) return Status::ok(); // its steps were checked when it was read
   std::vector<bool> known(bundle.values.size(), false);
   const auto values = [&](const std::vector<uint32_t>& list, const char* what) -> Status {
     for (uint32_t v : list)

@@ -68,6 +68,8 @@ struct NodePlacement {
   uint64_t nativeMacs = 0; ///< of them, those in native instructions
 };
 
+struct FlowBundle; // flow_bundle.h
+
 struct Bundle {
   std::string model;
   uint64_t modelNodes = 0, parameters = 0;
@@ -80,6 +82,7 @@ struct Bundle {
   std::vector<NodePlacement> placement;
   std::vector<KeptValue> kept;               ///< the last outputs, in their order; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
+  std::shared_ptr<const FlowBundle> flow;    ///< of a model that decides at run: in the place of steps
 
   /// Shares equal contents; returns the index.
   uint32_t addConstant(const Hash& hash, const Bytes& bytes);

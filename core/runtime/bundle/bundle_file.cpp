@@ -1,4 +1,3 @@
-#include <bundle.pb.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <unistd.h>
@@ -8,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/runtime/bundle/bundle.h"
+#include "core/runtime/bundle/payloads.h"
 #include "core/support/file.h"
 
 // The file: a header, the manifest (protobuf), then payloads, each at a multiple of 64 so that it can be used where it
@@ -25,31 +24,7 @@ struct FileHeader {
 constexpr char kMagic[4] = {'C', 'D', 'L', 'B'};
 constexpr uint16_t kMajor = 0, kMinor = 2;
 
-uint64_t align64(uint64_t x) { return (x + 63) / 64 * 64; }
-
-/// Payloads in file order, and where they go.
-class PayloadWriter {
-public:
-  void add(bundle::Blob* blob, const Bytes& bytes) {
-    blob->set_offset(end_);
-    blob->set_size(bytes.size());
-    pieces_.push_back(bytes);
-    end_ = align64(end_ + bytes.size());
-  }
-  bool write(std::FILE* file) const {
-    static const char kZero[64] = {};
-    for (const Bytes& piece : pieces_) {
-      const uint64_t padding = align64(piece.size()) - piece.size();
-      if (piece.size() && std::fwrite(piece.data(), 1, piece.size(), file) != piece.size()) return false;
-      if (padding && std::fwrite(kZero, 1, padding, file) != padding) return false;
-    }
-    return true;
-  }
-
-private:
-  std::vector<Bytes> pieces_;
-  uint64_t end_ = 0;
-};
+} // namespace
 
 void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
   out.set_model(std::filesystem::path(in.model).filename().string()); // the same from every folder
@@ -102,12 +77,7 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     p->set_macs(node.macs);
     p->set_native_macs(node.nativeMacs);
   }
-}
-
-Result<Bytes> take(const Bytes& payloads, const bundle::Blob& blob) {
-  if (blob.offset() > payloads.size() || blob.size() > payloads.size() - blob.offset())
-    return badModel("payload of {} bytes at {} leaves the file", blob.size(), blob.offset());
-  return payloads.slice(blob.offset(), blob.size());
+  if (in.flow) fillFlow(*out.mutable_flow(), payloads, *in.flow);
 }
 
 Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
@@ -158,10 +128,9 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
     out.placement.push_back({p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()),
                              p.macs(), p.native_macs()});
   }
+  if (in.has_flow()) { CDL_ASSIGN(out.flow, readFlow(in.flow(), payloads)); }
   return out;
 }
-
-} // namespace
 
 bool isBundle(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "rb");

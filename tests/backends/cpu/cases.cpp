@@ -569,21 +569,25 @@ private:
     static constexpr int64_t kKernels[] = {1, 1, 2, 3, 3, 5, 6};
     const int64_t n = shape_.in(1, 2);
     int64_t group = shape_.of(kGroups), ins = shape_.of(kChannels), outs = shape_.of(kChannels);
-    if (shape_.chance(25)) group = shape_.of(kChannels), ins = outs = 1; // depthwise
+    if (shape_.chance(25)) group = shape_.of(kChannels), ins = outs = 1;  // depthwise
+    const bool isTransposed = elem(0) == Elem::f32_ && shape_.chance(30); // x and y change places
     Dims x{n, group * ins, 0, 0}, w{group * outs, ins, 0, 0}, y{n, group * outs, 0, 0}, strides(2), dilations(2),
         pads(4);
+    const int64_t tile = isTransposed && shape_.chance(50) ? shape_.in(1, 2) : 0; // kernels side by side: 2, 1 or 2, 2
     for (size_t d = 0; d < 2; ++d) {
       w[2 + d] = shape_.of(kKernels);
       strides[d] = shape_.in(1, shape_.chance(50) ? 1 : 3);
-      dilations[d] = shape_.chance(75) ? 1 : 2;
+      dilations[d] = isTransposed || shape_.chance(75) ? 1 : 2;
+      if (tile) w[2 + d] = strides[d] = d ? tile : 2;
       const int64_t reach = (w[2 + d] - 1) * dilations[d] + 1;
       pads[d] = shape_.chance(50) ? 0 : shape_.in(0, 2);
       pads[d + 2] = shape_.chance(50) ? pads[d] : shape_.in(0, 2);
       x[2 + d] = shape_.in(std::max<int64_t>(1, reach - pads[d] - pads[d + 2]), reach + (shape_.chance(30) ? 33 : 7));
+      if (tile) pads[d] = pads[d + 2] = 0, x[2 + d] = shape_.in(1, 9) * (d ? 4 * tile : 2);
       y[2 + d] = (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
-    const int64_t taps = ins * w[2] * w[3];
-    while (product(y) * taps > 120000 && x[3] > 0) { // the oracle is slow
+    const int64_t taps = (isTransposed ? outs : ins) * w[2] * w[3];
+    while (product(y) * ins * w[2] * w[3] > 120000 && x[3] > 0) { // the oracle is slow
       if (y[2] > 1)
         x[2] -= strides[0], --y[2];
       else if (y[3] > 1)
@@ -597,6 +601,7 @@ private:
       x[2 + d] = std::max(x[2 + d], least);
       y[2 + d] = (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
+    if (isTransposed) std::swap(x, y), instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
     const bool withEpilogue = hasEpilogue();
     const Fill fill = fillOfSums(taps, withEpilogue);
     in(elem(0), x, fill);

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/conform/onnx_tier.h"
-#include "core/pipeline/pipeline.h"
+#include "core/pipeline/flow_model.h"
 #include "tests/backends/cpu/machine.h"
 
 namespace candela::test {
@@ -21,12 +21,12 @@ TEST_P(CpuOnnx, NoNodeTestFailsOnAnyTier) {
   ASSERT_TRUE(cases.isOk()) << cases.status().message();
   for (const std::string& isa : tiers()) {
     const std::vector<std::shared_ptr<runtime::Device>> devices{openCpu(isa, 1)};
-    const auto run = [&](graph::Graph graph, const std::vector<Tensor>& inputs) -> Result<conform::RunAnswer> {
+    const auto run = [&](import::Script script, const std::vector<flow::Value>& inputs) -> Result<conform::RunAnswer> {
       pipeline::CompileOptions options;
       options.toPrimitives = GetParam();
-      CDL_ASSIGN(const auto session, pipeline::compile(std::move(graph), "case", devices, options));
+      CDL_ASSIGN(const auto model, pipeline::FlowModel::create(std::move(script), "case", devices, options));
       conform::RunAnswer answer;
-      CDL_ASSIGN(answer.outputs, session->run(inputs));
+      CDL_ASSIGN(answer.outputs, model->run(inputs));
       return answer;
     };
     int passed = 0;

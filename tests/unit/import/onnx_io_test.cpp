@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "core/import/onnx_io/model.h"
+#include <onnx/onnx-data_pb.h>
+
+#include "core/import/onnx_io/values.h"
 #include "tests/unit/import/model_maker.h"
 
 namespace candela::test {
@@ -158,6 +160,56 @@ TEST_F(OnnxIo, RefusesWhatIsNoTensorFile) {
   EXPECT_EQ(onnx_io::readTensor(folder + "/s.pb").status().code(), Code::unsupported);
 }
 
+TEST_F(OnnxIo, ReadsSequencesAndOptionals) {
+  onnx::SequenceProto sequence;
+  sequence.set_elem_type(onnx::SequenceProto::TENSOR);
+  writeBytes(folder + "/s.pb", sequence.SerializeAsString());
+  EXPECT_EQ(onnx_io::readSequence(folder + "/s.pb")->size(), 0u);
+  *sequence.add_tensor_values() = tensorProto("", {2}, std::vector<float>{1, 2});
+  *sequence.add_tensor_values() = tensorProto("", {}, std::vector<float>{3});
+  writeBytes(folder + "/s.pb", sequence.SerializeAsString());
+  const auto items = onnx_io::readSequence(folder + "/s.pb");
+  ASSERT_TRUE(items) << messageOf(items);
+  ASSERT_EQ(items->size(), 2u);
+  EXPECT_EQ((*items)[0].typeText() + (*items)[1].typeText(), "f32[2]f32[]");
+  EXPECT_EQ((*items)[1].as<float>()[0], 3);
+
+  const auto optional = [&](const onnx::OptionalProto& proto) {
+    writeBytes(folder + "/o.pb", proto.SerializeAsString());
+    return onnx_io::readOptional(folder + "/o.pb");
+  };
+  using Kind = onnx_io::Optional::Kind;
+  onnx::OptionalProto none, tensor, list;
+  EXPECT_EQ(optional(none)->kind, Kind::nothing);
+  *tensor.mutable_tensor_value() = sequence.tensor_values(0);
+  EXPECT_EQ(optional(tensor)->kind, Kind::tensor);
+  EXPECT_EQ(optional(tensor)->tensors.at(0).as<float>()[1], 2);
+  *list.mutable_sequence_value() = sequence;
+  EXPECT_EQ(optional(list)->kind, Kind::list);
+  EXPECT_EQ(optional(list)->tensors.size(), 2u);
+}
+
+TEST_F(OnnxIo, RefusesSequencesAndOptionalsOfOtherThingsThanTensors) {
+  const auto read = [&](const auto& proto, const auto& reader) {
+    writeBytes(folder + "/v.pb", proto.SerializeAsString());
+    return reader(folder + "/v.pb").status();
+  };
+  onnx::SequenceProto nested, wrong;
+  nested.add_sequence_values();
+  EXPECT_EQ(read(nested, onnx_io::readSequence).code(), Code::unsupported);
+  *wrong.add_tensor_values() = tensorProto("", {}, std::vector<float>{3});
+  *wrong.add_tensor_values() = tensorProto("", {3}, std::vector<float>{1});
+  EXPECT_THAT(read(wrong, onnx_io::readSequence).message(), HasSubstr("item 1: float_data has 1 values"));
+  onnx::OptionalProto inner, maps;
+  inner.mutable_optional_value();
+  EXPECT_EQ(read(inner, onnx_io::readOptional).code(), Code::unsupported);
+  maps.mutable_map_value();
+  EXPECT_EQ(read(maps, onnx_io::readOptional).code(), Code::unsupported);
+  writeBytes(folder + "/v.pb", "\x1a\x7f");
+  EXPECT_EQ(onnx_io::readOptional(folder + "/v.pb").status().code(), Code::bad_model);
+  EXPECT_EQ(onnx_io::readSequence(folder + "/absent.pb").status().code(), Code::not_found);
+}
+
 TEST_F(OnnxIo, ReadsAModel) {
   ModelMaker maker(13);
   maker.setOpset("ai.onnx.ml", 2);
@@ -253,8 +305,9 @@ TEST_F(OnnxIo, RefusesFilesThatProtobufCannotHold) {
   const std::string path = folder + "/big.onnx";
   writeBytes(path, "");
   fs::resize_file(path, uint64_t(1) << 31); // a hole: takes no disk
-  EXPECT_THAT(messageOf(onnx_io::readModel(path)),
-              HasSubstr("2147483648 bytes, but protobuf reads no more than 2147483647"));
+  EXPECT_THAT(
+      messageOf(onnx_io::readModel(path)),
+      HasSubstr("big.onnx: 2147483648 bytes, larger than 2 GB, protobuf's limit; store its tensors as external data"));
 }
 
 TEST_F(OnnxIo, RefusesSubgraphsThatNestTooDeep) {

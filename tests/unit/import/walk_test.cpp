@@ -55,12 +55,12 @@ TEST(Walk, ListsEveryUnsupportedOperator) {
   maker.input("x", {2}).output("y", {2});
   maker.node("StringNormalizer", {"x"}, {"a"}, "first");
   maker.node("Relu", {"a"}, {"b"});
-  maker.node("Scan", {"b"}, {"y"}, "second");
+  maker.node("TfIdfVectorizer", {"b"}, {"y"}, "second");
   auto graph = maker.import();
   EXPECT_EQ(graph.status().code(), Code::unsupported);
   EXPECT_EQ(messageOf(graph),
             "m.onnx: node 'first' (StringNormalizer): operator StringNormalizer of opset 17 is not supported\n"
-            "m.onnx: node 'second' (Scan): operator Scan of opset 17 is not supported");
+            "m.onnx: node 'second' (TfIdfVectorizer): operator TfIdfVectorizer of opset 17 is not supported");
 }
 
 TEST(Walk, MixedComplaintsAreABadModel) {
@@ -201,6 +201,16 @@ TEST(Walk, BindsDimsByNameAndByInput) {
   EXPECT_EQ(unbound.status().code(), Code::invalid_argument);
   EXPECT_EQ(messageOf(unbound), "m.onnx: dim 'M' of input 'b' is not bound: --dim M=<value>\n"
                                 "m.onnx: dim 'N' of input 'a' is not bound: --dim N=<value>");
+}
+
+TEST(Walk, QuestionMarksAreNoNameThatDimsShare) {
+  ModelMaker maker;
+  maker.input("a", {"?", 3, "?"}).output("y", {"?", 3, "?"});
+  maker.node("Relu", {"a"}, {"y"});
+  auto graph = maker.import({.shapes = {{"a", {2, 3, 5}}}});
+  ASSERT_TRUE(graph) << messageOf(graph);
+  EXPECT_EQ(graph->outputs().at(0)->type.text(), "f32[2,3,5]");
+  EXPECT_EQ(messageOf(maker.import()), "m.onnx: input 'a' has dims without a name or value: --shape a=<d0>x3x<d2>");
 }
 
 TEST(Walk, SaysEverythingBesideUnboundDims) {
@@ -516,6 +526,22 @@ TEST(Functions, SeeNothingOfTheirCaller) {
   addNode(addFunction(maker, "F", {"a"}, {"b"}), "Add", {"a", "x"}, {"b"}, "sum");
   call(maker, "F", {"x"}, {"y"}, "f");
   EXPECT_EQ(messageOf(maker.import()), "m.onnx: node 'f/sum' (Add): input 'x' is produced by nothing");
+}
+
+TEST(Functions, RefuseRecursionThroughBranches) {
+  ModelMaker recursive = functionModel();
+  auto& function = addFunction(recursive, "F", {"a", "c"}, {"b"});
+  auto& node = addNode(function, "If", {"c"}, {"b"});
+  for (const char* side : {"then_branch", "else_branch"}) {
+    auto* attribute = node.add_attribute();
+    attribute->set_name(side);
+    attribute->set_type(onnx::AttributeProto::GRAPH);
+    addNode(*attribute->mutable_g(), "F", {"a", "c"}, {"d"}).set_domain("local");
+    attribute->mutable_g()->add_output()->set_name("d");
+  }
+  recursive.input("c", {}, TensorProto::BOOL);
+  call(recursive, "F", {"x", "c"}, {"y"});
+  EXPECT_EQ(messageOf(recursive.import()), "m.onnx: function 'local.F' calls itself: local.F -> local.F");
 }
 
 TEST(Functions, RefuseRecursionAndExplosion) {
