@@ -4,6 +4,7 @@
 #include <list>
 
 #include "core/reference/reference.h"
+#include "core/runtime/bundle/flow_bundle.h"
 
 namespace candela::pipeline {
 namespace {

@@ -195,10 +195,11 @@ private:
     uint32_t count = 0;
     CDL_TRY(callSlot(device_->name(), device_->table().profile_end, queue, records.data(),
                      static_cast<uint32_t>(records.size()), &count));
-    if (count > records.size())
+    // Of a long loop the first million is kept; more than there were executions is no profile.
+    if (count > std::max<uint64_t>(records.size(), executions(image_)))
       return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", device_->name(), count,
                      records.size());
-    records.resize(count);
+    records.resize(std::min<size_t>(count, records.size()));
     // Of several engines the one that is told first need not have begun first.
     uint64_t first = records.empty() ? start : UINT64_MAX;
     for (const cdl_profile_record_t& r : records) first = std::min(first, r.start_ns);
