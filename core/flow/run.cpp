@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "core/flow/flow.h"
@@ -171,11 +172,10 @@ private:
       }
     }
     for (size_t k = 0; k < scans; ++k) {
-      const SlotId output = step.outputs[carried + k], element = body.results[1 + carried + k];
       if (scanned[k].empty()) {
-        const Slot& slot = flow_.slots[element == kNoSlot ? output : element];
-        Shape dims = slot.isTyped() ? slot.dims : Shape();
-        dims.insert(dims.begin(), 0);
+        const Slot& slot = flow_.slots[step.outputs[carried + k]];
+        Shape dims = slot.dims.empty() ? Shape{0} : slot.dims;
+        for (int64_t& dim : dims) dim = std::max<int64_t>(dim, 0);
         state.emplace_back(Tensor{slot.elem == Elem::none ? Elem::f32_ : slot.elem, std::move(dims), {}});
         continue;
       }

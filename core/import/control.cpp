@@ -13,6 +13,9 @@ constexpr int64_t kMostUnrolled = 512;
 // Turns whose numbers stand in a constant.
 constexpr int64_t kMostCounted = int64_t(1) << 20;
 
+/// An operator of our own, for nodes that are written here: dim 0 goes to `axis`. No model names it.
+constexpr const char* kMoveFirst = "\x01MoveFirst";
+
 using Kind = flow::Slot::Kind;
 
 /// What a slot of the run would be for it.
@@ -39,6 +42,20 @@ flow::Slot merged(const flow::Slot& a, const flow::Slot& b) {
     made.kind = Kind::optional;
   }
   return made;
+}
+
+/// A scan output of as many elements as a run makes; `declared` is what the body says of one of them.
+void openScan(flow::Slot& scan, const onnx_io::ValueInfo& declared) {
+  if (!scan.isTyped()) {
+    if (scan.elem == Elem::none) scan.elem = declared.elem;
+    scan.ranked = declared.hasShape && scan.elem != Elem::none;
+    scan.dims.clear();
+    for (const onnx_io::Dim& dim : declared.dims) scan.dims.push_back(dim.value);
+  } else {
+    scan.ranked = true;
+  }
+  scan.kind = Kind::tensor;
+  scan.dims.insert(scan.dims.begin(), -1);
 }
 
 bool anyPoisoned(const std::vector<Slot>& slots) {
@@ -92,10 +109,11 @@ std::span<const char* const> controlOperators() {
 std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& node, const std::string& name,
                                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   if (!node.domain.empty()) return std::nullopt;
-  const auto add = node.opType == "If"     ? &Walk::addIf
-                   : node.opType == "Loop" ? &Walk::addLoop
-                   : node.opType == "Scan" ? &Walk::addScan
-                                           : nullptr;
+  const auto add = node.opType == "If"         ? &Walk::addIf
+                   : node.opType == "Loop"     ? &Walk::addLoop
+                   : node.opType == "Scan"     ? &Walk::addScan
+                   : node.opType == kMoveFirst ? &Walk::moveFirst
+                                               : nullptr;
   if (!add) return std::nullopt;
   if (anyPoisoned(inputs)) return Status::ok();
   return (this->*add)(place, node, name, inputs, outputs);
@@ -351,7 +369,7 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
       if (scan.isTyped() && count && endless)
         scan.dims.insert(scan.dims.begin(), std::max<int64_t>(*count, 0));
       else
-        scan.kind = Kind::tensor;
+        openScan(scan, body.outputs[i]);
       made.push_back(std::move(scan));
     }
     std::vector<Slot> inputs = {trips, condition};
@@ -420,6 +438,26 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
   return true;
 }
 
+Slot Walk::zeros(const Place& place, const std::string& name, Elem elem, const Shape& shape) {
+  const auto zero = Tensor::zeros(elem, {1});
+  const Slot dims =
+      constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {static_cast<int64_t>(shape.size())}, shape));
+  return synthesized(place, name, "ConstantOfShape", {dims}, {{"value", *zero}});
+}
+
+Status Walk::moveFirst(const Place& place, const onnx_io::Node& node, const std::string& name,
+                       const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
+  CDL_ASSIGN(int64_t axis, attributeOf<int64_t>(node, "axis", 0));
+  if (!place.frame.isTyped(inputs[0])) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
+  const int rank = place.frame.typeOf(inputs[0]).rank();
+  CDL_ASSIGN(axis, resolveAxis(axis, rank));
+  std::vector<int64_t> order;
+  for (int i = 1; i < rank; ++i) order.push_back(i);
+  order.insert(order.begin() + axis, 0);
+  outputs[0] = synthesized(place, name, "Transpose", {inputs[0]}, {{"perm", order}});
+  return Status::ok();
+}
+
 Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::string& name,
                      const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   CDL_ASSIGN(const onnx_io::Graph* body, graphOf(node, "body"));
@@ -477,7 +515,10 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
       return badModel("scan input {} has {} elements along axis {}, the ones before have {}", k, extent, axis, *trips);
     trips = extent;
     const std::string whole = fmt::format("{}{}", own, k);
-    scope.define(whole, inputs[states + k]);
+    // Without a turn the body has its types from slices that are never taken.
+    Shape present = type.shape();
+    present[static_cast<size_t>(axis)] = std::max<int64_t>(extent, 1);
+    scope.define(whole, extent ? inputs[states + k] : zeros(place, name, type.elem, present));
     std::string index = own + "turn";
     if (inBackward[k]) {
       scope.define(whole + "last", constantSlot(place.frame, Tensor::scalarI64(extent - 1)));
@@ -502,17 +543,11 @@ Status Walk::addScan(const Place& place, const onnx_io::Node& node, const std::s
   for (size_t k = 0; k < scans && states + k < outputs.size(); ++k) {
     Slot& scan = made[states + k];
     if (scan.poisoned || (!outBackward[k] && outAxes[k] == 0)) continue;
-    if (!place.frame.isTyped(scan)) return failure(Code::unsupported, "scan output {} has no known shape", k);
-    const int rank = place.frame.typeOf(scan).rank();
-    CDL_ASSIGN(const int64_t axis, resolveAxis(outAxes[k], rank));
     const auto one = [&](int64_t value) {
       return constantSlot(place.frame, Tensor::of<int64_t>(Elem::i64_, {1}, {value}));
     };
     if (outBackward[k]) scan = synthesized(place, name, "Slice", {scan, one(-1), one(INT64_MIN), one(0), one(-1)});
-    Ints order;
-    for (int i = 1; i < rank; ++i) order.push_back(i);
-    order.insert(order.begin() + axis, 0);
-    scan = synthesized(place, name, "Transpose", {scan}, {{"perm", order}});
+    if (outAxes[k] != 0) scan = synthesized(place, name, kMoveFirst, {scan}, {{"axis", outAxes[k]}});
   }
   std::copy_n(made.begin(), outputs.size(), outputs.begin());
   return Status::ok();

@@ -141,7 +141,10 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
   item.node.inputs.clear();
   for (size_t i = 0; i < inputs.size(); ++i) item.node.inputs.push_back(read(inputs[i], frozen.count(i) > 0));
   std::map<std::string, std::string> renamed;
-  for (const auto& [name, slot] : captured) renamed[name] = read(slot, false);
+  for (const auto& [name, slot] : captured) {
+    const std::string outer = read(slot, false);
+    renamed[name] = outer.empty() ? outer : outerName(outer);
+  }
   for (auto& [name, attribute] : item.node.attributes)
     if (auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); graph && *graph)
       *graph = std::make_shared<onnx_io::Graph>(withOuterNames(**graph, renamed));

@@ -14,6 +14,9 @@ namespace candela::import {
 
 class Frame;
 
+/// What the nested graphs of a deferred node call a name outside of them, so that none of their own is the same.
+inline std::string outerName(const std::string& name) { return "#" + name; }
+
 /// What a name of the model stands for while it is imported: a value of a Graph, a slot that only a run fills, a
 /// sequence of such, or nothing (an absent operand). A poisoned one comes from something that has been complained about
 /// already: whatever reads it is judged only as far as that goes without types.

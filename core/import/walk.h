@@ -55,6 +55,7 @@ public:
 private:
   // walk.cpp: names, nodes, functions.
   void addInputs();
+  flow::Slot openInput(const onnx_io::ValueInfo& input) const;
   void addFrozen();
   void addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor, const char* role);
   std::vector<Slot> addOutputs();
@@ -105,6 +106,10 @@ private:
                         const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
   Status addScan(const Place& place, const onnx_io::Node& node, const std::string& name,
                  const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  /// Node kMoveFirst, of a tensor whose rank may be the run's.
+  Status moveFirst(const Place& place, const onnx_io::Node& node, const std::string& name,
+                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
+  Slot zeros(const Place& place, const std::string& name, Elem elem, const Shape& shape);
   Slot stacked(const Place& place, const std::string& name, std::vector<Slot> items);
   /// What one node of the default domain makes of them.
   Slot synthesized(const Place& place, const std::string& name, const char* opType, std::vector<Slot> inputs,
