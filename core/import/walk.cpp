@@ -275,6 +275,7 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   if (node.domain.empty() && opset->second == 6) CDL_TRY(raiseOpset6(builder, raised.emplace(node), values));
   Step step(builder, raised ? *raised : node, static_cast<int>(opset->second), std::move(values), std::move(known));
   if (const Status status = importer.import(step); !status) {
+    if (!step.trims().empty()) return addTrims(place, name, step, index, status.message(), outputs);
     std::set<size_t> frozen;
     for (const size_t i : step.demandedInputs())
       if (i < inputs.size() && !inputs[i].isConstant()) frozen.insert(i);
