@@ -38,32 +38,4 @@ std::unique_ptr<Session> Session::adopt(Bundle bundle, std::vector<std::unique_p
   return session;
 }
 
-Status Session::save(const std::string& path) const {
-  CDL_ASSIGN(const Bundle bundle, stored());
-  return saveBundle(bundle, path);
-}
-
-Result<Bundle> Session::stored() const {
-  Bundle stored = bundle_;
-  stored.constants.clear();
-  const auto keep = [&](uint32_t& constant) {
-    if (constant == kNoConstant) return;
-    const BundleConstant& kept = bundle_.constants[constant];
-    constant = stored.addConstant(kept.hash, kept.bytes);
-  };
-  for (BundleValue& value : stored.values) keep(value.constant);
-  for (size_t p = 0; p < runners_.size(); ++p) {
-    BundlePartition& partition = stored.partitions[p];
-    CDL_ASSIGN(partition.executable, runners_[p]->save());
-    if (partition.executable.size()) partition.constants.clear();
-    for (uint32_t& constant : partition.constants) keep(constant);
-  }
-  return stored;
-}
-
-std::vector<TraceEvent> Session::trace() const {
-  const std::lock_guard lock(traceMutex_);
-  return trace_;
-}
-
 } // namespace candela::runtime
