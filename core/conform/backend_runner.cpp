@@ -17,8 +17,7 @@ RunCase backendRunner(const std::string& backend, bool toPrimitives) {
       CDL_ASSIGN(auto device, plugin->open(0, {}));
       devices.push_back(std::move(device));
     }
-    CDL_ASSIGN(const auto model,
-               pipeline::FlowModel::create(std::move(script), "case", devices, options, reference));
+    CDL_ASSIGN(const auto model, pipeline::FlowModel::create(std::move(script), "case", devices, options, reference));
     RunAnswer answer;
     for (const runtime::NodePlacement& node : model->described().placement)
       answer.work += {1, node.cls == runtime::NodePlacement::Class::native, node.macs, node.nativeMacs};

@@ -29,8 +29,8 @@ public:
     std::vector<std::string> names;
     for (const SlotId slot : slots)
       names.push_back(slot == kNoSlot ? "none"
-                      : types ? fmt::format("%{}:{}", flow_.slots[slot].name, flow_.slots[slot].typeText())
-                              : "%" + flow_.slots[slot].name);
+                      : types         ? fmt::format("%{}:{}", flow_.slots[slot].name, flow_.slots[slot].typeText())
+                                      : "%" + flow_.slots[slot].name);
     return fmt::format("{}", fmt::join(names, ", "));
   }
 

@@ -16,8 +16,8 @@ inline constexpr SlotId kNoSlot = UINT32_MAX;
 /// around it are the same slots.
 struct Slot {
   enum class Kind : uint8_t {
-    typed,   ///< a tensor of this elem and these dims
-    tensor,  ///< a tensor of a shape that only a run knows; elem may be none
+    typed,  ///< a tensor of this elem and these dims
+    tensor, ///< a tensor of a shape that only a run knows; elem may be none
     sequence,
     optional, ///< any of these, or nothing
   };
@@ -91,8 +91,8 @@ private:
 struct Ports {
   size_t inputs = 0, outputs = 0;
 };
-/// What must hold of a flow that comes from a file: slots that are there, as many inputs, outputs and blocks as the kinds
-/// of steps have, units with those ports.
+/// What must hold of a flow that comes from a file: slots that are there, as many inputs, outputs and blocks as the
+/// kinds of steps have, units with those ports.
 Status verify(const Flow& flow, std::span<const Ports> units);
 
 /// A part of the model that was compiled, or is compiled once its shapes are known. Any thread.

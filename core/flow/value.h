@@ -7,8 +7,8 @@
 
 namespace candela::flow {
 
-/// What one step of a flow hands to the next: nothing (an optional without a value), a tensor, or a sequence of tensors.
-/// Copies share the bytes.
+/// What one step of a flow hands to the next: nothing (an optional without a value), a tensor, or a sequence of
+/// tensors. Copies share the bytes.
 struct Value {
   enum class Kind : uint8_t { none, tensor, sequence };
   Kind kind = Kind::none;

@@ -74,6 +74,11 @@ std::vector<Graph*> nestedGraphs(Graph& graph) {
   return all;
 }
 
+std::vector<const Graph*> nestedGraphs(const Graph& graph) {
+  const std::vector<Graph*> all = nestedGraphs(const_cast<Graph&>(graph));
+  return {all.begin(), all.end()};
+}
+
 int nestingDepth(const Node& node) {
   if (!node.body) return 0;
   int inner = 0;

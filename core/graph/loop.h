@@ -40,6 +40,7 @@ Result<Node*> addLoop(Graph& graph, const LoopForm& form, std::vector<Value*> op
 Graph clone(const Graph& graph);
 /// The bodies of all loops, those of inner loops first, then the graph itself.
 std::vector<Graph*> nestedGraphs(Graph& graph);
+std::vector<const Graph*> nestedGraphs(const Graph& graph);
 
 /// How many bodies stand in each other in a node: 0 when it has none.
 int nestingDepth(const Node& node);

@@ -75,8 +75,7 @@ private:
 
   /// Whether only a run says what the input is.
   bool waits(const ValueInfo& input) const {
-    return input.elem == Elem::none ? input.what == "a sequence" ||
-                                          input.what == "an optional"
+    return input.elem == Elem::none ? input.what == "a sequence" || input.what == "an optional"
                                     : !input.hasShape || std::ranges::any_of(input.dims, [&](const Dim& dim) {
                                         return dim.value < 0 && !bound_.count(dim.name);
                                       });

@@ -101,6 +101,11 @@ Status checkNames(const onnx_io::Node& node, std::span<const char* const> names)
 
 } // namespace
 
+std::span<const char* const> controlOperators() {
+  static constexpr const char* kNames[] = {"If", "Loop", "Scan"};
+  return kNames;
+}
+
 std::optional<Status> Walk::addControl(const Place& place, const onnx_io::Node& node, const std::string& name,
                                        const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   if (!node.domain.empty()) return std::nullopt;

@@ -1,6 +1,6 @@
 #include "core/import/frame.h"
 
-#include "core/import/order.h"
+#include "core/import/outer_names.h"
 
 namespace candela::import {
 

@@ -1,4 +1,5 @@
-// Sequences and optionals: lists of names where import knows how long they are, steps of the flow where only a run does.
+// Sequences and optionals: lists of names where import knows how long they are, steps of the flow where only a run
+// does.
 #include "core/import/walk.h"
 
 namespace candela::import {
@@ -30,6 +31,12 @@ constexpr ListOperator kOperators[] = {{"SequenceConstruct", 1, SIZE_MAX},
                                        {"OptionalGetElement", 1, 1}};
 
 } // namespace
+
+std::vector<std::string> listOperators() {
+  std::vector<std::string> names;
+  for (const ListOperator& op : kOperators) names.emplace_back(op.name);
+  return names;
+}
 
 std::optional<Status> Walk::addList(const Place& place, const onnx_io::Node& node, const std::string& name,
                                     const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
@@ -88,7 +95,8 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     return Status::ok();
   }
   if (op == "Optional") return outputs[0] = first, Status::ok();
-  const bool maybeNothing = first.run != flow::kNoSlot && !first.value && place.frame.runSlot(first).kind == Kind::optional;
+  const bool maybeNothing =
+      first.run != flow::kNoSlot && !first.value && place.frame.runSlot(first).kind == Kind::optional;
   if (op == "OptionalHasElement") {
     if (maybeNothing)
       outputs[0] = step(flow::StepKind::has, {first}, {output, Kind::typed, Elem::bool_, {}});
@@ -142,9 +150,8 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     return Status::ok();
   }
   if (op == "ConcatFromSequence") {
-    const bool known = first.list && !first.list->empty() && std::ranges::all_of(*first.list, [&](const Slot& item) {
-      return place.frame.isTyped(item);
-    });
+    const bool known = first.list && !first.list->empty() &&
+                       std::ranges::all_of(*first.list, [&](const Slot& item) { return place.frame.isTyped(item); });
     if (first.list && first.list->empty()) return badModel("the sequence is empty");
     if (!known) return defer(place, node, name, "a sequence that depends on data", inputs, outputs);
     CDL_ASSIGN(const int64_t axis, attribute("axis", 0));
@@ -169,7 +176,8 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   }
   const size_t positionAt = op == "SequenceInsert" ? 2 : 1;
   const Slot where = inputs.size() > positionAt ? inputs[positionAt] : Slot();
-  const auto position = where.isAbsent() ? std::optional(op == "SequenceInsert" ? size : size - 1) : knownPosition(where);
+  const auto position =
+      where.isAbsent() ? std::optional(op == "SequenceInsert" ? size : size - 1) : knownPosition(where);
   if (op == "SequenceInsert" && (inputs[1].isAbsent() || inputs[1].list)) return badModel("the element is no tensor");
   if (!first.list || !position) {
     if (op == "SequenceAt")
@@ -182,7 +190,8 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   }
   std::vector<Slot> items = *first.list;
   const int64_t most = op == "SequenceInsert" ? size : size - 1;
-  if (*position < -size || *position > most) return badModel("position {} is out of range for {} elements", *position, size);
+  if (*position < -size || *position > most)
+    return badModel("position {} is out of range for {} elements", *position, size);
   const auto at = items.begin() + (*position < 0 ? *position + size : *position);
   if (op == "SequenceAt") return outputs[0] = *at, Status::ok();
   if (op == "SequenceErase")

@@ -48,6 +48,12 @@ Status importByRecord(Step& step, const graph::OpInfo& record) {
 
 } // namespace
 
+std::vector<std::string> importedNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, importer] : importers()) names.push_back(name);
+  return names;
+}
+
 Importer findImporter(const onnx_io::Node& node) {
   const auto found = node.overload.empty() ? importers().find(qualified(node.domain, node.opType)) : importers().end();
   return found == importers().end() ? Importer() : found->second;
@@ -97,15 +103,6 @@ Status Importer::import(Step& step) const {
     if (step.wants(i) && !step.outputs()[i])
       return failure(Code::unsupported, "output {} ('{}') is not supported", i, step.node.outputs[i]);
   return Status::ok();
-}
-
-std::vector<std::pair<std::string, std::string>> supportedOperators() {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const auto& [name, importer] : importers()) {
-    const size_t dot = name.rfind('.');
-    names.emplace_back(dot == std::string::npos ? "" : name.substr(0, dot), name.substr(dot + 1));
-  }
-  return names;
 }
 
 } // namespace candela::import

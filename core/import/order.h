@@ -1,8 +1,5 @@
 #pragma once
 
-#include <map>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "core/import/onnx_io/model.h"
@@ -18,10 +15,5 @@ struct Order {
 
 /// Names that no node defines do not hold a node back: they are the walk's to judge.
 Order topologicalOrder(const std::vector<onnx_io::Node>& nodes);
-
-/// Names that the graph and the graphs in it read from the graphs around them.
-void collectOuterNames(const onnx_io::Graph& graph, std::set<std::string>& names);
-/// The graph with those names replaced.
-onnx_io::Graph withOuterNames(const onnx_io::Graph& graph, const std::map<std::string, std::string>& names);
 
 } // namespace candela::import

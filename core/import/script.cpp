@@ -195,6 +195,19 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
   return finish(outputs, section.outputs);
 }
 
+std::vector<std::pair<std::string, std::string>> supportedOperators() {
+  std::vector<std::string> qualified = importedNames();
+  for (const std::string& name : listOperators()) qualified.push_back(name);
+  qualified.insert(qualified.end(), controlOperators().begin(), controlOperators().end());
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& name : qualified) {
+    const size_t dot = name.rfind('.');
+    names.emplace_back(dot == std::string::npos ? "" : name.substr(0, dot), name.substr(dot + 1));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs) {
   static const ImportOptions kOptions;
   return Walk(section.model, kOptions).run(section, inputs);

@@ -51,7 +51,8 @@ struct Script {
 /// options.bindAtRun, inputs may be of unknown shape. The model is kept by deferred parts.
 Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options = {});
 
-/// The section for these inputs, of which dims and element types count, and the contents of frozen ones. The script's inputs are those that are not frozen, sequences element by element.
+/// The section for these inputs, of which dims and element types count, and the contents of frozen ones. The script's
+/// inputs are those that are not frozen, sequences element by element.
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs);
 
 } // namespace candela::import

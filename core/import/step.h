@@ -150,5 +150,7 @@ struct Importer {
   Status import(Step& step) const;
 };
 Importer findImporter(const onnx_io::Node& node);
+/// Of all of them, qualified.
+std::vector<std::string> importedNames();
 
 } // namespace candela::import

@@ -2,6 +2,7 @@
 
 #include "core/import/history.h"
 #include "core/import/order.h"
+#include "core/import/outer_names.h"
 
 namespace candela::import {
 namespace {
@@ -174,7 +175,8 @@ void Walk::addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes)
     const std::string name = prefix + nodeName(node, index);
     if (++nodes_ > kMaxNodes) {
       if (nodes_ == kMaxNodes + 1)
-        complaints_.add(badModel("node '{}': with its turns and calls the model has more than {} nodes", name, kMaxNodes));
+        complaints_.add(
+            badModel("node '{}': with its turns and calls the model has more than {} nodes", name, kMaxNodes));
       return;
     }
     if (place.function) {
@@ -250,8 +252,7 @@ Status Walk::inlineCall(const onnx_io::Node& node, const std::string& name, cons
   addNodes({frame, inner, function.opsets, name + "/", &function, &node}, function.nodes);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Slot* found = inner.find(function.outputs[i]);
-    if (!found)
-      return badModel("the function's output '{}' is produced by nothing", function.outputs[i]);
+    if (!found) return badModel("the function's output '{}' is produced by nothing", function.outputs[i]);
     outputs[i] = *found;
   }
   return Status::ok();
@@ -266,9 +267,8 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
     if (const auto status = (this->*add)(place, node, name, inputs, outputs)) return *status;
   const Importer importer = findImporter(node);
   if (!importer)
-    return failure(Code::unsupported, "operator {} of opset {} is not supported{}",
-                   qualified(node.domain, node.opType), opset->second,
-                   node.domain.empty() ? knownText(node.opType, "", opset->second) : "");
+    return failure(Code::unsupported, "operator {} of opset {} is not supported{}", qualified(node.domain, node.opType),
+                   opset->second, node.domain.empty() ? knownText(node.opType, "", opset->second) : "");
   if (node.domain.empty() && opset->second < kOldestOpset && !isUnchangedSince(node.opType, opset->second))
     return failure(Code::unsupported, "operator {} of opset {} is not supported: known since opset {}", node.opType,
                    opset->second, kOldestOpset);

@@ -39,6 +39,10 @@ struct Place {
   }
 };
 
+/// The operators that the walk imports itself, of the default domain: those of graphs in graphs, and of sequences.
+std::span<const char* const> controlOperators();
+std::vector<std::string> listOperators();
+
 /// One model on its way into Graphs and the flow between them.
 class Walk {
 public:

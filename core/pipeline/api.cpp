@@ -87,7 +87,8 @@ Result<Request> parseOptions(const candela_options_t* given) {
   for (const char* const* d = options.dims; d && *d; ++d) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*d, "NAME=1"));
     CDL_ASSIGN(const int64_t value, parseDim(pair.second, *d));
-    if (!request.import.dims.emplace(pair.first, value).second) return badArgument("dim '{}' is given twice", pair.first);
+    if (!request.import.dims.emplace(pair.first, value).second)
+      return badArgument("dim '{}' is given twice", pair.first);
   }
   for (const char* const* s = options.shapes; s && *s; ++s) {
     CDL_ASSIGN(const auto pair, parseKeyValue(*s, "NAME=1x3x224x224"));

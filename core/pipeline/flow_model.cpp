@@ -81,9 +81,9 @@ Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compil
     return std::unique_ptr<flow::Unit>(std::make_unique<ReferenceUnit>(std::move(graph)));
   }
   const bool small = waited && workOf(graph) < kSmallWork;
-  CDL_ASSIGN(auto session, compile(std::move(graph), how.model,
-                                   small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices,
-                                   how.options));
+  CDL_ASSIGN(auto session,
+             compile(std::move(graph), how.model,
+                     small ? std::span<const std::shared_ptr<runtime::Device>>() : how.devices, how.options));
   if (described) {
     const runtime::Bundle& bundle = session->bundle();
     described->modelNodes += bundle.modelNodes;
@@ -91,6 +91,7 @@ Result<std::unique_ptr<flow::Unit>> compileUnit(graph::Graph graph, const Compil
     described->arenaBytes = std::max(described->arenaBytes, bundle.arenaBytes);
     described->maxLiveBytes = std::max(described->maxLiveBytes, bundle.maxLiveBytes);
     described->placement.insert(described->placement.end(), bundle.placement.begin(), bundle.placement.end());
+    described->partitions.insert(described->partitions.end(), bundle.partitions.begin(), bundle.partitions.end());
   }
   return std::unique_ptr<flow::Unit>(std::make_unique<SessionUnit>(std::move(session)));
 }
@@ -239,6 +240,8 @@ Result<std::unique_ptr<FlowModel>> FlowModel::load(runtime::Bundle bundle) {
     model->units_.push_back(std::make_unique<SessionUnit>(std::move(session)));
   }
   model->described_ = std::move(bundle);
+  for (const runtime::Bundle& unit : stored->units)
+    for (const runtime::BundlePartition& partition : unit.partitions) model->described_.partitions.push_back(partition);
   model->describePorts();
   return model;
 }
@@ -246,6 +249,7 @@ Result<std::unique_ptr<FlowModel>> FlowModel::load(runtime::Bundle bundle) {
 Status FlowModel::save(const std::string& path) const {
   runtime::Bundle bundle = described_;
   bundle.values.clear();
+  bundle.partitions.clear();
   bundle.inputs.clear();
   bundle.outputs.clear();
   auto stored = std::make_shared<runtime::FlowBundle>();
@@ -253,7 +257,8 @@ Status FlowModel::save(const std::string& path) const {
   for (const auto& unit : units_) {
     const auto* session = dynamic_cast<const SessionUnit*>(unit.get());
     if (!session)
-      return failure(Code::unsupported, "{}: parts of it are compiled for the shapes of each run, which needs the model",
+      return failure(Code::unsupported,
+                     "{}: parts of it are compiled for the shapes of each run, which needs the model",
                      described_.model);
     CDL_ASSIGN(runtime::Bundle made, session->stored());
     stored->units.push_back(std::move(made));

@@ -68,6 +68,25 @@ graph::Graph readGraph(const std::string& path, const ImportFlags& flags) {
   return std::get<graph::Graph>(std::move(ir).value());
 }
 
+std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags& flags, std::string& flow) {
+  std::vector<graph::Graph> graphs;
+  if (endsWith(path, ".cdl")) {
+    graphs.push_back(readGraph(path, flags));
+    return graphs;
+  }
+  Result<pipeline::Loaded> loaded = pipeline::loadAny(path, importOptions(flags));
+  if (!loaded) throw inFile(path, loaded.status());
+  if (auto* graph = std::get_if<graph::Graph>(&*loaded)) {
+    graphs.push_back(std::move(*graph));
+    return graphs;
+  }
+  auto& script = std::get<import::Script>(*loaded);
+  flow = script.flow.text();
+  for (import::Script::Unit& unit : script.units)
+    if (auto* graph = std::get_if<graph::Graph>(&unit)) graphs.push_back(std::move(*graph));
+  return graphs;
+}
+
 std::string printGraph(const graph::Graph& graph, const std::string& resourceFolder) {
   graph::PrintOptions options;
   options.resourceDirectory = resourceFolder;

@@ -21,6 +21,9 @@ struct ImportFlags {
 /// A graph from a .onnx or .cdl file. Throws Failure naming the file; a program is refused.
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags);
 
+/// The Graphs of a .onnx or .cdl file, several where it decides at run; `flow`: what is between them then, as text.
+std::vector<graph::Graph> readGraphs(const std::string& path, const ImportFlags& flags, std::string& flow);
+
 /// The text; resources go to `resourceFolder` (empty: nowhere). Throws Failure.
 std::string printIr(const Ir& ir, const std::string& resourceFolder);
 std::string printGraph(const graph::Graph& graph, const std::string& resourceFolder);

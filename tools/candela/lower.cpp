@@ -4,6 +4,7 @@
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
 #include "core/support/file.h"
+#include "core/support/text/scan.h"
 #include "core/target/rows.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/model.h"
@@ -36,10 +37,10 @@ std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& bac
   return devices;
 }
 
-/// As the pipeline does it, up to where the backends compile.
-std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::vector<std::string>& backends) {
-  graph::Graph graph = readGraph(options.path, {options.dims, options.shapes});
-  check(passes::optimize(graph).context(options.path));
+/// As the pipeline does it, up to where the backends compile: every Graph of the model.
+std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::vector<std::string>& backends,
+                                              std::string& flow) {
+  std::vector<graph::Graph> graphs = readGraphs(options.path, {options.dims, options.shapes}, flow);
   const auto devices = openDevices(options.backends);
   std::vector<target::Target> nativeOnly;
   nativeOnly.reserve(devices.size());
@@ -52,13 +53,18 @@ std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::
   targets.push_back(&pipeline::hostTarget());
   backends.push_back("soft");
   const auto inModel = [&](Status status) { check(status.context(options.path)); };
-  auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives});
-  inModel(partitioning.status());
   pipeline::CompileOptions compile;
   compile.toPrimitives = options.toPrimitives;
-  auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
-  inModel(parts.status());
-  return std::move(parts).value();
+  std::vector<pipeline::LoweredPart> all;
+  for (graph::Graph& graph : graphs) {
+    inModel(passes::optimize(graph));
+    auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives});
+    inModel(partitioning.status());
+    auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
+    inModel(parts.status());
+    all.insert(all.end(), std::make_move_iterator(parts->begin()), std::make_move_iterator(parts->end()));
+  }
+  return all;
 }
 
 /// F.cdl, or F.0.cdl, F.1.cdl when there are several.
@@ -75,7 +81,11 @@ void lower(Arguments& arguments, Console& console) {
   refuseBundle(options.path);
   options.toPrimitives |= arguments.to == "primitives";
   std::vector<std::string> backends;
-  const std::vector<pipeline::LoweredPart> parts = lowerModel(options, backends);
+  std::string flow;
+  const std::vector<pipeline::LoweredPart> parts = lowerModel(options, backends, flow);
+  if (!flow.empty())
+    console.print("// what is decided at run, around the partitions below\n// {}\n",
+                  fmt::format("{}", fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));
   Json report = console.report("lower");
   report["model"] = options.path;
   report["partitions"] = Json::array();

@@ -7,6 +7,30 @@
 
 namespace cpu {
 
+namespace {
+
+/// Products of a MATMUL or CONV2D; of others elements, which cost more than a product each.
+double workOf(const cdl_image_t* image, const cdl_instr_t& instr) {
+  const auto elements = [&](uint32_t v) {
+    const cdl_view_t& view = *cdl_get_input(image, &instr, v);
+    double count = 1;
+    for (int d = 0; d < view.rank; ++d) count *= static_cast<double>(view.dims[d]);
+    return count;
+  };
+  double most = 0;
+  for (uint32_t v = 0; v < uint32_t(instr.inputs) + instr.outputs; ++v) most = std::max(most, elements(v));
+  if (instr.kind == CDL_KIND_MATMUL) {
+    const cdl_view_t& a = *cdl_get_input(image, &instr, 0);
+    return elements(instr.inputs) * static_cast<double>(a.rank ? a.dims[a.rank - 1] : 1);
+  }
+  return instr.kind == CDL_KIND_CONV2D ? elements(instr.inputs) * elements(1) : 8 * most;
+}
+
+/// What a loop runs often is shared out only where the others are done before threads have found each other.
+constexpr double kLittleWork = 1 << 20;
+
+} // namespace
+
 CpuExecutable::CpuExecutable(const cdl_image_t* image, Binary binary, Threads& threads)
     : image_(image), binary_(std::move(binary)), threads_(threads) {}
 
@@ -20,8 +44,12 @@ cdl::Status CpuExecutable::place() {
   firstCall_.assign(instrs + 1, 0);
   for (const Call& call : binary_.calls) ++firstCall_[call.instr + 1];
   for (uint32_t i = 0; i < instrs; ++i) firstCall_[i + 1] += firstCall_[i];
+  isLittle_.assign(instrs, false);
+  for (uint32_t i = 1; i < instrs; ++i)
+    isLittle_[i] = cdl_get_instr(image_, i)->loop && workOf(image_, *cdl_get_instr(image_, i)) <= kLittleWork;
   for (const Call& call : binary_.calls) {
     mostArgs_ = std::max(mostArgs_, call.args);
+    if (isLittle_[call.instr]) continue;
     mostUnits_ = std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.units, INT_MAX)));
   }
   return cdl::ok();
@@ -56,16 +84,19 @@ void CpuExecutable::work(Share share, const std::vector<void*>& pointers, Barrie
                          cdl::Timings* timings) const {
   const auto [t, total] = share;
   std::vector<void*> moved(mostArgs_);
-  uint64_t start = timings ? cdl::Timings::now() : 0, before = 0;
+  uint64_t start = timings ? cdl::Timings::now() : 0;
+  bool hasRun = false, wasAlone = false;
   int64_t loops[CDL_MAX_LOOP_NESTING] = {};
   for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops)) {
     for (uint32_t c = firstCall_[i]; c < firstCall_[i + 1]; ++c) {
       const Call& call = binary_.calls[c];
-      // What is not divided is always done by the same thread: between two such calls nobody waits.
-      if (total > 1 && before && (before > 1 || call.units > 1 || timings)) barrier.arrive();
-      before = call.units;
+      // What is not divided is always done by the last thread: between two such calls nobody waits.
       const auto units = static_cast<int64_t>(call.units);
-      const int64_t first = units * t / total, last = units * (t + 1) / total;
+      const bool alone = isLittle_[i] || units == 1;
+      if (total > 1 && hasRun && (!wasAlone || !alone || timings)) barrier.arrive();
+      hasRun = true, wasAlone = alone;
+      const int64_t first = !alone ? units * t / total : t + 1 == total ? 0 : units;
+      const int64_t last = !alone ? units * (t + 1) / total : units;
       if (first >= last) continue;
       void* const* arguments = pointers.data() + call.firstArg;
       if (cdl_get_instr(image_, i)->loop) {
@@ -79,7 +110,7 @@ void CpuExecutable::work(Share share, const std::vector<void*>& pointers, Barrie
     }
     if (!timings || firstCall_[i] == firstCall_[i + 1]) continue;
     if (total > 1) barrier.arrive();
-    before = 0;
+    hasRun = false;
     const uint64_t end = cdl::Timings::now();
     if (t == 0) timings->add(i, start, end);
     start = end;

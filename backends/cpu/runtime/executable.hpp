@@ -35,6 +35,7 @@ private:
   Code code_;
   std::vector<KernelFn> kernels_;
   int mostUnits_ = 1;               // of any call: more threads have no work
+  std::vector<bool> isLittle_;      // per instruction: in a loop, and too little to be shared out
   uint32_t mostArgs_ = 0;           // of any call
   std::vector<uint32_t> firstCall_; // per instruction, and one past the last
 };

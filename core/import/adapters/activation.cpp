@@ -1,7 +1,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/import/term.h"
+#include "core/import/adapters/activation.h"
 
 /// Activations that are formulas of other ops.
 namespace candela::import {
@@ -11,7 +11,7 @@ namespace {
 Status importLeakyRelu(Step& step) {
   const double alpha = attrOf<float>(step, "alpha", 0.01f);
   const Term x = termOf(step, 0);
-  return step.set(select(less(x, 0), x * alpha, x));
+  return step.set(leakyReluOf(x, alpha));
 }
 
 /// The slope broadcasts to x.
@@ -26,7 +26,7 @@ Status importPRelu(Step& step) {
 
 Status importSoftsign(Step& step) {
   const Term x = termOf(step, 0);
-  return step.set(x / (abs(x) + 1));
+  return step.set(softsignOf(x));
 }
 
 /// x above alpha, else 0.
@@ -53,14 +53,9 @@ Status importSwiGlu(Step& step) {
   return step.set(gate * sigmoid(alpha == 1 ? gate : gate * alpha) * x);
 }
 
-/// x above 0, else alpha * (exp(x / width) - 1), the whole of it times gamma.
-Term eluOf(const Term& x, double alpha, double width, double gamma) {
-  const Term below = expm1(width == 1 ? x : x / width);
-  return select(less(x, 0), alpha * gamma == 1 ? below : below * (alpha * gamma), gamma == 1 ? x : x * gamma);
-}
 Status importElu(Step& step) {
   const double alpha = attrOf<float>(step, "alpha", 1.0f);
-  return step.set(eluOf(termOf(step, 0), alpha, 1, 1));
+  return step.set(eluOf(termOf(step, 0), alpha));
 }
 Status importCelu(Step& step) {
   const double alpha = attrOf<float>(step, "alpha", 1.0f);
@@ -73,8 +68,6 @@ Status importSelu(Step& step) {
   return step.set(eluOf(termOf(step, 0), alpha, 1, gamma));
 }
 
-/// log(1 + exp(x)), which does not overflow.
-Term softplusOf(const Term& x) { return max(x, 0) + log1p(exp(-abs(x))); }
 Status importSoftplus(Step& step) { return step.set(softplusOf(termOf(step, 0))); }
 Status importMish(Step& step) {
   const Term x = termOf(step, 0);
@@ -93,11 +86,11 @@ Status importShrink(Step& step) {
 Status importHardSigmoid(Step& step) {
   const double alpha = attrOf<float>(step, "alpha", 0.2f), beta = attrOf<float>(step, "beta", 0.5f);
   const Term x = termOf(step, 0);
-  return step.set(make(OpKind::Clip, {x * alpha + beta, x.number(0), x.number(1)}));
+  return step.set(hardSigmoidOf(x, alpha, beta));
 }
 Status importHardSwish(Step& step) {
   const Term x = termOf(step, 0);
-  return step.set(x * make(OpKind::Clip, {x * (1.0 / 6) + 0.5, x.number(0), x.number(1)}));
+  return step.set(x * hardSigmoidOf(x, 1.0 / 6, 0.5));
 }
 
 Status importGelu(Step& step) {

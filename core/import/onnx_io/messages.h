@@ -20,7 +20,7 @@ inline Result<Bytes> mapProtobuf(const std::string& path) {
   return bytes;
 }
 
-/// Parses a whole file. Failure: bad_model, without the file's name.
+/// Parses a whole mapped file. Failure: bad_model, without the file's name.
 template <typename Message> Status parseFile(const Bytes& bytes, Message& message, const char* what) {
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));

@@ -28,14 +28,6 @@ bool isElementwise(uint16_t kind) {
          kind == CDL_KIND_ELEMENTWISE || kind == CDL_KIND_RESCALE;
 }
 
-/// The view when its buffer's first element lies where `there` begins.
-View moved(View view, const View& there) {
-  view.buffer = there.buffer;
-  view.offset += there.offset;
-  for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) view.ivStrides[l] += there.ivStrides[l];
-  return view;
-}
-
 /// The instruction reads the place only element by element, each where it then writes.
 bool writesOver(const Instr& instr, const View& place) {
   if (!isElementwise(instr.kind) || instr.outputs.size() != 1) return false;
@@ -78,6 +70,13 @@ bool canCarryInPlace(const Program& program, uint32_t index) {
 }
 
 } // namespace
+
+View moved(View view, const View& there) {
+  view.buffer = there.buffer;
+  view.offset += there.offset;
+  for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) view.ivStrides[l] += there.ivStrides[l];
+  return view;
+}
 
 std::vector<bool> carryInPlace(Program& program) {
   std::vector<bool> dead(program.instrs.size(), false);

@@ -12,6 +12,12 @@ void reorder(program::Program& program, const std::vector<uint32_t>& order);
 /// touches any more. TEMP buffers must be unplaced. Waits are left empty.
 void simplify(program::Program& program);
 
+/// The view when the first element of its buffer lies where `there` begins.
+program::View moved(program::View view, const program::View& there);
+
+/// Lets loops read contiguous parts of buffers where they lie; returns as carryInPlace(). In parts.cpp.
+std::vector<bool> readParts(program::Program& program);
+
 /// Lets what loops carry be computed in place; returns which copies are no longer needed, and have no views. In
 /// carry.cpp.
 std::vector<bool> carryInPlace(program::Program& program);

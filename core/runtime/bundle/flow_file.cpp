@@ -74,9 +74,11 @@ Result<std::shared_ptr<const FlowBundle>> readFlow(const bundle::Flow& in, const
   for (const bundle::Slot& s : in.slots()) {
     flow::Slot slot;
     slot.name = s.name();
-    if (s.kind() > static_cast<uint32_t>(flow::Slot::Kind::optional)) return badModel("unknown kind {} of a slot", s.kind());
+    if (s.kind() > static_cast<uint32_t>(flow::Slot::Kind::optional))
+      return badModel("unknown kind {} of a slot", s.kind());
     slot.kind = static_cast<flow::Slot::Kind>(s.kind());
-    if (s.elem() != 0 && !isValidElem(s.elem())) return badModel("slot {} has unknown element type {}", s.name(), s.elem());
+    if (s.elem() != 0 && !isValidElem(s.elem()))
+      return badModel("slot {} has unknown element type {}", s.name(), s.elem());
     slot.elem = static_cast<Elem>(s.elem());
     slot.dims.assign(s.dims().begin(), s.dims().end());
     slot.ranked = s.ranked();

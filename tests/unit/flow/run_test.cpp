@@ -116,14 +116,16 @@ TEST(Flow, BranchRunsOneSideAlone) {
   auto taken = maker.run({boolean(true), number(4)});
   ASSERT_TRUE(taken) << taken.status().message();
   EXPECT_EQ(numberOf((*taken)[0]), 8);
-  EXPECT_EQ(maker.run({boolean(false), number(4)}).status().message(), "node 'branch': node 'unit': the other side ran");
+  EXPECT_EQ(maker.run({boolean(false), number(4)}).status().message(),
+            "node 'branch': node 'unit': the other side ran");
   EXPECT_EQ(maker.run({number(1), number(4)}).status().message(),
             "node 'branch': the condition is i64[], expected one bool");
 }
 
 TEST(Flow, SequencesGrowShrinkAndNamePositionsOutside) {
   Maker maker;
-  const SlotId items = maker.input("items", Kind::sequence), x = maker.input("x"), where = maker.input("where", Kind::optional);
+  const SlotId items = maker.input("items", Kind::sequence), x = maker.input("x"),
+               where = maker.input("where", Kind::optional);
   const SlotId longer = maker.slot("longer", Kind::sequence), shorter = maker.slot("shorter", Kind::sequence);
   const SlotId first = maker.slot("first"), length = maker.slot("length");
   maker.flow.main.steps = {maker.step(StepKind::insert, {items, x, where}, {longer}),

@@ -54,6 +54,18 @@ inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::v
   attr->set_type(onnx::AttributeProto::INTS);
   for (int64_t value : values) attr->add_ints(value);
 }
+inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::vector<float>& values) {
+  auto* attr = node.add_attribute();
+  attr->set_name(name);
+  attr->set_type(onnx::AttributeProto::FLOATS);
+  for (float value : values) attr->add_floats(value);
+}
+inline void setAttr(onnx::NodeProto& node, const std::string& name, const std::vector<std::string>& values) {
+  auto* attr = node.add_attribute();
+  attr->set_name(name);
+  attr->set_type(onnx::AttributeProto::STRINGS);
+  for (const std::string& value : values) attr->add_strings(value);
+}
 inline void setAttr(onnx::NodeProto& node, const std::string& name, const TensorProto& value) {
   auto* attr = node.add_attribute();
   attr->set_name(name);

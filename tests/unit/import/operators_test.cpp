@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "core/support/compare.h"
+#include "core/support/float_bits.h"
 #include "tests/unit/import/model_maker.h"
 #include "tests/unit/import/tensor_check.h"
 
@@ -23,6 +25,11 @@ Tensor boolean(Shape dims, const std::vector<uint8_t>& values) {
 class Op {
 public:
   Op(int opset, std::string opType) : maker_(opset), opType_(std::move(opType)) {}
+  /// Of another domain.
+  Op(const std::string& domain, std::string opType) : Op(18, std::move(opType)) {
+    maker_.setOpset(domain, 1);
+    domain_ = domain;
+  }
   Op& in(const Tensor& tensor) {
     const std::string name = fmt::format("x{}", names_.size());
     names_.push_back(name);
@@ -60,6 +67,7 @@ public:
       maker.output(outputs.back());
     }
     auto& node = maker.node(opType_, names_, outputs, "op");
+    node.set_domain(domain_);
     *node.mutable_attribute() = attributes_.attribute();
     return maker.import();
   }
@@ -76,7 +84,7 @@ public:
 
 private:
   ModelMaker maker_;
-  std::string opType_;
+  std::string opType_, domain_;
   std::vector<std::string> names_;
   std::vector<Tensor> inputs_;
   onnx::NodeProto attributes_;
@@ -877,6 +885,109 @@ TEST(Dropout, IsTheIdentityInInference) {
   EXPECT_EQ(codeOf(Op(13, "Dropout").in(x).absent().in(boolean({}, {0}))), Code::unsupported);
 }
 
+// --- Recurrences: activations without curves keep the numbers whole
+// -----------------------------------------------------------------------------------------------
+
+using Names = std::vector<std::string>;
+
+Op rnn(const std::string& direction, const Floats& x) {
+  Op op(14, "RNN");
+  const auto steps = static_cast<int64_t>(x.size());
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
+  const Floats w(directions, 1), r(directions, 2), b(directions * 2, 0.5f);
+  op.in(f32({steps, 1, 1}, x)).constant(f32({directions, 1, 1}, w)).constant(f32({directions, 1, 1}, r));
+  op.constant(f32({directions, 2}, b)).attr("hidden_size", int64_t(1)).attr("direction", direction);
+  return op.attr("activations", Names(directions, "Relu")).outputs(2);
+}
+
+TEST(Recurrent, DirectionsShareTheirPlaces) {
+  expect(rnn("forward", {1, 2, 3}), f32({3, 1, 1, 1}, {2, 7, 18}));
+  expect(rnn("reverse", {1, 2, 3}), f32({3, 1, 1, 1}, {24, 11, 4}));
+  const auto both = rnn("bidirectional", {1, 2, 3}).run();
+  ASSERT_TRUE(both) << messageOf(both);
+  EXPECT_EQ(difference(both->at(0), f32({3, 2, 1, 1}, {2, 24, 7, 11, 18, 4})), "");
+  EXPECT_EQ(difference(both->at(1), f32({2, 1, 1}, {18, 24})), "");
+  EXPECT_EQ(difference(rnn("forward", {}).run()->at(0), f32({0, 1, 1, 1}, {})), "");
+}
+
+TEST(Recurrent, SequencesEndAtTheirLengths) {
+  // Two sequences, of three steps and of one; the batch comes first.
+  Op op(14, "RNN");
+  op.in(f32({2, 3, 1}, {1, 2, 3, 4, 5, 6})).constant(f32({1, 1, 1}, {1})).constant(f32({1, 1, 1}, {2})).absent();
+  op.in(Tensor::of<int32_t>(Elem::i32_, {2}, {3, 1})).in(f32({2, 1, 1}, {10, 20}));
+  op.attr("layout", int64_t(1)).attr("activations", Names{"Relu"}).outputs(2);
+  const auto forward = op.run(), backward = op.attr("direction", std::string("reverse")).run();
+  ASSERT_TRUE(forward && backward) << messageOf(forward) << messageOf(backward);
+  EXPECT_EQ(difference(forward->at(0), f32({2, 3, 1, 1}, {21, 44, 91, 44, 0, 0})), "");
+  EXPECT_EQ(difference(forward->at(1), f32({2, 1, 1}, {91, 44})), "");
+  EXPECT_EQ(difference(backward->at(0), f32({2, 3, 1, 1}, {97, 48, 23, 44, 0, 0})), "");
+  EXPECT_EQ(difference(backward->at(1), f32({2, 1, 1}, {97, 44})), "");
+}
+
+Op lstm(int64_t coupled = 0) {
+  Op op(14, "LSTM");
+  op.in(f32({1, 1, 1}, {1})).constant(f32({1, 4, 1}, {1, 2, 3, 4})).constant(f32({1, 4, 1}, {1, 1, 1, 1})).absent();
+  op.absent().in(f32({1, 1, 1}, {1})).in(f32({1, 1, 1}, {2})).constant(f32({1, 3}, {10, 20, 30}));
+  if (coupled) op.attr("input_forget", coupled);
+  return op.attr("activations", Names{"affine", "Affine", "Affine"}).outputs(3);
+}
+
+TEST(Recurrent, LstmPeepsAtItsCell) {
+  // Gates: 2 + 10 * 2, 4 + 30 * 2 and 5; the cell 64 * 2 + 22 * 5; the output gate 3 + 20 * 238.
+  const auto plain = lstm().run(), coupled = lstm(1).run(), clipped = lstm().attr("clip", 3.0f).run();
+  ASSERT_TRUE(plain && coupled && clipped) << messageOf(plain) << messageOf(coupled) << messageOf(clipped);
+  EXPECT_EQ(difference(plain->at(1), f32({1, 1, 1}, {4763 * 238})), "");
+  EXPECT_EQ(difference(plain->at(2), f32({1, 1, 1}, {238})), "");
+  EXPECT_EQ(difference(coupled->at(1), f32({1, 1, 1}, {1363 * 68})), "");
+  EXPECT_EQ(difference(clipped->at(0), f32({1, 1, 1, 1}, {9})), "");
+  EXPECT_EQ(difference(clipped->at(2), f32({1, 1, 1}, {15})), "");
+}
+
+TEST(Recurrent, GruResetsBeforeOrBehindItsMatrix) {
+  Op op(14, "GRU");
+  op.in(f32({1, 1, 1}, {1})).constant(f32({1, 3, 1}, {1, 2, 3})).constant(f32({1, 3, 1}, {1, 1, 2}));
+  op.constant(f32({1, 6}, {0, 0, 0, 0, 0, 1})).absent().in(f32({1, 1, 1}, {2}));
+  op.attr("activations", Names{"Affine", "Affine"});
+  // Gates: 3, 4 and 3 + 4 * 2 * 2 + 1, or 3 + 4 * (2 * 2 + 1).
+  expect(op, f32({1, 1, 1, 1}, {-2 * 20 + 3 * 2}));
+  expect(op.attr("linear_before_reset", int64_t(1)), f32({1, 1, 1, 1}, {-2 * 23 + 3 * 2}));
+}
+
+TEST(Recurrent, ActivationsTakeTheirNumbersInTurn) {
+  const auto of = [](const std::string& name, const Floats& alphas, const Floats& betas, float x) {
+    Op op(14, "RNN");
+    op.in(f32({1, 1, 1}, {x})).constant(f32({2, 1, 1}, {1, 1})).constant(f32({2, 1, 1}, {0, 0}));
+    op.attr("direction", std::string("bidirectional")).attr("activations", Names{"LeakyRelu", name});
+    op.attr("activation_alpha", alphas).attr("activation_beta", betas);
+    return op;
+  };
+  expect(of("Affine", {0.5f, 3}, {1}, -2), f32({1, 2, 1, 1}, {-1, -5}));
+  expect(of("ThresholdedRelu", {0.5f, 3}, {}, 3), f32({1, 2, 1, 1}, {3, 3}));
+  expect(of("ThresholdedRelu", {0.5f}, {}, 0.5f), f32({1, 2, 1, 1}, {0.5f, 0}));
+  expect(of("HardSigmoid", {0.5f, 0.25f}, {0.5f}, -1), f32({1, 2, 1, 1}, {-0.5f, 0.25f}));
+  expect(of("Softsign", {0.5f}, {}, -3), f32({1, 2, 1, 1}, {-1.5f, -0.75f}));
+  EXPECT_THAT(refusal(of("Cosine", {}, {}, 1)), HasSubstr("activation 'Cosine' is none that ONNX names"));
+}
+
+TEST(Recurrent, RefusesWhatDoesNotBelongTogether) {
+  const auto op = [](const Tensor& w, const Tensor& r, const Tensor& lengths) {
+    return Op(14, "GRU").in(f32({2, 1, 3}, Floats(6, 1))).in(w).in(r).absent().constant(lengths);
+  };
+  const Tensor w = f32({1, 6, 3}, Floats(18, 1)), r = f32({1, 6, 2}, Floats(12, 1)), full = i64({1}, {2});
+  EXPECT_TRUE(op(w, r, full).run());
+  EXPECT_THAT(refusal(op(w, f32({1, 6, 3}, Floats(18, 1)), full)),
+              HasSubstr("R of shape 1x6x3 is not 3 square matrices below each other"));
+  EXPECT_THAT(refusal(op(f32({1, 6, 2}, Floats(12, 1)), r, full)), HasSubstr("W is f32[1,6,2], expected f32[1,6,3]"));
+  EXPECT_THAT(refusal(op(w, r, i64({1}, {3}))), HasSubstr("sequence_lens has 3, beyond the 2 steps of X"));
+  EXPECT_THAT(refusal(op(w, r, i64({1}, {-1}))), HasSubstr("sequence_lens has -1"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("activations", Names{"Tanh"})), HasSubstr("has 1 values, expected 2"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("hidden_size", int64_t(3))), HasSubstr("attribute 'hidden_size' is 3"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("clip", -1.0f)), HasSubstr("attribute 'clip' is -1"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("direction", std::string("up"))), HasSubstr("direction 'up' is not"));
+  EXPECT_THAT(refusal(op(w, r, full).attr("direction", std::string("bidirectional"))),
+              HasSubstr("W is f32[1,6,3], expected f32[2,6,3]"));
+}
+
 // --- By record and folding
 // -----------------------------------------------------------------------------------------------
 
@@ -1199,6 +1310,177 @@ TEST(Operators, TopKTakesItsCountFromAnAttributeAndLaterFromAnInput) {
   EXPECT_THAT(refusal(Op(9, "TopK").in(x).outputs(2)), HasSubstr("attribute 'k' is missing"));
   EXPECT_THAT(refusal(Op(10, "TopK").in(x).constant(i64({1}, {1})).attr("largest", int64_t(0)).outputs(2)),
               HasSubstr("attribute 'largest' is unknown to TopK in opset 10"));
+}
+
+// --- com.microsoft
+// ---------------------------------------------------------------------------------------------------
+
+Tensor i8(Shape dims, const std::vector<int8_t>& values) {
+  return Tensor::of<int8_t>(Elem::i8_, std::move(dims), values);
+}
+Op microsoft(const std::string& opType) { return {"com.microsoft", opType}; }
+
+TEST(Microsoft, QuantizedSumsAndProductsRoundOnce) {
+  const Tensor half = f32({}, {0.5f}), quarter = f32({1}, {0.25f}), one = f32({}, {1}), three = u8({}, {3});
+  // (3 - 3) / 2 + (b - 1) / 4, in steps of 1 around 3: 0.25, 0.5, 1.5 and 63.5 go to the even neighbour.
+  const Tensor b = u8({4}, {2, 3, 7, 255});
+  expect(microsoft("QLinearAdd")
+             .in(u8({1}, {3}))
+             .constant(half)
+             .constant(three)
+             .in(b)
+             .constant(quarter)
+             .constant(u8({1}, {1}))
+             .constant(one)
+             .constant(three),
+         u8({4}, {3, 3, 5, 67}));
+  // Without zero points they are 0: 100 * 0.5 + b * 0.25.
+  expect(
+      microsoft("QLinearAdd").in(u8({}, {100})).constant(half).absent().in(b).constant(quarter).absent().constant(one),
+      u8({4}, {50, 51, 52, 114}));
+  // -128 * -1 / 4 is clamped where the result is i8.
+  expect(microsoft("QLinearMul")
+             .in(i8({2}, {-128, 10}))
+             .constant(half)
+             .absent()
+             .in(i8({2}, {-2, -2}))
+             .constant(one)
+             .constant(i8({}, {1}))
+             .constant(quarter),
+         i8({2}, {127, -60}));
+}
+
+TEST(Microsoft, QuantizedOperatorsNameWhatIsWrong) {
+  const Tensor x = u8({2}, {1, 2}), one = f32({}, {1}), two = f32({2}, {1, 1});
+  EXPECT_EQ(refusal(microsoft("QLinearAdd").in(x).constant(one).absent().in(x)), "input 4 is missing");
+  EXPECT_EQ(refusal(microsoft("QLinearSigmoid").in(x).constant(two).absent().constant(one)),
+            "scale or zero point of shape 2, expected one value");
+  EXPECT_EQ(refusal(microsoft("QLinearSigmoid").in(f32({2}, {1, 2})).constant(one).absent().constant(one)),
+            "operand is f32[2], expected i8 or u8");
+  EXPECT_EQ(refusal(microsoft("QLinearSigmoid").in(x).constant(x).absent().constant(one)),
+            "scale is u8[2], expected f32");
+  EXPECT_EQ(
+      refusal(
+          microsoft("QLinearConcat").constant(one).constant(u8({}, {0})).in(x).constant(one).attr("axis", int64_t(0))),
+      "has 4 inputs, expected at least 5");
+  EXPECT_EQ(refusal(microsoft("QLinearConcat")
+                        .constant(one)
+                        .constant(u8({}, {0}))
+                        .in(x)
+                        .constant(one)
+                        .constant(u8({}, {0}))
+                        .in(x)
+                        .attr("axis", int64_t(0))),
+            "has 6 inputs, expected 2 and three for each operand");
+  EXPECT_THAT(refusal(microsoft("QLinearLeakyRelu").in(x).constant(one).absent().constant(one).attr("slope", 1.0f)),
+              HasSubstr("attribute 'slope' is unknown"));
+  EXPECT_EQ(refusal(microsoft("QLinearAveragePool")
+                        .in(x)
+                        .constant(one)
+                        .absent()
+                        .constant(one)
+                        .attr("channels_last", int64_t(1))
+                        .attr("kernel_shape", Ints{1})),
+            "input f32[2] has rank 1, expected at least 3");
+  EXPECT_THAT(refusal(microsoft("QGemm").in(x).constant(one).constant(x).in(x).constant(one).constant(x)),
+              HasSubstr("scale or zero point of shape 2"));
+  EXPECT_EQ(codeOf(microsoft("QLinearNothing").in(x)), Code::unsupported);
+}
+
+TEST(Microsoft, MeansAndSoftmaxOfQuantizedNumbers) {
+  const Tensor x = u8({1, 2, 2, 1}, {10, 20, 30, 41}), one = f32({}, {1}), ten = u8({}, {10});
+  const auto op = [&](const char* name) {
+    return microsoft(name).in(x).constant(one).constant(ten).constant(one).constant(ten);
+  };
+  // 35.5 has two neighbours as near.
+  expect(op("QLinearReduceMean").attr("axes", Ints{2}).attr("keepdims", int64_t(0)), u8({1, 2, 1}, {15, 36}));
+  expect(op("QLinearGlobalAveragePool"), u8({1, 2, 1, 1}, {15, 36}));
+  expect(op("QLinearGlobalAveragePool").attr("channels_last", int64_t(1)), u8({1, 1, 1, 1}, {25}));
+  // Of 0, ln 3: 1/4 and 3/4 in steps of 1/256.
+  const Op softmax = microsoft("QLinearSoftmax")
+                         .in(i8({1, 2}, {4, 5}))
+                         .constant(f32({}, {1.0986123f}))
+                         .absent()
+                         .constant(f32({}, {1.0f / 256}))
+                         .constant(i8({}, {-128}));
+  expect(Op(softmax).attr("opset", int64_t(13)), i8({1, 2}, {-64, 64}));
+  EXPECT_EQ(refusal(Op(softmax)), "attribute 'opset' is 0");
+}
+
+TEST(Microsoft, ProductsOfQuantizedMatrices) {
+  const Tensor a = u8({1, 2}, {12, 14}), b = i8({2, 2}, {1, 2, 3, 4}), half = f32({}, {0.5f}), ten = u8({}, {10});
+  const Tensor columns = f32({2}, {1, 0.25f}), zeros = i8({2}, {0, 1}),
+               c = Tensor::of<int32_t>(Elem::i32_, {2}, {1, -5});
+  // (2 4) . (1 1; 3 3) = (14 14), with c (15 9), in steps of 0.5 and 0.125.
+  const Op gemm = microsoft("QGemm").in(a).constant(half).constant(ten).constant(b).constant(columns).constant(zeros);
+  expect(Op(gemm).constant(c), f32({1, 2}, {7.5f, 1.125f}));
+  expect(Op(gemm).constant(c).attr("alpha", 2.0f), f32({1, 2}, {15, 2.25f}));
+  expect(Op(gemm).constant(c).constant(f32({}, {1})).constant(u8({}, {1})), u8({1, 2}, {9, 2}));
+  expect(Op(gemm), f32({1, 2}, {7, 1.75f}));
+  EXPECT_EQ(refusal(Op(gemm).constant(Tensor::of<int32_t>(Elem::i32_, {3}, {1, 2, 3}))),
+            "input 6 of shape 3 does not broadcast to 1x2");
+  expect(microsoft("MatMulIntegerToFloat")
+             .in(a)
+             .constant(b)
+             .constant(half)
+             .constant(columns)
+             .constant(ten)
+             .constant(zeros)
+             .constant(f32({2}, {1, -1})),
+         f32({1, 2}, {8, 0.75f}));
+  EXPECT_EQ(refusal(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(half).constant(f32({3}, {1, 1, 1}))),
+            "shapes 1x2 and 3 do not broadcast (mul_c1)");
+  EXPECT_EQ(refusal(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(half).constant(f32({2, 1}, {1, 1}))),
+            "scales or a bias of 2x2 do not broadcast to 1x2");
+  EXPECT_EQ(codeOf(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(f32({2}, {1, 1})).constant(half)),
+            Code::unsupported);
+  // 0 to 255 in steps of 1.
+  expect(microsoft("DynamicQuantizeMatMul").in(f32({1, 2}, {255, 0})).constant(b).constant(half),
+         f32({1, 2}, {127.5f, 255}));
+}
+
+TEST(Microsoft, FusedProducts) {
+  const Tensor x = f32({1, 1, 2}, {1, -2}), w = f32({1, 1, 1}, {2}), more = f32({1, 1, 2}, {1, 1});
+  const Op conv = microsoft("FusedConv").in(x).constant(w).absent().in(more);
+  expect(Op(conv).attr("activation", std::string("Relu")), f32({1, 1, 2}, {3, 0}));
+  expect(Op(conv).attr("activation", std::string("Clip")).attr("activation_params", Floats{-1, 2}),
+         f32({1, 1, 2}, {2, -1}));
+  expect(Op(conv).attr("activation", std::string("LeakyRelu")).attr("activation_params", Floats{0.5f}),
+         f32({1, 1, 2}, {3, -1.5f}));
+  EXPECT_EQ(refusal(Op(conv).attr("activation", std::string("Clip")).attr("activation_params", Floats{1})),
+            "activation_params has 1 values, but Clip takes 2");
+  EXPECT_EQ(refusal(Op(conv).attr("activation", std::string("Sin"))), "activation 'Sin'");
+  EXPECT_EQ(refusal(microsoft("FusedConv").in(x).constant(w).absent().in(f32({1, 1, 1}, {1}))),
+            "input 3 has shape 1x1x1, but the convolution gives 1x1x2");
+  const Op gemm = microsoft("FusedGemm").in(f32({1, 2}, {1, 2})).in(f32({2, 1}, {1, -2}));
+  expect(Op(gemm).attr("activation", std::string("Elu")).attr("activation_alpha", 0.0f), f32({1, 1}, {0}));
+  expect(Op(gemm).attr("activation", std::string("")).attr("alpha", 2.0f), f32({1, 1}, {-6}));
+  EXPECT_EQ(refusal(Op(gemm).attr("activation", std::string("Conv"))), "activation 'Conv'");
+  EXPECT_THAT(refusal(Op(gemm).attr("activation", std::string("Relu")).attr("activation_alpha", 1.0f)),
+              HasSubstr("attribute 'alpha' is unknown to Relu"));
+  const Op matmul = microsoft("FusedMatMul").in(f32({1, 2, 2}, {1, 2, 3, 4})).in(f32({2, 2}, {1, 0, 0, 1}));
+  expect(Op(matmul).attr("transA", int64_t(1)).attr("alpha", 2.0f), f32({1, 2, 2}, {2, 6, 4, 8}));
+  EXPECT_EQ(refusal(Op(matmul).attr("transBatchA", int64_t(1))),
+            "operands of ranks 3 and 2 have no batches to transpose");
+}
+
+TEST(Microsoft, ActivationsOfHalvesRoundOnce) {
+  const auto halves = [](const std::vector<double>& values) {
+    std::vector<uint16_t> bits;
+    for (const double value : values) bits.push_back(static_cast<uint16_t>(fromReal(Elem::f16_, value)));
+    return Tensor::of<uint16_t>(Elem::f16_, {int64_t(values.size())}, bits);
+  };
+  const std::vector<double> x = {-3, -0.1, 0.7, 4};
+  std::vector<double> quick, fast;
+  for (const double rough : x) {
+    const double v = elementAsReal(halves({rough}), 0);
+    quick.push_back(v / (1 + std::exp(-1.702f * v)));
+    fast.push_back(0.5 * v * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))));
+  }
+  expect(microsoft("QuickGelu").in(halves(x)), halves(quick));
+  expect(microsoft("FastGelu").in(halves(x)), halves(fast));
+  EXPECT_EQ(refusal(microsoft("BiasGelu").in(f32({2}, {1, 2})).in(f32({2, 1}, {1, 2}))),
+            "bias of shape 2x1 does not broadcast to 2");
 }
 
 } // namespace

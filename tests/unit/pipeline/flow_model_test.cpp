@@ -23,8 +23,12 @@ std::unique_ptr<pipeline::FlowModel> compiled(const ModelMaker& maker, Status* s
   return made ? std::move(made).value() : nullptr;
 }
 
-flow::Value floats(Shape dims, const std::vector<float>& values) { return Tensor::of(Elem::f32_, std::move(dims), values); }
-flow::Value ints(Shape dims, const std::vector<int64_t>& values) { return Tensor::of(Elem::i64_, std::move(dims), values); }
+flow::Value floats(Shape dims, const std::vector<float>& values) {
+  return Tensor::of(Elem::f32_, std::move(dims), values);
+}
+flow::Value ints(Shape dims, const std::vector<int64_t>& values) {
+  return Tensor::of(Elem::i64_, std::move(dims), values);
+}
 std::vector<float> floatsOf(const flow::Value& value) {
   return {value.tensor.as<float>(), value.tensor.as<float>() + value.tensor.count()};
 }
@@ -37,7 +41,8 @@ TEST(FlowModel, CompilesOncePerShape) {
   ASSERT_TRUE(model);
   for (int round = 0; round < 3; ++round)
     for (int64_t rows : {1, 3}) {
-      const auto made = model->run(std::vector{floats({rows, 2}, std::vector<float>(2 * rows, -1.f + 2.f * (rows == 3)))});
+      const auto made =
+          model->run(std::vector{floats({rows, 2}, std::vector<float>(2 * rows, -1.f + 2.f * (rows == 3)))});
       ASSERT_TRUE(made) << made.status().message();
       EXPECT_EQ((*made)[0].tensor.dims, (Shape{rows, 2}));
       EXPECT_EQ(floatsOf((*made)[0])[0], rows == 3 ? 1 : 0);
@@ -106,8 +111,7 @@ TEST(FlowModel, CarriedShapesMayChangeWhereTheBodyDeclaresNone) {
   EXPECT_EQ((*made)[0].tensor.dims, Shape{16});
   Status status;
   EXPECT_FALSE(compiled(doubling({2}, true), &status));
-  EXPECT_EQ(status.message(),
-            "m.onnx: node 'turns' (Loop): its body turns carried value 'v' from f32[2] to f32[4]");
+  EXPECT_EQ(status.message(), "m.onnx: node 'turns' (Loop): its body turns carried value 'v' from f32[2] to f32[4]");
 }
 
 } // namespace

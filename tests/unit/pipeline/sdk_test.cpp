@@ -198,6 +198,38 @@ TEST(KeepValues, MakesEveryValueAnOutput) {
   EXPECT_GE(model.outputs().size(), 10u);
 }
 
+TEST(BindAtRun, TakesTheDimsOfEachRunsInputs) {
+  Options options = optionsFor(PLUGIN_template);
+  options.dims.clear();
+  options.bindAtRun = true;
+  const Model model = Model::compile(kDigits + "digits.onnx", options);
+  EXPECT_EQ(model.inputs()[0].dims, (std::vector<int64_t>{-1, 1, 8, 8}));
+  EXPECT_FALSE(model.outputs()[0].isKnown());
+  const Tensor images = std::move(readNpy(kDigits + "test_images.npy")).value();
+  const Tensor expected = std::move(readNpy(kDigits + "expected_scores.npy")).value();
+  for (const int64_t count : {3, 1, 3}) {
+    candela_tensor_t in = asTensor(images);
+    in.dims[0] = count;
+    std::vector<candela_tensor_t> out(1); // nowhere: the library allocates
+    model.run({in}, out);
+    ASSERT_EQ(out[0].rank, 2u);
+    EXPECT_EQ(out[0].dims[0], count);
+    ASSERT_EQ(out[0].bytes, count * kClasses * sizeof(float));
+    for (int64_t i = 0; i < count * kClasses; ++i)
+      EXPECT_NEAR(static_cast<const float*>(out[0].data)[i], expected.as<float>()[i], 1e-3);
+    candela_free_data(out[0].data);
+  }
+  candela_tensor_t wrong = asTensor(images);
+  wrong.dims[1] = 2;
+  std::vector<candela_tensor_t> out(1);
+  try {
+    model.run({wrong}, out);
+    ADD_FAILURE() << "ran";
+  } catch (const sdk::Error& e) {
+    EXPECT_STREQ(e.what(), "input 'images' is f32[?,1,8,8] but f32[360,2,8,8] was given");
+  }
+}
+
 TEST(BadRequest, NamesWhatIsWrong) {
   const std::string digits = kDigits + "digits.onnx";
   EXPECT_THAT(failureOf("absent.onnx", optionsFor("soft"), CANDELA_NOT_FOUND), HasSubstr("absent.onnx"));

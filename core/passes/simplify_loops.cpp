@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <set>
+
+#include "core/graph/loop.h"
+#include "core/passes/rewrite.h"
+
+namespace candela::passes {
+
+namespace {
+
+using graph::LoopForm;
+
+/// What a loop would be without what it does not need.
+class Slimming {
+public:
+  Slimming(Graph& graph, Node& loop)
+      : graph_(graph), loop_(loop), body_(*loop.body), form_(graph::loopForm(loop)),
+        live_(body_.outputs().size(), false) {
+    findLive();
+  }
+
+  Result<int> run() {
+    int changes = 0;
+    for (size_t i = 0; i < body_.inputs().size(); ++i) changes += fateOf(i) != fateAsIs(i);
+    changes += static_cast<int>(std::ranges::count(live_, false));
+    if (changes > 0) CDL_TRY(rebuild());
+    return changes;
+  }
+
+private:
+  enum class Fate { carried, scanned, captured, constant, none };
+
+  bool isCarried(size_t i) const { return i < form_.carried; }
+  bool isScanned(size_t i) const { return i >= form_.carried && i - form_.carried < form_.scanned; }
+  Fate fateAsIs(size_t i) const { return isCarried(i) ? Fate::carried : isScanned(i) ? Fate::scanned : Fate::captured; }
+
+  /// Which outputs of the body count: what is used of the loop's results, and what those need from run to run.
+  void findLive() {
+    std::vector<const Value*> open;
+    const auto want = [&](size_t output) {
+      if (live_[output]) return;
+      live_[output] = true;
+      open.push_back(body_.outputs()[output]);
+    };
+    for (size_t i = 0; i < live_.size(); ++i)
+      if (graph_.isUsed(loop_.result(i))) want(i);
+    while (!open.empty()) {
+      const Value* value = open.back();
+      open.pop_back();
+      if (!value || !needed_.insert(value).second) continue;
+      if (value->producer) {
+        open.insert(open.end(), value->producer->operands().begin(), value->producer->operands().end());
+        continue;
+      }
+      const size_t input = std::ranges::find(body_.inputs(), value) - body_.inputs().begin();
+      if (isCarried(input)) want(input);
+    }
+    // What stays as it is need not be carried, unless the result must be a value of its own.
+    for (size_t i = 0; i < form_.carried; ++i)
+      if (live_[i] && body_.outputs()[i] == body_.inputs()[i] &&
+          (!graph_.isUsed(loop_.result(i)) || canReplace(graph_, loop_.result(i), loop_.operand(i)))) {
+        live_[i] = false;
+        unchanged_.insert(i);
+      }
+  }
+
+  /// What becomes of an operand.
+  Fate fateOf(size_t i) const {
+    if (isCarried(i) && live_[i]) return Fate::carried;
+    const bool isNeeded = needed_.count(body_.inputs()[i]) != 0;
+    if (!isNeeded) return Fate::none;
+    if (isScanned(i)) return Fate::scanned;
+    return isPlainConstant(loop_.operand(i)) ? Fate::constant : Fate::captured;
+  }
+
+  Status rebuild() {
+    LoopForm form;
+    form.trips = form_.trips;
+    Graph body;
+    body.name = body_.name;
+    std::map<const Value*, Value*> copies;
+    std::vector<Value*> operands;
+    for (const Fate fate : {Fate::carried, Fate::scanned, Fate::captured})
+      for (size_t i = 0; i < body_.inputs().size(); ++i) {
+        if (fateOf(i) != fate) continue;
+        if (fate == Fate::carried) ++form.carried;
+        if (fate == Fate::scanned) ++form.scanned;
+        if (fate == Fate::scanned) form.backward.push_back(form_.runsBackward(i - form_.carried));
+        operands.push_back(loop_.operand(i));
+        copies[body_.inputs()[i]] = body.addInput(body_.inputs()[i]->name, body_.inputs()[i]->type);
+      }
+    for (size_t i = 0; i < body_.inputs().size(); ++i)
+      if (fateOf(i) == Fate::constant) {
+        const Node& constant = *loop_.operand(i)->producer;
+        copies[body_.inputs()[i]] = body.addConstant(*constant.payload, constant.result()->type, constant.provenance);
+      }
+    for (const auto& node : body_.nodes())
+      if (std::ranges::any_of(node->results(), [&](const Value* v) { return needed_.count(v) != 0; }))
+        body.addCopy(*node, copies);
+    for (size_t i = 0; i < live_.size(); ++i) {
+      if (!live_[i]) continue;
+      body.addOutput(copies.at(body_.outputs()[i]), body_.outputNames()[i]);
+      if (i >= form_.carried) form.backward.push_back(form_.runsBackward(form_.scanned + i - form_.carried));
+    }
+    Node* slim = nullptr; // where everything stays as it is no loop is left
+    if (!body.outputs().empty()) {
+      CDL_ASSIGN(slim, graph::addLoop(graph_, form, operands, std::move(body), loop_.provenance, &loop_));
+    }
+    std::vector<std::pair<Value*, std::string>> names;
+    for (size_t i = 0, next = 0; i < live_.size(); ++i) {
+      Value* old = loop_.result(i);
+      if (unchanged_.count(i)) graph_.replaceAllUses(old, loop_.operand(i));
+      if (!live_[i]) continue;
+      names.emplace_back(slim->result(next++), old->name);
+      graph_.replaceAllUses(old, names.back().first);
+    }
+    graph_.erase(&loop_);
+    for (const auto& [value, name] : names) graph_.rename(value, name);
+    return Status::ok();
+  }
+
+  Graph& graph_;
+  Node& loop_;
+  const Graph& body_;
+  const LoopForm form_;
+  std::vector<bool> live_; ///< outputs of the body that go on, to the next run or into a result
+  std::set<const Value*> needed_;
+  std::set<size_t> unchanged_; ///< carried values that every run leaves as they are
+};
+
+} // namespace
+
+Result<int> simplifyLoops(Graph& graph) {
+  return onEachNode(
+      graph, [](Graph& within, Node* node) -> Result<int> { return node->body ? Slimming(within, *node).run() : 0; });
+}
+
+} // namespace candela::passes
