@@ -117,10 +117,10 @@ def openvino_isa(model):
 class Candela:
     name = "candela"
 
-    def __init__(self, arguments, model, threads):
+    def __init__(self, arguments, model, threads, dims=("--dim", "N=1")):
         self.tool, self.version = str(arguments.candela), None
         self.compile_ms = float("inf")
-        self.rest = [str(model), "--backend", arguments.backend, "--threads", str(threads), "--dim", "N=1",
+        self.rest = [str(model), "--backend", arguments.backend, "--threads", str(threads), *dims,
                      "--random", str(SEED), "--json", "-"]
 
     def call(self, command, *more):

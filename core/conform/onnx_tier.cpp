@@ -11,7 +11,6 @@
 #include "core/import/import.h"
 #include "core/support/compare.h"
 #include "core/support/float_bits.h"
-#include "core/support/text/scan.h"
 
 namespace candela::conform {
 namespace {
@@ -118,28 +117,6 @@ std::string dataDefect(const Material& material) {
   return "";
 }
 
-/// Operands of ONNX operators whose values decide the shape of a result, or how often a body runs.
-std::vector<size_t> shapeOperands(const std::string& opType) {
-  static const std::pair<std::vector<size_t>, const char*> kTable[] = {
-      {{0}, "BlackmanWindow|ConstantOfShape|HammingWindow|HannWindow|If"},
-      {{1},
-       "AffineGrid|CenterCropPad|Compress|CumProd|CumSum|Expand|OneHot|ReduceL1|ReduceL2|ReduceLogSum|ReduceLogSumExp|"
-       "ReduceMax|ReduceMean|ReduceMin|ReduceProd|ReduceSum|ReduceSumSquare|Reshape|Split|SplitToSequence|Squeeze|Tile|"
-       "TopK|Trilu|Unsqueeze|Upsample"},
-      {{2}, "MaxUnpool"},
-      {{0, 1}, "Loop"},
-      {{1, 2}, "Col2Im|DFT|Dropout"},
-      {{1, 3}, "STFT"},
-      {{0, 1, 2}, "Range"},
-      {{1, 2, 3}, "Pad|Resize"},
-      {{2, 3, 4}, "NonMaxSuppression"},
-      {{1, 2, 3, 4}, "Slice"},
-      {{0, 1, 2, 3, 4}, "MelWeightMatrix"}};
-  for (const auto& [operands, operators] : kTable)
-    if (text::isOneOf(opType, operators)) return operands;
-  return {};
-}
-
 Status runScript(const Material& material, const DataSet& set, import::Script script, const RunCase& run, Work& work) {
   std::vector<flow::Value> inputs;
   for (const flow::SlotId slot : script.flow.inputs) {
@@ -156,25 +133,22 @@ Status runScript(const Material& material, const DataSet& set, import::Script sc
 
 /// All data sets; `frozen` is true where one of them fails with inputs, which shapes follow from, as constants.
 Status runAll(const std::shared_ptr<const Material>& material, const RunCase& run, bool& frozen, Work& work) {
-  const std::vector<std::string> shapeInputs = shapeOperandInputs(material->model.graph);
   const std::shared_ptr<const onnx_io::Model> model(material, &material->model);
   for (const DataSet& set : material->sets) {
     import::ImportOptions options;
     options.bindAtRun = true;
     options.shapes = openShapes(material->model, set);
     CDL_ASSIGN(import::Script script, import::importScript(model, options));
-    if (!script.graph() && !shapeInputs.empty()) {
-      // What the model leaves to the run: most are single Graphs once those inputs are known, which says more of a
-      // backend. Then as it is.
-      import::ImportOptions known = options;
-      for (const std::string& name : shapeInputs)
-        if (const auto at = set.inputs.find(name); at != set.inputs.end() && at->second.isTensor()) {
-          known.frozen[name] = at->second.tensor;
-          known.shapes.erase(name);
-        }
+    // What waits for contents: most are single Graphs once those inputs are known, which says more of a backend. Then
+    // as it is.
+    if (const std::vector<std::string> waited = script.demandedInputs(); !waited.empty()) {
+      for (const std::string& name : waited) {
+        options.frozen[name] = set.inputs.at(name).tensor;
+        options.shapes.erase(name);
+      }
       frozen = true;
-      if (Result<import::Script> made = import::importScript(model, known); made)
-        CDL_TRY(runScript(*material, set, std::move(made).value(), run, work));
+      if (Result<import::Script> known = import::importScript(model, options); known)
+        CDL_TRY(runScript(*material, set, std::move(known).value(), run, work));
       frozen = false;
     }
     CDL_TRY(runScript(*material, set, std::move(script), run, work));
@@ -183,25 +157,6 @@ Status runAll(const std::shared_ptr<const Material>& material, const RunCase& ru
 }
 
 } // namespace
-
-std::vector<std::string> shapeOperandInputs(const onnx_io::Graph& graph) {
-  std::set<std::string> wanted;
-  // Nodes stand behind what they read, so one walk backwards follows every chain.
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    const bool feeds =
-        std::any_of(node->outputs.begin(), node->outputs.end(), [&](const std::string& o) { return wanted.count(o); });
-    // Shape and Size say nothing of their operand's values.
-    if (feeds && node->opType != "Shape" && node->opType != "Size")
-      wanted.insert(node->inputs.begin(), node->inputs.end());
-    if (!node->domain.empty()) continue;
-    for (const size_t i : shapeOperands(node->opType))
-      if (i < node->inputs.size() && !node->inputs[i].empty()) wanted.insert(node->inputs[i]);
-  }
-  std::vector<std::string> names;
-  for (const onnx_io::ValueInfo& input : graph.inputs)
-    if (wanted.count(input.name)) names.push_back(input.name);
-  return names;
-}
 
 Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory) {
   std::vector<OnnxCase> cases;

@@ -15,12 +15,9 @@ struct OnnxCase {
 Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory);
 
 /// Runs all data sets of a case. Floats: |got - want| <= 1e-7 + 1e-3 * |want| (with DFT and STFT 1e-6 of the largest
-/// output instead of 1e-7); integers and bool exact; element types and shapes too. When the model cannot be imported as
-/// it is, its shape operands are frozen to the data set's values: the case passes if that form does. A case whose data
+/// output instead of 1e-7); integers and bool exact; element types and shapes too. A model that waits
+/// for contents of inputs runs with these inputs as constants too. A case whose data
 /// contradicts its model or the standard is expected to fail.
 CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run);
-
-/// Inputs of the graph that decide shapes: an op takes them where it needs a constant, directly or through other nodes.
-std::vector<std::string> shapeOperandInputs(const onnx_io::Graph& graph);
 
 } // namespace candela::conform

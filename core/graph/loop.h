@@ -1,5 +1,6 @@
 #pragma once
 
+#include "candela/cdl.h"
 #include "core/graph/graph.h"
 
 /// The op `loop`: a Graph of its own, its body, that runs several times.
@@ -17,8 +18,8 @@
 ///     }
 namespace candela::graph {
 
-/// How deep loops may stand in each other.
-inline constexpr int kMaxNesting = 8;
+/// How deep loops may stand in each other: as deep as in a Program.
+inline constexpr int kMaxNesting = CDL_MAX_LOOP_NESTING;
 
 struct LoopForm {
   int64_t trips = 1;

@@ -66,7 +66,7 @@ private:
       return;
     }
     for (size_t i = 0; i < shape.size(); ++i) {
-      if (input.dims[i].value >= 0 && input.dims[i].value != shape[i])
+      if (input.dims[i].value > 0 && input.dims[i].value != shape[i]) // 0: writers who do not know either
         complaints_.add(
             badArgument("{} has {} in dim {} but the model declares {}", source, shape[i], i, input.dims[i].value));
       if (input.dims[i].value < 0 && !input.dims[i].name.empty()) bindName(input.dims[i].name, shape[i], source);
@@ -164,7 +164,7 @@ bool isDeclared(const ValueInfo& declared, const graph::TensorType& type) {
   bool agrees = declared.dims.size() == type.dims.size();
   for (size_t i = 0; agrees && i < type.dims.size(); ++i) {
     const Dim& dim = declared.dims[i];
-    agrees = dim.value < 0 || !type.dims[i].exact || dim.value == type.dims[i].bound;
+    agrees = dim.value <= 0 || !type.dims[i].exact || dim.value == type.dims[i].bound;
   }
   return agrees;
 }

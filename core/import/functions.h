@@ -29,7 +29,7 @@ public:
         complaints.add(badModel("function '{}' is defined twice", functionName(function)));
     std::vector<const onnx_io::Function*> stack;
     Size size;
-    complaints.add(measure(model.graph.nodes, stack, size));
+    if (!byKey_.empty()) complaints.add(measure(model.graph.nodes, stack, size));
   }
 
   const onnx_io::Function* find(const onnx_io::Node& node) const {
@@ -46,9 +46,11 @@ private:
   /// Of the nodes with everything that they call; saturates. Failures name the chain of calls.
   Status measure(const std::vector<onnx_io::Node>& nodes, std::vector<const onnx_io::Function*>& stack, Size& size) {
     for (const onnx_io::Node& node : nodes) {
-      const onnx_io::Function* function = byKey_.empty() ? nullptr : find(node);
       Size inner;
-      if (function) {
+      for (const auto& [name, attribute] : node.attributes)
+        if (const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); graph && *graph)
+          CDL_TRY(measure((*graph)->nodes, stack, size));
+      if (const onnx_io::Function* function = find(node)) {
         if (const auto repeat = std::find(stack.begin(), stack.end(), function); repeat != stack.end()) {
           std::string chain;
           for (auto it = repeat; it != stack.end(); ++it) chain += functionName(**it) + " -> ";
@@ -70,8 +72,7 @@ private:
       }
       size.nodes += 1 + inner.nodes;
       size.depth = std::max(size.depth, inner.depth);
-      if (size.nodes > kMaxNodes && !byKey_.empty())
-        return badModel("the functions inline to more than {} nodes", kMaxNodes);
+      if (size.nodes > kMaxNodes) return badModel("the functions inline to more than {} nodes", kMaxNodes);
     }
     return Status::ok();
   }

@@ -1,34 +1,63 @@
 #include "core/import/recurrence.h"
 
+#include <algorithm>
+
+#include "core/graph/loop.h"
 #include "core/import/import.h"
 
 namespace candela::import {
 namespace {
 
-// Nodes of all steps together: above this a model is not imported in reasonable time.
-constexpr int64_t kMostNodes = int64_t(1) << 16;
+// Nodes of all steps together that a loop would not be worth.
+constexpr int64_t kFewNodes = 64;
 
-/// One step in a Graph of its own, with the shared values that are constants inside it.
+/// The ONNX node whose import this is. Whatever the builder makes says it.
+graph::Provenance provenanceOf(Builder& build) { return full(build, 0, {}, Elem::bool_).value()->producer->provenance; }
+
+/// Whether nothing but elements of a constant is there, in another order: the passes fold it, whatever its size.
+bool isMovedConstant(const Value* value) {
+  while (value->producer && (value->producer->kind == OpKind::Reshape || value->producer->kind == OpKind::Slice ||
+                             value->producer->kind == OpKind::Transpose))
+    value = value->producer->operand(0);
+  return value->isConstant();
+}
+
+/// One step in a Graph of its own. Constants that it captures stand in it, where they are packed once.
 struct Body {
-  explicit Body(const StepInputs& outer, const StepBody& body)
-      : build(graph, ImportOptions().foldLimitBytes),
-        results(body({inputs(outer.carried, 0), inputs(outer.scanned, 1), inputs(outer.captured, 0)})) {}
+  Body(Builder& outer, const StepInputs& inputs, const StepBody& body) : build(graph, ImportOptions().foldLimitBytes) {
+    build.begin(provenanceOf(outer).front());
+    const auto added = [&](const std::vector<Term>& terms, int gone) {
+      std::vector<Term> inner;
+      for (const Term& term : terms) inner.push_back(add(term, gone));
+      return inner;
+    };
+    StepInputs inner{added(inputs.carried, 0), added(inputs.scanned, 1), {}};
+    for (const Term& term : inputs.captured)
+      inner.captured.push_back(isMovedConstant(term.value()) ? Term(build, copy(term.value())) : add(term, 0));
+    results = body(inner);
+    for (const std::vector<Term>* terms : {&results.carried, &results.stacked})
+      for (const Term& term : *terms) graph.addOutput(term.value(), term.value()->name);
+    graph.eraseDead();
+  }
 
-  /// How many dims go from the front.
-  std::vector<Term> inputs(const std::vector<Term>& outer, int gone) {
-    std::vector<Term> inner;
-    for (const Term& term : outer) {
-      Shape shape = term.shape();
-      shape.erase(shape.begin(), shape.begin() + gone);
-      inner.emplace_back(build, term.value()->isConstant() && gone == 0
-                                    ? build.constant(term.value()->payload(), shape)
-                                    : graph.addInput(term.value()->name, {term.elem(), shape}));
-    }
-    return inner;
+  /// `gone`: how many dims go from the front.
+  Term add(const Term& outer, int gone) {
+    Shape shape = outer.shape();
+    shape.erase(shape.begin(), shape.begin() + gone);
+    return {build, graph.addInput(outer.value()->name, {outer.elem(), shape})};
+  }
+
+  /// With what it is moved from.
+  Value* copy(const Value* value) {
+    if (copies.count(value)) return copies[value];
+    for (const Value* operand : value->producer->operands()) copy(operand);
+    graph.addCopy(*value->producer, copies);
+    return copies[value];
   }
 
   graph::Graph graph;
   Builder build;
+  std::map<const Value*, Value*> copies;
   StepResults results;
 };
 
@@ -56,10 +85,29 @@ StepResults unroll(const Recurrence& recurrence, const StepBody& body) {
   return all;
 }
 
+/// One loop around a step.
+StepResults repeat(Builder& build, const Recurrence& recurrence, Body& once) {
+  const StepInputs& inputs = recurrence.inputs;
+  graph::LoopForm form{recurrence.trips, inputs.carried.size(), inputs.scanned.size(), {}};
+  std::vector<Value*> operands;
+  for (const std::vector<Term>* terms : {&inputs.carried, &inputs.scanned, &inputs.captured})
+    for (const Term& term : *terms)
+      if (terms != &inputs.captured || !isMovedConstant(term.value())) operands.push_back(term.value());
+  for (size_t i = 0; i < inputs.scanned.size(); ++i) form.backward.push_back(flagOf(recurrence.scannedBackward, i));
+  for (size_t i = 0; i < once.results.stacked.size(); ++i)
+    form.backward.push_back(flagOf(recurrence.stackedBackward, i));
+  const graph::Node* node =
+      need(graph::addLoop(build.graph(), form, operands, std::move(once.graph), provenanceOf(build)));
+  StepResults all;
+  for (Value* result : node->results())
+    (all.carried.size() < form.carried ? all.carried : all.stacked).emplace_back(build, result);
+  return all;
+}
+
 } // namespace
 
 StepResults addRecurrence(Builder& build, const Recurrence& recurrence, const StepBody& body) {
-  const Body once(recurrence.inputs, body);
+  Body once(build, recurrence.inputs, body);
   if (recurrence.trips == 0) {
     StepResults none{recurrence.inputs.carried, {}};
     for (const Term& element : once.results.stacked) {
@@ -69,10 +117,9 @@ StepResults addRecurrence(Builder& build, const Recurrence& recurrence, const St
     }
     return none;
   }
-  const auto nodes = static_cast<int64_t>(once.graph.nodeCount());
-  if (recurrence.trips > kMostNodes / nodes)
-    need(failure(Code::unsupported, "{} steps of {} nodes, {} nodes at most", recurrence.trips, nodes, kMostNodes));
-  return unroll(recurrence, body);
+  const auto nodes = std::ranges::count_if(once.graph.nodes(), [](const auto& node) { return !node->payload; });
+  return nodes == 0 || recurrence.trips <= kFewNodes / nodes ? unroll(recurrence, body)
+                                                             : repeat(build, recurrence, once);
 }
 
 } // namespace candela::import

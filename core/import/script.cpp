@@ -2,6 +2,7 @@
 // needs.
 #include "core/import/script.h"
 
+#include "core/import/outer_names.h"
 #include "core/import/walk.h"
 
 namespace candela::import {
@@ -52,6 +53,32 @@ graph::Graph* Script::graph() {
                  flow.main.steps[0].outputs == flow.outputs
              ? std::get_if<graph::Graph>(&units[0])
              : nullptr;
+}
+
+std::vector<std::string> Script::demandedInputs() const {
+  std::set<flow::SlotId> wanted;
+  // Steps stand behind what they read, so one walk backwards follows every chain.
+  for (auto step = flow.main.steps.rbegin(); step != flow.main.steps.rend(); ++step) {
+    if (step->kind != flow::StepKind::unit) continue;
+    if (const auto* section = std::get_if<std::shared_ptr<const Section>>(&units[step->unit])) {
+      for (size_t i = 0; i < step->inputs.size(); ++i)
+        if ((*section)->inputs[i].frozen) wanted.insert(step->inputs[i]);
+      continue;
+    }
+    const auto& graph = std::get<graph::Graph>(units[step->unit]);
+    std::set<const Value*> reached;
+    for (size_t i = 0; i < step->outputs.size(); ++i)
+      if (wanted.count(step->outputs[i])) reached.insert(graph.outputs()[i]);
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
+      if (std::ranges::any_of((*node)->results(), [&](const Value* result) { return reached.count(result) > 0; }))
+        reached.insert((*node)->operands().begin(), (*node)->operands().end());
+    for (size_t i = 0; i < step->inputs.size(); ++i)
+      if (reached.count(graph.inputs()[i])) wanted.insert(step->inputs[i]);
+  }
+  std::vector<std::string> names;
+  for (const flow::SlotId input : flow.inputs)
+    if (wanted.count(input)) names.push_back(flow.slots[input].name);
+  return names;
 }
 
 Status Script::refusal(const std::string& path) const {
@@ -152,6 +179,45 @@ Script Walk::finish(const std::vector<Slot>& outputs, std::vector<std::string> n
   return std::move(script_);
 }
 
+/// An input that waits for the run, with the dims that are known.
+flow::Slot Walk::openInput(const onnx_io::ValueInfo& input) const {
+  using Kind = flow::Slot::Kind;
+  flow::Slot open{input.name, Kind::tensor, input.elem, {}, input.hasShape};
+  if (input.elem == Elem::none) open.kind = input.what == "a sequence" ? Kind::sequence : Kind::optional;
+  for (const onnx_io::Dim& dim : input.dims) {
+    const auto bound = options_.dims.find(dim.name);
+    open.dims.push_back(dim.value < 0 && bound != options_.dims.end() ? bound->second : dim.value);
+  }
+  return open;
+}
+
+Slot Walk::constantSlot(Frame& frame, Tensor tensor) {
+  Slot slot;
+  slot.frame = &frame;
+  slot.value = frame.stage(0).graph.addConstant(std::move(tensor));
+  return slot;
+}
+
+Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::string& name, std::string why,
+                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs, const std::set<size_t>& frozen,
+                   Step::Contents known, const Slot& content) {
+  std::map<std::string, Slot> captured;
+  for (const auto& [attribute, value] : node.attributes) {
+    const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&value);
+    std::set<std::string> names;
+    if (graph && *graph) collectOuterNames(**graph, names);
+    for (const std::string& outer : names) {
+      const Slot* found = place.scope.find(outer);
+      if (!found) return badModel("'{}' in its graph is produced by nothing", outer);
+      if (found->poisoned) return Status::ok();
+      captured.emplace(outer, *found);
+    }
+  }
+  Section::Item item{node, name, place.opsets, std::move(known), ""};
+  outputs = place.frame.defer(std::move(item), std::move(why), inputs, std::move(captured), frozen, content);
+  return Status::ok();
+}
+
 Result<Script> Walk::run(const Section& section, std::span<const flow::Value> inputs) {
   CDL_CHECK(inputs.size() == section.inputs.size());
   Frame& frame = frames_.front();
@@ -193,6 +259,10 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
   std::vector<Slot> outputs;
   for (const std::string& output : section.outputs) outputs.push_back(*scope_.find(output));
   return finish(outputs, section.outputs);
+}
+
+Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options) {
+  return Walk(std::move(model), options).run();
 }
 
 std::vector<std::pair<std::string, std::string>> supportedOperators() {

@@ -43,6 +43,8 @@ struct Script {
   static Script of(graph::Graph graph);
   /// The one Graph of a model without steps; null otherwise.
   graph::Graph* graph();
+  /// Inputs whose contents its parts wait for, directly or through other nodes.
+  std::vector<std::string> demandedInputs() const;
   /// Why it is no single Graph, by node.
   Status refusal(const std::string& path) const;
 };

@@ -2,7 +2,6 @@
 
 #include "core/import/history.h"
 #include "core/import/order.h"
-#include "core/import/outer_names.h"
 
 namespace candela::import {
 namespace {
@@ -79,14 +78,7 @@ void Walk::addInputs() {
     if (shape != shapes.end()) {
       slot = slot.frame->addParam(input.name, {input.elem, shape->second});
     } else if (options_.bindAtRun && complaints_.empty()) {
-      using Kind = flow::Slot::Kind;
-      flow::Slot open{input.name, Kind::tensor, input.elem, {}, input.hasShape};
-      if (input.elem == Elem::none) open.kind = input.what == "a sequence" ? Kind::sequence : Kind::optional;
-      for (const onnx_io::Dim& dim : input.dims) {
-        const auto bound = options_.dims.find(dim.name);
-        open.dims.push_back(dim.value < 0 && bound != options_.dims.end() ? bound->second : dim.value);
-      }
-      slot.run = script_.flow.addSlot(std::move(open));
+      slot.run = script_.flow.addSlot(openInput(input));
     } else {
       slot.poisoned = true;
     }
@@ -107,13 +99,6 @@ void Walk::addFrozen() {
                                   declaredText(*input)));
     addConstant(frames_.front(), scope_, name, tensor, "input");
   }
-}
-
-Slot Walk::constantSlot(Frame& frame, Tensor tensor) {
-  Slot slot;
-  slot.frame = &frame;
-  slot.value = frame.stage(0).graph.addConstant(std::move(tensor));
-  return slot;
 }
 
 void Walk::addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor, const char* role) {
@@ -312,26 +297,6 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   return Status::ok();
 }
 
-Status Walk::defer(const Place& place, const onnx_io::Node& node, const std::string& name, std::string why,
-                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs, const std::set<size_t>& frozen,
-                   Step::Contents known, const Slot& content) {
-  std::map<std::string, Slot> captured;
-  for (const auto& [attribute, value] : node.attributes) {
-    const auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&value);
-    std::set<std::string> names;
-    if (graph && *graph) collectOuterNames(**graph, names);
-    for (const std::string& outer : names) {
-      const Slot* found = place.scope.find(outer);
-      if (!found) return badModel("'{}' in its graph is produced by nothing", outer);
-      if (found->poisoned) return Status::ok();
-      captured.emplace(outer, *found);
-    }
-  }
-  Section::Item item{node, name, place.opsets, std::move(known), ""};
-  outputs = place.frame.defer(std::move(item), std::move(why), inputs, std::move(captured), frozen, content);
-  return Status::ok();
-}
-
 void Walk::define(Scope& scope, const std::string& name, Slot slot, const std::string& who) {
   if (!scope.define(name, std::move(slot))) complaints_.add(badModel("{}: value '{}' is defined twice", who, name));
 }
@@ -342,10 +307,6 @@ Result<graph::Graph> importModel(const onnx_io::Model& model, const ImportOption
   CDL_ASSIGN(Script script, importScript(borrowed, options));
   if (graph::Graph* graph = script.graph()) return std::move(*graph);
   return script.refusal(model.path);
-}
-
-Result<Script> importScript(std::shared_ptr<const onnx_io::Model> model, const ImportOptions& options) {
-  return Walk(std::move(model), options).run();
 }
 
 Result<graph::Graph> importOnnx(const std::string& path, const ImportOptions& options) {

@@ -55,6 +55,7 @@ public:
 private:
   // walk.cpp: names, nodes, functions.
   void addInputs();
+  flow::Slot openInput(const onnx_io::ValueInfo& input) const;
   void addFrozen();
   void addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor, const char* role);
   std::vector<Slot> addOutputs();

@@ -128,11 +128,78 @@ private:
   std::set<size_t> unchanged_; ///< carried values that every run leaves as they are
 };
 
+/// A loop that runs once is what its body does.
+class Unfolding {
+public:
+  Unfolding(Graph& graph, Node& loop) : graph_(graph), loop_(loop), form_(graph::loopForm(loop)) {}
+
+  Status run() {
+    const Graph& body = *loop_.body;
+    for (size_t i = 0; i < body.inputs().size(); ++i) {
+      copies_[body.inputs()[i]] = loop_.operand(i);
+      if (i < form_.carried || i - form_.carried >= form_.scanned) continue;
+      CDL_ASSIGN(copies_[body.inputs()[i]], reshaped(loop_.operand(i), body.inputs()[i]->type.shape()));
+    }
+    for (const auto& node : body.nodes()) copy(*node);
+    std::vector<std::pair<Value*, std::string>> names;
+    for (size_t i = 0; i < loop_.results().size(); ++i) {
+      Value *result = loop_.result(i), *value = copies_.at(body.outputs()[i]);
+      // An output of the graph is a value of its own.
+      if (i >= form_.carried || !canReplace(graph_, result, value)) {
+        CDL_ASSIGN(value, reshaped(value, result->type.shape()));
+      }
+      graph_.replaceAllUses(result, value);
+      if (named_.insert(value).second) names.emplace_back(value, result->name);
+    }
+    graph_.erase(&loop_);
+    for (const auto& [value, name] : names)
+      if (made_.count(value->producer)) graph_.rename(value, name);
+    return Status::ok();
+  }
+
+private:
+  Result<Value*> reshaped(Value* value, const Shape& shape) {
+    CDL_ASSIGN(const Node* node,
+               graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, loop_.provenance, &loop_));
+    made_.insert(node);
+    return node->result();
+  }
+
+  void copy(const Node& node) {
+    std::vector<Value*> operands;
+    std::vector<TensorType> types;
+    std::vector<std::string> names;
+    for (const Value* operand : node.operands()) operands.push_back(operand ? copies_.at(operand) : nullptr);
+    for (const Value* result : node.results()) {
+      types.push_back(result->type);
+      names.push_back(result->name);
+    }
+    Node* made = graph_.addNodeUnchecked(node.kind, std::move(operands), node.attrs,
+                                         graph::mergedProvenance(node.provenance, loop_.provenance), std::move(types),
+                                         &loop_, names);
+    made->payload = node.payload;
+    if (node.body) made->body = std::make_shared<Graph>(graph::clone(*node.body));
+    made_.insert(made);
+    for (size_t i = 0; i < names.size(); ++i) copies_[node.result(i)] = made->result(i);
+  }
+
+  Graph& graph_;
+  Node& loop_;
+  const LoopForm form_;
+  std::map<const Value*, Value*> copies_;
+  std::set<const Node*> made_;
+  std::set<const Value*> named_;
+};
+
 } // namespace
 
 Result<int> simplifyLoops(Graph& graph) {
-  return onEachNode(
-      graph, [](Graph& within, Node* node) -> Result<int> { return node->body ? Slimming(within, *node).run() : 0; });
+  return onEachNode(graph, [](Graph& within, Node* node) -> Result<int> {
+    if (!node->body) return 0;
+    if (node->intAttr("trips") != 1) return Slimming(within, *node).run();
+    CDL_TRY(Unfolding(within, *node).run());
+    return 1;
+  });
 }
 
 } // namespace candela::passes

@@ -4,6 +4,7 @@
 #include <list>
 
 #include "core/reference/reference.h"
+#include "core/runtime/bundle/flow_bundle.h"
 
 namespace candela::pipeline {
 namespace {
@@ -128,6 +129,7 @@ public:
     return flow::run(special->flow, special->units, in);
   }
 
+  const std::string& firstNode() const { return section_->items[0].name; }
   size_t made() const {
     const std::lock_guard lock(mutex_);
     return made_;
@@ -257,9 +259,8 @@ Status FlowModel::save(const std::string& path) const {
   for (const auto& unit : units_) {
     const auto* session = dynamic_cast<const SessionUnit*>(unit.get());
     if (!session)
-      return failure(Code::unsupported,
-                     "{}: parts of it are compiled for the shapes of each run, which needs the model",
-                     described_.model);
+      return failure(Code::unsupported, "node '{}' is compiled for the shapes of each run, which no bundle can hold",
+                     dynamic_cast<const SectionUnit&>(*unit).firstNode());
     CDL_ASSIGN(runtime::Bundle made, session->stored());
     stored->units.push_back(std::move(made));
   }

@@ -36,15 +36,4 @@ Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& opt
   return std::visit([](auto&& parsed) { return Loaded(std::move(parsed)); }, std::move(ir));
 }
 
-Result<Ir> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
-                     const std::map<std::string, Shape>& shapes) {
-  import::ImportOptions options;
-  options.dims = dims;
-  options.shapes = shapes;
-  CDL_ASSIGN(Loaded loaded, loadAny(path, options));
-  if (auto* graph = std::get_if<graph::Graph>(&loaded)) return Ir(std::move(*graph));
-  if (auto* program = std::get_if<program::Program>(&loaded)) return Ir(std::move(*program));
-  return std::get<import::Script>(loaded).refusal(path);
-}
-
 } // namespace candela::pipeline

@@ -48,10 +48,7 @@ using Ir = std::variant<graph::Graph, program::Program>;
 /// looked up beside it.
 Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics);
 
-/// A model file by content: .onnx, or .cdl with one graph or one program. dims and shapes apply to .onnx.
-Result<Ir> loadModel(const std::string& path, const std::map<std::string, int64_t>& dims,
-                     const std::map<std::string, Shape>& shapes);
-/// The same, of models that are no single Graph too.
+/// A model file by content: .onnx, or .cdl with one graph or one program. The options apply to .onnx.
 using Loaded = std::variant<graph::Graph, program::Program, import::Script>;
 Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options);
 

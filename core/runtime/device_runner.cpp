@@ -2,6 +2,7 @@
 #include <set>
 
 #include "core/runtime/image_runner.h"
+#include "core/runtime/shortage.h"
 #include "core/soft/soft.h"
 
 namespace candela::runtime {
@@ -127,7 +128,8 @@ private:
     std::vector<MemoryPtr> arenas(image_->spaces.count);
     for (uint32_t s = 1; s < image_->spaces.count; ++s)
       if (const uint64_t bytes = arenaBytes(s)) {
-        CDL_ASSIGN(arenas[s], device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment));
+        CDL_ASSIGN(arenas[s],
+                   device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment).context(valuesText(image_, s)));
       }
     context->memory = fixed_;
     context->bindings.resize(image_->buffers.count);
@@ -138,7 +140,8 @@ private:
       if (isTemp) {
         memory = arenas[buffer.space];
       } else if (!memory && buffer.role != CDL_ROLE_CONSTANT) {
-        CDL_ASSIGN(memory, device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment));
+        CDL_ASSIGN(memory, device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
+                               .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
       }
       context->bindings[b] = {memory ? memory->handle() : nullptr, isTemp ? buffer.offset : 0, buffer.bytes};
     }
@@ -192,10 +195,11 @@ private:
     uint32_t count = 0;
     CDL_TRY(callSlot(device_->name(), device_->table().profile_end, queue, records.data(),
                      static_cast<uint32_t>(records.size()), &count));
-    if (count > records.size())
+    // Of a long loop the first million is kept; more than there were executions is no profile.
+    if (count > std::max<uint64_t>(records.size(), executions(image_)))
       return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", device_->name(), count,
                      records.size());
-    records.resize(count);
+    records.resize(std::min<size_t>(count, records.size()));
     // Of several engines the one that is told first need not have begun first.
     uint64_t first = records.empty() ? start : UINT64_MAX;
     for (const cdl_profile_record_t& r : records) first = std::min(first, r.start_ns);

@@ -31,7 +31,10 @@ public:
       if (constant.form == 1) {
         const Elem elem = static_cast<Elem>(constant.elem);
         const auto count = static_cast<int64_t>(constant.bytes * 8 / elemBits(elem));
-        CDL_ASSIGN(const Tensor splat, Payload::splat(elem, count, constant.bits).materialize({count}));
+        CDL_ASSIGN(const Tensor splat,
+                   Payload::splat(elem, count, constant.bits)
+                       .materialize({count})
+                       .context(fmt::format("constant '{}'", cdl_get_string(image_, constant.name))));
         constants_[c] = splat.bytes;
         continue;
       }

@@ -62,8 +62,9 @@ Result<std::vector<Tensor>> Session::run(std::span<const Tensor> inputs, RunStat
       std::vector<Tensor> in, out;
       for (uint32_t v : step.inputs) in.push_back(values[v]);
       for (uint32_t v : step.outputs) {
-        CDL_ASSIGN(Tensor tensor, Tensor::zeros(bundle_.values[v].elem, bundle_.values[v].dims));
-        out.push_back(std::move(tensor));
+        auto tensor = Tensor::zeros(bundle_.values[v].elem, bundle_.values[v].dims);
+        if (!tensor) return tensor.status().context(fmt::format("value '{}'", bundle_.values[v].name));
+        out.push_back(*std::move(tensor));
       }
       const std::string& backend = bundle_.partitions[step.partition].backend;
       event.on = backend.empty() ? "soft" : backend;

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "core/runtime/image_runner.h"
+#include "core/runtime/shortage.h"
 #include "core/soft/soft.h"
 
 namespace candela::runtime {
@@ -31,7 +32,9 @@ public:
 private:
   Result<std::unique_ptr<Arenas>> makeContext() override {
     auto arenas = std::make_unique<Arenas>(image_->spaces.count);
-    for (uint32_t s = 1; s < image_->spaces.count; ++s) { CDL_ASSIGN((*arenas)[s], Bytes::allocate(arenaBytes(s))); }
+    for (uint32_t s = 1; s < image_->spaces.count; ++s) {
+      CDL_ASSIGN((*arenas)[s], Bytes::allocate(arenaBytes(s)).context(valuesText(image_, s)));
+    }
     return arenas;
   }
 

@@ -1,5 +1,6 @@
 #include "core/support/payload.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace candela {
@@ -9,6 +10,14 @@ Result<Tensor> Payload::materialize(Shape dims) const {
   if (form_ == Form::data) return Tensor{elem_, std::move(dims), bytes_};
   if (form_ == Form::random) return randomTensor(elem_, std::move(dims), a_);
   CDL_ASSIGN(Tensor tensor, Tensor::zeros(elem_, std::move(dims)));
+  if (form_ == Form::splat && a_ == 0) return tensor;
+  if (form_ == Form::splat && elemBits(elem_) >= 8 && count_ > 0) { // the first element, again and again
+    std::byte* const bytes = tensor.bytes.mutableData();
+    storeElement(elem_, bytes, 0, a_);
+    for (uint64_t done = elemBytes(elem_, 1), size = tensor.sizeBytes(); done < size; done *= 2)
+      std::memcpy(bytes + done, bytes, std::min(done, size - done));
+    return tensor;
+  }
   for (int64_t i = 0; i < count_; ++i) {
     const uint64_t value = form_ == Form::splat ? a_ : a_ + static_cast<uint64_t>(i) * static_cast<uint64_t>(b_);
     storeElement(elem_, tensor.bytes.mutableData(), i, value);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/support/float_bits.h"
+#include "core/support/pages.h"
 
 namespace candela {
 
@@ -64,8 +65,9 @@ __int128 integerOf(Elem elem, uint64_t bits) {
 }
 
 Result<Bytes> Bytes::allocate(uint64_t size) {
+  if (size >= uint64_t(1) << 26) return zeroPages(size);
   const uint64_t rounded = (size + 63) / 64 * 64 + (size == 0 ? 64 : 0);
-  void* data = size > (uint64_t(1) << 46) ? nullptr : std::aligned_alloc(64, rounded);
+  void* data = std::aligned_alloc(64, rounded);
   if (!data) return failure(Code::out_of_memory, "cannot allocate {} bytes", size);
   std::memset(data, 0, rounded);
   return wrap(data, size, std::shared_ptr<const void>(data, [](const void* p) { std::free(const_cast<void*>(p)); }));

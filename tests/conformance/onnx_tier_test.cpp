@@ -90,28 +90,6 @@ TEST(OnnxTier, RefusalsCountAsUnsupportedAndErrorsAsFailed) {
   EXPECT_EQ(runOnnxCase({"onnx:none", kData + "/no_such_case"}, nullptr).outcome, Outcome::failed);
 }
 
-TEST(OnnxTier, ShapeOperandsAreFoundThroughOtherNodes) {
-  onnx_io::Graph graph;
-  for (const char* name : {"x", "half", "unrelated"}) {
-    onnx_io::ValueInfo value;
-    value.name = name;
-    graph.inputs.push_back(value);
-  }
-  const auto node = [&](const char* op, std::vector<std::string> inputs, const char* output) {
-    onnx_io::Node made;
-    made.opType = op;
-    made.inputs = std::move(inputs);
-    made.outputs = {output};
-    graph.nodes.push_back(made);
-  };
-  node("Add", {"half", "half"}, "shape");
-  node("Add", {"x", "unrelated"}, "sum");
-  node("Reshape", {"sum", "shape"}, "y");
-  EXPECT_EQ(shapeOperandInputs(graph), (std::vector<std::string>{"half"}));
-  graph.nodes[0].opType = "Shape";
-  EXPECT_TRUE(shapeOperandInputs(graph).empty()) << "the values of an operand of Shape decide nothing";
-}
-
 TEST(OnnxTier, ShapeOperandsRunAsConstantsAndAsInputs) {
   const std::vector<Tensor> right = expectedOutputs("test_reshape_reduced_dims", 1);
   std::vector<size_t> inputs;

@@ -69,7 +69,7 @@ TEST(Case, OnDiskIsTheCase) {
   const auto line = writeCase(small, expected->outputs, 0.5, folder, "soft");
   ASSERT_TRUE(line.isOk()) << line.status().message();
   EXPECT_EQ(line->substr(0, line->find(" --backend")), "candela run " + folder + "/model.cdl");
-  auto ir = pipeline::loadModel(folder + "/model.cdl", {}, {});
+  auto ir = pipeline::loadAny(folder + "/model.cdl", {});
   ASSERT_TRUE(ir.isOk()) << ir.status().message();
   const auto& graph = std::get<graph::Graph>(*ir);
   std::vector<Tensor> inputs;

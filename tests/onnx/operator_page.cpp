@@ -200,15 +200,15 @@ Model modelOf(const Operator& op, const std::string& variable, const std::string
   return made;
 }
 
-/// As it is, or with the operands that decide shapes known.
+/// As it is, or with the operands that it waits for known.
 Result<graph::Graph> importOf(const Model& made) {
   import::ImportOptions options;
-  Result<graph::Graph> graph = import::importModel(made.model, options);
-  const auto names = conform::shapeOperandInputs(made.model.graph);
-  if (graph || names.empty()) return graph;
-  for (const std::string& name : names)
-    if (made.data.count(name)) options.frozen[name] = made.data.at(name);
-  return import::importModel(made.model, options);
+  const std::shared_ptr<const onnx_io::Model> model(std::shared_ptr<const void>(), &made.model);
+  CDL_ASSIGN(import::Script script, import::importScript(model, options));
+  for (const std::string& name : script.demandedInputs()) options.frozen[name] = made.data.at(name);
+  if (!options.frozen.empty()) { CDL_ASSIGN(script, import::importScript(model, options)); }
+  if (graph::Graph* graph = script.graph()) return std::move(*graph);
+  return script.refusal("operator");
 }
 
 Result<std::vector<program::Program>> programsOf(const graph::Graph& graph, bool toPrimitives) {

@@ -94,6 +94,14 @@ for kind, dtype in BYTES.items():
     inputs = [pick, x, scale(0.0513), za, codes(dtype, 17, seed=1), scale(0.0207), zb, scale(0.0331), zc]
     case(f"QLinearWhere_{kind}", "QLinearWhere", inputs, constants=(2, 3, 5, 6, 7, 8))
 
+for kind, dtype in {**BYTES, "u16": np.uint16, "i16": np.int16}.items():
+    x = floats(3, 4, 33)
+    for label, shape, attributes in (("one", (), {}), ("axis", (3,), {"axis": 0}), ("default", (4,), {})):
+        grid = [scale(0.0213 if kind in BYTES else 0.00021, *shape), codes(dtype, *shape)]
+        case(f"QuantizeLinear_{kind}_{label}", "QuantizeLinear", [x, *grid], constants=(1, 2), **attributes)
+        stored = codes(dtype, *x.shape)
+        case(f"DequantizeLinear_{kind}_{label}", "DequantizeLinear", [stored, *grid], constants=(1, 2), **attributes)
+
 # --- Quantized, over dims ---------------------------------------------------------------------------------------------
 for kind, dtype in BYTES.items():
     za, zb, zc = (dtype(z) for z in ZERO[kind])

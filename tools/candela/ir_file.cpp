@@ -8,6 +8,7 @@
 #include "core/import/import.h"
 #include "core/program/text.h"
 #include "core/support/file.h"
+#include "core/support/text/scan.h"
 #include "tools/candela/model.h"
 
 namespace candela::tool {
@@ -21,25 +22,22 @@ int64_t parseInteger(const std::string& option, const std::string& whole, std::s
   return value;
 }
 
-import::ImportOptions importOptions(const ImportFlags& flags){import::ImportOptions options;
-for (const std::string& text : flags.dims) {
-  const Binding dim = parseBinding("--dim", text);
-  options.dims[dim.name] = parseInteger("--dim", text, dim.value);
-}
-for (const std::string& text : flags.shapes) {
-  const Binding shape = parseBinding("--shape", text);
-  std::string_view rest = shape.value;
-  Shape dims;
-  for (;;) {
-    const size_t cross = std::min(rest.find('x'), rest.size());
-    dims.push_back(parseInteger("--shape", text, rest.substr(0, cross)));
-    if (cross == rest.size()) break;
-    rest.remove_prefix(cross + 1);
+using Options = import::ImportOptions;
+
+Options importOptions(const ImportFlags& flags) {
+  Options options;
+  for (const std::string& text : flags.dims) {
+    const Binding dim = parseBinding("--dim", text);
+    options.dims[dim.name] = parseInteger("--dim", text, dim.value);
   }
-  options.shapes[shape.name] = std::move(dims);
+  for (const std::string& text : flags.shapes) {
+    const Binding shape = parseBinding("--shape", text);
+    Shape& dims = options.shapes[shape.name];
+    if (shape.value != "scalar")
+      for (const std::string& size : text::split(shape.value, 'x')) dims.push_back(parseInteger("--shape", text, size));
+  }
+  return options;
 }
-return options;
-} // namespace
 
 /// One line for a message of one, lines below the file's name for more.
 Failure inFile(const std::string& path, const Status& status) {
@@ -47,7 +45,7 @@ Failure inFile(const std::string& path, const Status& status) {
   return Failure(kBadInput, named ? status.message() : path + ": " + status.message());
 }
 
-} // namespace candela::tool
+} // namespace
 
 Result<std::string> readText(const std::string& path) {
   CDL_ASSIGN(const Bytes bytes, mapFile(path));

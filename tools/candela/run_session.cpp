@@ -137,7 +137,10 @@ std::vector<Tensor> Session::run(std::vector<double>& latenciesMs) const {
   for (const Tensor& tensor : inputs) in.push_back(view(tensor));
   for (const sdk::Port& port : outputPorts) {
     // What only the run knows is allocated there.
-    results.push_back(port.isKnown() ? check(Tensor::zeros(elemOf(port), port.dims), kWorkFailed) : Tensor());
+    results.push_back(
+        port.isKnown()
+            ? check(Tensor::zeros(elemOf(port), port.dims).context(fmt::format("output '{}'", port.name)), kWorkFailed)
+            : Tensor());
     out.push_back(port.isKnown() ? view(results.back()) : candela_tensor_t{});
   }
   const auto start = std::chrono::steady_clock::now();
@@ -147,8 +150,7 @@ std::vector<Tensor> Session::run(std::vector<double>& latenciesMs) const {
     results[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
     if (outputPorts[i].isKnown()) continue;
     results[i].elem = static_cast<Elem>(out[i].elem);
-    results[i].bytes =
-        Bytes::wrap(out[i].data, out[i].bytes, std::shared_ptr<void>(out[i].data, candela_free_data));
+    results[i].bytes = Bytes::wrap(out[i].data, out[i].bytes, std::shared_ptr<void>(out[i].data, candela_free_data));
   }
   return results;
 }

@@ -21,8 +21,9 @@ struct TileShape {
 /// Points x panels that stay in registers with the weights and one broadcast beside them. More accumulators than these
 /// are spilled.
 std::vector<TileShape> shapesOf(const Isa& isa) {
-  if (isa.registers >= 32) return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4}, {2, 7, 2}, {2, 6, 2}, {1, 24, 1}};
-  return {{1, 6, 1}, {2, 3, 1}};
+  if (isa.registers >= 32)
+    return {{1, 14, 2}, {1, 12, 2}, {1, 8, 3}, {1, 6, 4}, {1, 3, 8}, {2, 7, 2}, {2, 6, 2}, {1, 24, 1}};
+  return {{1, 6, 1}, {2, 3, 1}, {1, 2, 3}, {1, 1, 6}};
 }
 
 /// Cycles of all tiles per step of the sum: two multiply-adds and two loads a cycle, four cycles until a sum can be

@@ -31,6 +31,25 @@ struct Way {
   }
 };
 
+/// Vectors of as many pieces of `piece` lanes as there are vectors: piece k of vector i and piece i of vector k change
+/// places.
+void turn(Builder& b, Values& v, int piece) {
+  const auto pieces = static_cast<int>(v.size());
+  for (int step = 1; step < pieces; step *= 2)
+    for (int i = 0; i < pieces; ++i) {
+      if (i & step) continue;
+      std::vector<int> first, second; // lanes of v[i], then of v[i + step]
+      for (int k = 0; k < pieces; ++k)
+        for (int lane = 0; lane < piece; ++lane) {
+          first.push_back((k & step ? pieces + k - step : k) * piece + lane);
+          second.push_back((k & step ? pieces + k : k + step) * piece + lane);
+        }
+      Value &a = v[static_cast<size_t>(i)], &c = v[static_cast<size_t>(i + step)];
+      const Value even = b.shuffle(a, c, first), odd = b.shuffle(a, c, second);
+      a = even, c = odd;
+    }
+}
+
 } // namespace
 
 bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g, const cdl_expr_t* epilogue,
@@ -91,21 +110,103 @@ bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g, c
   c.y = {CDL_F32, sums, batchArea * 4, groupArea * 4, area * 4, c.columns * lanes * 4, lanes * 4, 4};
   emitContraction(lowering, c);
 
-  // Each phase to its places.
+  // All phases of a panel at once, where the phases of a row are neighbours in y and in the sums.
+  const auto isRow = [&](const Image& image, bool orOne) {
+    return image.view.bytes(image.column) == cdl_elem_bits(image.view.elem) / 8 || (orOne && image.column == 0);
+  };
+  bool isWoven = isShared && lanes == kPanel && !down.pad && !across.pad && !(down.out % down.stride) &&
+                 !(across.out % across.stride) && isRow(y, false);
+  for (const auto& view : views) isWoven = isWoven && (!view || isRow(*view, true));
+  const int64_t together = kPanel / across.stride; // columns of the sums that make a vector of y
+  const int64_t woven = isWoven ? across.count(0) / together * together : 0;
+  const auto weave = [&](int64_t first, int64_t count, int64_t some) {
+    if (count == 0 || some == 0 || woven == 0) return;
+    std::vector<const Image*> images = {&y};
+    Key key("weave");
+    key << y.n << g.group << outs << count << some << down.stride << across.stride << down.count(0) << woven
+        << batchArea << groupArea << area << row;
+    if (epilogue) key << exprKey(lowering, *epilogue);
+    for (const auto& view : views)
+      if (view) images.push_back(&*view);
+    for (size_t i = 0; i < views.size(); ++i)
+      if (views[i]) key << static_cast<int64_t>(i);
+    std::vector<Arg> args = {sums};
+    args[0].offset += first * area * 4;
+    for (const Image* image : images) {
+      key << image->view.elem << image->batch << image->lane << image->row << image->column;
+      args.push_back(image->view.at);
+      args.back().offset += image->view.bytes(first * held * image->lane);
+    }
+    const int64_t rows = down.count(0);
+    lowering.call(key.text(), static_cast<uint64_t>(y.n * g.group * count * rows), args, [&](Builder& b) {
+      b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+        Value rest = unit;
+        const auto next = [&](int64_t extent) {
+          const Value index = b.rem(rest, b.i64(extent), false);
+          rest = b.div(rest, b.i64(extent), false);
+          return index;
+        };
+        const Value q = next(rows), panelIndex = next(count), group = next(g.group), batch = rest;
+        const auto moved = [&](Value at, Value index, int64_t bytes) { return b.at(at, b.mul(index, b.i64(bytes))); };
+        const Value from =
+            moved(moved(moved(moved(b.arg(0), batch, batchArea * 4), group, groupArea * 4), panelIndex, area * 4), q,
+                  row * 4);
+        Values bases;
+        for (size_t i = 0; i < images.size(); ++i) {
+          const Image& image = *images[i];
+          Value at = moved(b.arg(static_cast<int>(i + 1)), batch, image.view.bytes(image.batch));
+          at = moved(at, group, image.view.bytes(outs * image.lane));
+          at = moved(at, panelIndex, image.view.bytes(held * image.lane));
+          bases.push_back(moved(at, q, image.view.bytes(down.stride * image.row)));
+        }
+        b.loop(b.i64(0), b.i64(woven), together, [&](Value column) {
+          Values v;
+          for (int64_t k = 0; k < together; ++k)
+            v.push_back(b.load(Ty::F32, kPanel, moved(from, column, kPanel * 4), k * kPanel * 4));
+          turn(b, v, static_cast<int>(across.stride));
+          for (int64_t k = 0; k < some * down.stride; ++k) {
+            const int64_t channelOf = k / down.stride, rowOf = k % down.stride;
+            const auto place = [&](size_t i) {
+              const Image& image = *images[i];
+              const Value at = moved(bases[i], column, image.view.bytes(across.stride * image.column));
+              return b.at(at, image.view.bytes(channelOf * image.lane + rowOf * image.row));
+            };
+            Typed result{v[static_cast<size_t>(k)], CDL_F32};
+            if (epilogue) {
+              std::vector<Typed> byIndex(views.size());
+              size_t image = 0;
+              for (size_t i = 0; i < views.size(); ++i) {
+                if (!views[i]) continue;
+                Ty ty = Ty::F32;
+                typeOf(views[i]->view.elem, ty);
+                const int64_t step = views[i]->view.bytes(views[i]->column);
+                byIndex[i] = {b.loadStrided(ty, kPanel, place(++image), step), views[i]->view.elem};
+              }
+              result = computeExpr(b, lowering.image, *epilogue, byIndex, &result);
+            }
+            b.store(b.splat(result.value, kPanel), place(0));
+          }
+        });
+      });
+    });
+  };
+  if (isWoven) weave(0, outs / held, held), weave(outs / held, outs % held ? 1 : 0, outs % held);
+
+  // What is left, each phase to its places.
   const auto finish = [&](int64_t phase, int64_t first, int64_t count, int64_t some) {
     const int64_t r = phase / across.stride, s = phase % across.stride;
-    const std::vector<int64_t> dims = {y.n, g.group, count, some, down.count(r), across.count(s)};
+    const std::vector<int64_t> dims = {y.n, g.group, count, some, down.count(r), across.count(s) - woven};
     const auto of = [&](const Image& image) {
       return restrided(image.view, dims,
                        {image.batch, outs * image.lane, held * image.lane, image.lane, down.stride * image.row,
                         across.stride * image.column},
                        first * held * image.lane + (down.first(r) * down.stride + r - down.pad) * image.row +
-                           (across.first(s) * across.stride + s - across.pad) * image.column);
+                           ((across.first(s) + woven) * across.stride + s - across.pad) * image.column);
     };
     if (std::ranges::find(dims, 0) != dims.end()) return;
     const Operand acc = restrided(view(CDL_F32, {}, {}, sums), dims, {batchArea, groupArea, area, laneStep, row, lanes},
                                   (isShared ? phase : phase * perPhase * area) + first * area + down.first(r) * row +
-                                      across.first(s) * lanes);
+                                      (across.first(s) + woven) * lanes);
     if (!epilogue) return copy(lowering, acc, of(y));
     std::vector<Operand> read = {acc};
     for (const auto& view : views)

@@ -11,6 +11,8 @@ namespace cpu {
 
 namespace {
 
+constexpr int64_t kVectorsAlong = 8; // of a row at once
+
 void addKey(Key& key, const Plane& p) { key << p.elem << p.batch << p.panel << p.row << p.column << p.lane; }
 
 } // namespace
@@ -82,7 +84,8 @@ void emitWindow(Lowering& lowering, const Window& w) {
       for (size_t i = 0; i < w.views.size(); ++i)
         if (w.epilogue && w.views[i]) views[i] = placed(arg++, *w.views[i]);
 
-      // `points` results side by side from `column` on, `width` lanes each; vector v of the block.
+      // `count` results side by side from `column` on, `width` lanes each; vector v of the block. Along columns the
+      // lanes are neighbouring results, and `count` vectors of them follow each other.
       const auto points = [&](Value column, int count, int width, int v) {
         const auto moved = [&](Value base, const Plane& p) {
           Value at = p.column ? b.at(base, b.mul(column, b.i64(p.column))) : base;
@@ -94,11 +97,12 @@ void emitWindow(Lowering& lowering, const Window& w) {
           return b.loadStrided(own, width, at, step);
         };
         const auto laneStep = [&](const Plane& p) { return alongColumns ? p.column : p.lane; };
+        const auto apart = [&](const Plane& p, int which) { return which * (alongColumns ? width : 1) * p.column; };
         const Value from = moved(x, w.x);
         Values acc;
         const auto tap = [&](Value at, Value weight, Values in) {
           for (int p = 0; p < count; ++p) {
-            const Value value = element(w.x.elem, b.at(at, p * w.x.column), laneStep(w.x));
+            const Value value = element(w.x.elem, b.at(at, apart(w.x, p)), laneStep(w.x));
             if (w.fn == Window::Fn::PRODUCT)
               in[p] = b.fma(value, weight, in[p]);
             else
@@ -113,7 +117,7 @@ void emitWindow(Lowering& lowering, const Window& w) {
         };
         const int first = w.fn == Window::Fn::MAX ? 1 : 0; // the maximum begins with the first tap
         for (int p = 0; p < count; ++p)
-          acc.push_back(first ? element(w.x.elem, b.at(from, p * w.x.column), laneStep(w.x)) : b.zero(ty, width));
+          acc.push_back(first ? element(w.x.elem, b.at(from, apart(w.x, p)), laneStep(w.x)) : b.zero(ty, width));
         if (unrolls) {
           for (int64_t t = first; t < taps; ++t)
             acc =
@@ -132,27 +136,33 @@ void emitWindow(Lowering& lowering, const Window& w) {
         for (int p = 0; p < count; ++p) {
           Typed result{acc[p], w.x.elem};
           if (w.divisor)
-            result.value = b.div(result.value, element(CDL_F32, b.at(moved(divisor, *w.divisor), p * w.divisor->column),
+            result.value = b.div(result.value, element(CDL_F32, b.at(moved(divisor, *w.divisor), apart(*w.divisor, p)),
                                                        laneStep(*w.divisor)));
           if (w.epilogue) {
             std::vector<Typed> in(w.views.size());
             for (size_t i = 0; i < w.views.size(); ++i)
               if (w.views[i])
-                in[i] = {element(w.views[i]->elem, b.at(moved(views[i], *w.views[i]), p * w.views[i]->column),
+                in[i] = {element(w.views[i]->elem, b.at(moved(views[i], *w.views[i]), apart(*w.views[i], p)),
                                  laneStep(*w.views[i])),
                          w.views[i]->elem};
             result = computeExpr(b, lowering.image, *w.epilogue, in, &result);
           }
           result.value = b.splat(result.value, width);
-          b.storeStrided(result.value, b.at(to, p * w.y.column), laneStep(w.y));
+          b.storeStrided(result.value, b.at(to, apart(w.y, p)), laneStep(w.y));
         }
       };
 
       if (alongColumns) {
-        const int64_t whole = w.columns / lanes * lanes;
-        b.loop(b.i64(0), b.i64(whole), lanes, [&](Value column) { points(column, 1, lanes, 0); });
-        if (whole < w.columns)
-          b.loop(b.i64(whole), b.i64(w.columns), 1, [&](Value column) { points(column, 1, 1, 0); });
+        // As many vectors as keep both units busy while each sum waits for itself, then what is left in halves.
+        const int64_t all = w.columns / lanes, most = std::min<int64_t>(all, kVectorsAlong);
+        const int64_t turns = all / most;
+        b.loop(b.i64(0), b.i64(turns * most * lanes), most * lanes,
+               [&](Value column) { points(column, static_cast<int>(most), lanes, 0); });
+        int64_t done = turns * most * lanes;
+        if (const int64_t rest = all - turns * most) points(b.i64(done), static_cast<int>(rest), lanes, 0);
+        done = all * lanes;
+        for (int width = lanes / 2; done < w.columns; width /= 2)
+          if (width <= w.columns - done) points(b.i64(done), 1, width, 0), done += width;
         return;
       }
       const int together = lowering.isa.registers >= 32 ? 7 : 4;

@@ -30,6 +30,9 @@ std::vector<Term> gridOf(const Step& step, size_t i, int64_t most = 1) {
   return given;
 }
 
+/// For dequantize: the dim that several scales are for.
+Attrs axisOf(const Term& scale, int64_t axis) { return scale.rank() > 0 ? Attrs{{"axis", axis}} : Attrs{}; }
+
 /// The bytes of input x as reals, by the scale and the zero point at inputs i and i + 1.
 Term real(const Step& step, size_t x, size_t i) {
   std::vector<Term> operands = gridOf(step, i);
@@ -108,6 +111,14 @@ Status importWhere(Step& step) {
   return step.set(select(condition, side(1), side(4)));
 }
 
+/// Of 16 bits too, which ONNX's own have had since opset 21.
+Status importQuantizeLinear(Step& step) {
+  return step.set(apply(step, "QuantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
+}
+Status importDequantizeLinear(Step& step) {
+  return step.set(apply(step, "DequantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
+}
+
 /// The same products as QLinearConv of ONNX.
 Status importConv(Step& step) {
   const bool last = need(step.flagAttr("channels_last", false));
@@ -134,10 +145,8 @@ Status importGemm(Step& step) {
   const int64_t rows = a.dim(turnA ? 1 : 0), columns = b.dim(turnB ? 0 : 1);
   std::vector<Term> grid = gridOf(step, 4, columns);
   const Term scale = grid[0];
-  const bool several = scale.rank() > 0;
-  const auto axisOf = [&](int64_t axis) { return several ? Attrs{{"axis", axis}} : Attrs{}; };
   grid.insert(grid.begin(), b);
-  std::vector<Term> operands = {a, make(OpKind::Dequantize, grid, axisOf(turnB ? 0 : 1))};
+  std::vector<Term> operands = {a, make(OpKind::Dequantize, grid, axisOf(scale, turnB ? 0 : 1))};
   std::optional<Term> more;
   if (step.input(6)) {
     Term c = termOf(step, 6);
@@ -147,8 +156,8 @@ Status importGemm(Step& step) {
     if (!shape || *shape != all)
       return badModel("input 6 of shape {} does not broadcast to {}", shapeText(c.shape()), shapeText(all));
     const Term unit = inputOf(step, 1).reshape({}) * scale;
-    if (several && (c.rank() == 0 || c.dim(-1) != columns)) c = c.expand(c.rank() < 2 ? Shape{columns} : all);
-    const Term realC = make(OpKind::Dequantize, {c, alpha == 1 ? unit : unit * alpha}, axisOf(-1));
+    if (scale.rank() > 0 && (c.rank() == 0 || c.dim(-1) != columns)) c = c.expand(c.rank() < 2 ? Shape{columns} : all);
+    const Term realC = make(OpKind::Dequantize, {c, alpha == 1 ? unit : unit * alpha}, axisOf(scale, -1));
     // One row at most is part of the integer product.
     if (c.rank() == 2 && c.dim(0) != 1)
       more = realC;
@@ -171,7 +180,9 @@ Term scaledProduct(const Step& step, const Term& a, const Term& aScale, Value* a
   if (aScale.count() != 1)
     throw Failure{failure(Code::unsupported, "the scale of input 0 has shape {}", shapeText(aScale.shape()))};
   const Term sums = apply(step, "MatMulInteger", kChecked, {a.value(), b.value(), aZero, step.input(bZero)});
-  Term y = sums.cast(Elem::f32_) * (oneOf(aScale).cast(Elem::f32_) * oneOf(inputOf(step, bScale)).cast(Elem::f32_));
+  const Term scale = oneOf(aScale).cast(Elem::f32_) * oneOf(inputOf(step, bScale)).cast(Elem::f32_);
+  Term y =
+      scale.rank() > 1 ? sums.cast(Elem::f32_) * scale : make(OpKind::Dequantize, {sums, scale}, axisOf(scale, -1));
   if (step.input(bias)) y = y + termOf(step, bias).cast(Elem::f32_);
   if (y.shape() != sums.shape())
     need(badModel("scales or a bias of {} do not broadcast to {}", shapeText(y.shape()), shapeText(sums.shape())));
@@ -190,6 +201,7 @@ Status importDynamicQuantizeMatMul(Step& step) {
 }
 
 constexpr Operator kOperators[] = {
+    {"com.microsoft.DequantizeLinear", 2, 3, 1, importDequantizeLinear},
     {"com.microsoft.DynamicQuantizeMatMul", 3, 5, 1, importDynamicQuantizeMatMul},
     {"com.microsoft.MatMulIntegerToFloat", 4, 7, 1, importMatMulIntegerToFloat},
     {"com.microsoft.NhwcMaxPool", 1, 1, 1, importNhwcMaxPool},
@@ -205,6 +217,7 @@ constexpr Operator kOperators[] = {
     {"com.microsoft.QLinearSigmoid", 2, 5, 1, importSigmoid},
     {"com.microsoft.QLinearSoftmax", 2, 5, 1, importSoftmax},
     {"com.microsoft.QLinearWhere", 9, 9, 1, importWhere},
+    {"com.microsoft.QuantizeLinear", 2, 3, 1, importQuantizeLinear},
 };
 
 } // namespace

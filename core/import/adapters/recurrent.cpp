@@ -37,12 +37,12 @@ const Activation& activationOf(const std::string& name) {
   throw Failure{badModel("activation '{}' is none that ONNX names", name)};
 }
 
-/// What one direction reads, widened.
+/// One direction. Gates stand apart, so that each is one product with what follows it.
 struct Direction {
   std::vector<Function> functions;
-  Term w, r;                                                  ///< transposed: [inputs or hidden, gates * hidden]
-  std::optional<Term> wBias = {}, rBias = {}, peepholes = {}; ///< [gates * hidden] each, [3 * hidden]
-  std::vector<Term> initial = {};                             ///< [batch, hidden] each
+  std::vector<Term> w, r;                                   ///< of each gate, transposed: [inputs or hidden, hidden]
+  std::vector<Term> wBias = {}, rBias = {}, peepholes = {}; ///< [hidden] each; none where there is no operand
+  std::vector<Term> initial = {};                           ///< [batch, hidden] each
 };
 
 /// What one direction's steps read besides what they carry.
@@ -174,21 +174,27 @@ private:
   }
 
   Direction read(int64_t d) const {
-    const auto row = [d](const Term& all) { return all.slice(0, d, 1).squeeze(0); };
-    const int64_t rows = gates_ * hidden_;
+    /// Parts of `hidden` rows of one direction.
+    const auto parts = [&](const std::optional<Term>& all, int64_t first, int64_t count) {
+      std::vector<Term> made;
+      for (int64_t i = first; all && i < first + count; ++i)
+        made.push_back(all->slice(0, d, 1).slice(1, i * hidden_, hidden_).squeeze(0));
+      return made;
+    };
+    const auto transposed = [](std::vector<Term> matrices) {
+      for (Term& matrix : matrices) matrix = matrix.transpose({1, 0});
+      return matrices;
+    };
     const auto each = functions_.size() / directions_;
     Direction direction{{functions_.begin() + d * each, functions_.begin() + (d + 1) * each},
-                        row(*w_).transpose({1, 0}),
-                        row(*r_).transpose({1, 0})};
-    if (b_) {
-      direction.wBias = row(*b_).slice(0, 0, rows);
-      direction.rBias = row(*b_).slice(0, rows, rows);
-    }
-    if (p_) direction.peepholes = row(*p_);
+                        transposed(parts(w_, 0, gates_)),
+                        transposed(parts(r_, 0, gates_))};
+    direction.wBias = parts(b_, 0, gates_);
+    direction.rBias = parts(b_, gates_, gates_);
+    direction.peepholes = parts(p_, 0, 3);
     for (const std::optional<Term>& initial : initial_)
-      direction.initial.push_back(!initial      ? full(step_.build, 0, {x_->dim(1), hidden_}, x_->elem())
-                                  : batchFirst_ ? initial->slice(1, d, 1).squeeze(1)
-                                                : row(*initial));
+      direction.initial.push_back(initial ? initial->slice(batchFirst_, d, 1).squeeze(batchFirst_)
+                                          : full(step_.build, 0, {x_->dim(1), hidden_}, x_->elem()));
     return direction;
   }
 
@@ -222,20 +228,21 @@ private:
   std::vector<std::optional<Term>> initial_;
 };
 
-/// Of gates that lie one behind the other.
-Term gateOf(const Term& gates, int64_t i, int64_t hidden) { return gates.slice(-1, i * hidden, hidden); }
-
-/// X . W' and the biases that are added to it: of all steps.
-Term products(const Term& x, const Direction& direction, const std::optional<Term>& rBias) {
-  const Term product = matmul(x, direction.w);
-  return direction.wBias ? product + (rBias ? *direction.wBias + *rBias : *direction.wBias) : product;
+/// X . W' and W's biases, of each gate and all steps; and R's where `both`, for gates before `both`.
+std::vector<Term> products(const Term& x, const Direction& direction, size_t both) {
+  std::vector<Term> made;
+  for (size_t i = 0; i < direction.w.size(); ++i) {
+    made.push_back(matmul(x, direction.w[i]));
+    if (direction.wBias.empty()) continue;
+    made[i] = made[i] + (i < both ? direction.wBias[i] + direction.rBias[i] : direction.wBias[i]);
+  }
+  return made;
 }
 
 Status importRnn(Step& step) {
   Layer layer(step, 1, 1, {"Tanh"});
   return layer.run([&](const Direction& direction) -> Steps {
-    const Function f = direction.functions[0];
-    return {{products(layer.x(), direction, direction.rBias)}, {direction.r}, [f](const StepInputs& in) {
+    return {products(layer.x(), direction, 1), direction.r, [f = direction.functions[0]](const StepInputs& in) {
               return std::vector<Term>{f(in.scanned[0] + matmul(in.carried[0], in.captured[0]))};
             }};
   });
@@ -244,31 +251,21 @@ Status importRnn(Step& step) {
 /// Gates: update, reset, hidden.
 Status importGru(Step& step) {
   Layer layer(step, 3, 1, {"Sigmoid", "Tanh"});
+  // Whether the hidden gate's product with R, its bias too, is what is reset; else the state is, before.
   const bool late = need(step.flagAttr("linear_before_reset", false));
-  const int64_t hidden = layer.hidden();
   return layer.run([&](const Direction& direction) -> Steps {
     const Function f = direction.functions[0], g = direction.functions[1];
-    if (!late) { // the reset state is what the hidden gate's matrix is for
-      const Term gates = direction.r.slice(1, 0, 2 * hidden), candidate = direction.r.slice(1, 2 * hidden, hidden);
-      return {{products(layer.x(), direction, direction.rBias)}, {gates, candidate}, [=](const StepInputs& in) {
-                const Term &x = in.scanned[0], &h = in.carried[0];
-                const Term both = f(x.slice(-1, 0, 2 * hidden) + matmul(h, in.captured[0]));
-                const Term update = gateOf(both, 0, hidden), reset = gateOf(both, 1, hidden);
-                const Term fresh = g(gateOf(x, 2, hidden) + matmul(reset * h, in.captured[1]));
-                return std::vector<Term>{(1 - update) * fresh + update * h};
-              }};
-    }
-    // The hidden gate's own bias is reset with its product.
-    std::vector<Term> captured = {direction.r};
-    if (direction.rBias) captured.push_back(*direction.rBias);
-    return {{products(layer.x(), direction, std::nullopt)}, captured, [=](const StepInputs& in) {
-              const Term &x = in.scanned[0], &h = in.carried[0];
-              Term product = matmul(h, in.captured[0]);
-              if (in.captured.size() > 1) product = product + in.captured[1];
-              const auto sum = [&](int64_t i) { return gateOf(x, i, hidden) + gateOf(product, i, hidden); };
-              const Term update = f(sum(0)), reset = f(sum(1));
-              const Term fresh = g(gateOf(x, 2, hidden) + reset * gateOf(product, 2, hidden));
-              return std::vector<Term>{(1 - update) * fresh + update * h};
+    std::vector<Term> captured = direction.r;
+    if (late && !direction.rBias.empty()) captured.push_back(direction.rBias[2]);
+    return {products(layer.x(), direction, late ? 2 : 3), captured, [=](const StepInputs& in) {
+              const Term& before = in.carried[0];
+              const auto gate = [&](size_t i) { return f(in.scanned[i] + matmul(before, in.captured[i])); };
+              const Term reset = gate(1);
+              Term product = matmul(late ? before : reset * before, in.captured[2]);
+              if (in.captured.size() > 3) product = product + in.captured[3];
+              const Term fresh = g(in.scanned[2] + (late ? reset * product : product));
+              const Term update = gate(0); // last, so that all that reads it can follow its product
+              return std::vector<Term>{(1 - update) * fresh + update * before};
             }};
   });
 }
@@ -277,21 +274,19 @@ Status importGru(Step& step) {
 Status importLstm(Step& step) {
   Layer layer(step, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
   const bool coupled = need(step.flagAttr("input_forget", false));
-  const int64_t hidden = layer.hidden();
   return layer.run([&](const Direction& direction) -> Steps {
     const Function f = direction.functions[0], g = direction.functions[1], h = direction.functions[2];
-    std::vector<Term> captured = {direction.r};
-    if (direction.peepholes) captured.push_back(*direction.peepholes);
-    return {{products(layer.x(), direction, direction.rBias)}, captured, [=](const StepInputs& in) {
-              const Term gates = in.scanned[0] + matmul(in.carried[0], in.captured[0]);
-              const auto gate = [&](int64_t i, const Term& seen) {
-                const Term sum = gateOf(gates, i, hidden);
-                return f(in.captured.size() > 1 ? sum + gateOf(in.captured[1], i, hidden) * seen : sum);
+    std::vector<Term> captured = direction.r;
+    captured.insert(captured.end(), direction.peepholes.begin(), direction.peepholes.end());
+    return {products(layer.x(), direction, 4), captured, [=](const StepInputs& in) {
+              const Term& before = in.carried[1];
+              const auto sum = [&](size_t i) { return in.scanned[i] + matmul(in.carried[0], in.captured[i]); };
+              const auto gate = [&](size_t i, const Term& cell) {
+                return f(in.captured.size() > 4 ? sum(i) + in.captured[4 + i] * cell : sum(i));
               };
-              const Term &before = in.carried[1], input = gate(0, before);
-              const Term forget = coupled ? 1 - input : gate(2, before);
-              const Term cell = forget * before + input * g(gateOf(gates, 3, hidden));
-              return std::vector<Term>{gate(1, cell) * h(cell), cell};
+              const Term input = gate(0, before), forget = coupled ? 1 - input : gate(2, before);
+              const Term kept = forget * before, cell = kept + input * g(sum(3)), bent = h(cell);
+              return std::vector<Term>{gate(1, cell) * bent, cell};
             }};
   });
 }

@@ -62,8 +62,7 @@ void Emitter::carry(const Node& loop) {
 Status Emitter::emitLoop(const Node& loop) {
   const graph::LoopForm form = graph::loopForm(loop);
   const graph::Graph& body = *loop.body;
-  if (loops_.size() == CDL_MAX_LOOP_NESTING)
-    return failure(Code::unsupported, "loop '{}': nested more than {} deep", loop.userName(), CDL_MAX_LOOP_NESTING);
+  CDL_CHECK(loops_.size() < graph::kMaxNesting, "loop '{}' is nested too deep", loop.userName());
   for (size_t i = 0; i < form.carried; ++i)
     copy(homeOf(loop.operand(i)), homeOf(loop.result(i)), loop.result(i)->type, loop);
 

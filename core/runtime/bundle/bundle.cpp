@@ -1,4 +1,4 @@
-#include "core/runtime/bundle/bundle.h"
+#include "core/runtime/bundle/flow_bundle.h"
 
 #include <algorithm>
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "core/flow/flow.h"
 #include "core/support/hash.h"
 #include "core/support/tensor.h"
 
@@ -64,7 +63,7 @@ struct NodePlacement {
   uint64_t nativeMacs = 0; ///< of them, those in native instructions
 };
 
-struct FlowBundle;
+struct FlowBundle; // flow_bundle.h
 
 struct Bundle {
   std::string model;
@@ -81,12 +80,6 @@ struct Bundle {
 
   /// Shares equal contents; returns the index.
   uint32_t addConstant(const Hash& hash, const Bytes& bytes);
-};
-
-/// LOOP, BRANCH and the like, around bundles of their own.
-struct FlowBundle {
-  flow::Flow flow;
-  std::vector<Bundle> units;
 };
 
 /// Writes through a temporary file. Failure: io.

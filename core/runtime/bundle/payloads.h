@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "core/runtime/bundle/bundle.h"
+#include "core/runtime/bundle/flow_bundle.h"
 
 /// The parts of a bundle's file.
 namespace candela::runtime {

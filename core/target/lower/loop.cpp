@@ -19,9 +19,6 @@ Answer askCopy(Elem elem, int64_t count, const Target& target) {
 } // namespace
 
 Answer askBody(const Node& loop, const Target& target, const LowerOptions& options) {
-  if (const int depth = graph::nestingDepth(loop); depth > CDL_MAX_LOOP_NESTING)
-    return {Support::none, CDL_REASON_NO_ROW,
-            fmt::format("loops are nested {} deep, at most {}", depth, CDL_MAX_LOOP_NESTING), -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
   const auto take = [&](Answer answer) {
     if (answer.support < worst.support) worst = std::move(answer);

@@ -573,14 +573,17 @@ private:
     const bool isTransposed = elem(0) == Elem::f32_ && shape_.chance(30); // x and y change places
     Dims x{n, group * ins, 0, 0}, w{group * outs, ins, 0, 0}, y{n, group * outs, 0, 0}, strides(2), dilations(2),
         pads(4);
+    const int64_t tile = isTransposed && shape_.chance(50) ? shape_.in(1, 2) : 0; // kernels side by side: 2, 1 or 2, 2
     for (size_t d = 0; d < 2; ++d) {
       w[2 + d] = shape_.of(kKernels);
       strides[d] = shape_.in(1, shape_.chance(50) ? 1 : 3);
       dilations[d] = isTransposed || shape_.chance(75) ? 1 : 2;
+      if (tile) w[2 + d] = strides[d] = d ? tile : 2;
       const int64_t reach = (w[2 + d] - 1) * dilations[d] + 1;
       pads[d] = shape_.chance(50) ? 0 : shape_.in(0, 2);
       pads[d + 2] = shape_.chance(50) ? pads[d] : shape_.in(0, 2);
       x[2 + d] = shape_.in(std::max<int64_t>(1, reach - pads[d] - pads[d + 2]), reach + (shape_.chance(30) ? 33 : 7));
+      if (tile) pads[d] = pads[d + 2] = 0, x[2 + d] = shape_.in(1, 9) * (d ? 4 * tile : 2);
       y[2 + d] = (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
     const int64_t taps = (isTransposed ? outs : ins) * w[2] * w[3];

@@ -19,7 +19,7 @@ Result<std::unique_ptr<runtime::Session>> compileDigits() {
   runtime::registerStatic("cpu", cpu_backend_query);
   CDL_ASSIGN(const auto plugin, runtime::findPlugin("cpu"));
   CDL_ASSIGN(const auto device, plugin->open(0, {}));
-  CDL_ASSIGN(auto model, pipeline::loadModel(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {{"N", 1}}, {}));
+  CDL_ASSIGN(auto model, pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {.dims = {{"N", 1}}}));
   const std::vector<std::shared_ptr<runtime::Device>> devices = {device};
   return pipeline::compile(std::get<graph::Graph>(std::move(model)), "digits", devices, {});
 }

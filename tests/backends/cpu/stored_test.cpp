@@ -32,7 +32,7 @@ protected:
 
   /// The digits network for so many images, compiled and stored: the bytes of its bundle.
   std::string store(int64_t images) {
-    auto model = pipeline::loadModel(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {{"N", images}}, {});
+    auto model = pipeline::loadAny(CANDELA_SOURCE_DIR "/examples/digits/digits.onnx", {.dims = {{"N", images}}});
     if (!model) return ADD_FAILURE() << model.status().message(), "";
     const std::vector<std::shared_ptr<runtime::Device>> devices = {openCpu("best", 2)};
     auto session = pipeline::compile(std::get<graph::Graph>(std::move(*model)), "digits", devices, {});

@@ -77,6 +77,9 @@ Value ModelBuilder::op(const std::string& type, const std::vector<Value>& inputs
     } else if (const auto* f = std::get_if<float>(&attribute.value)) {
       proto.set_type(onnx::AttributeProto::FLOAT);
       proto.set_f(*f);
+    } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+      proto.set_type(onnx::AttributeProto::STRING);
+      proto.set_s(*s);
     } else {
       proto.set_type(onnx::AttributeProto::INTS);
       for (int64_t element : std::get<Shape>(attribute.value)) proto.add_ints(element);
@@ -104,10 +107,17 @@ static void declare(onnx::ValueInfoProto& info, const std::string& name, const S
   onnx::TypeProto::Tensor& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx::TensorProto::FLOAT);
   type.mutable_shape()->add_dim()->set_dim_param("N");
-  for (int64_t dim : shape) type.mutable_shape()->add_dim()->set_dim_value(dim);
+  for (int64_t dim : shape) {
+    auto* declared = type.mutable_shape()->add_dim();
+    if (dim < 0)
+      declared->set_dim_param("?");
+    else
+      declared->set_dim_value(dim);
+  }
 }
 
-onnx::ModelProto ModelBuilder::finish(const std::string& name, const Shape& inputShape, const Shape& outputShape) {
+onnx::ModelProto ModelBuilder::finish(const std::string& name, const Shape& inputShape, const Shape& outputShape,
+                                      int64_t opset) {
   onnx::GraphProto& graph = *model_.mutable_graph();
   graph.set_name(name);
   declare(*graph.add_input(), "x", inputShape);
@@ -115,7 +125,7 @@ onnx::ModelProto ModelBuilder::finish(const std::string& name, const Shape& inpu
   graph.mutable_node(graph.node_size() - 1)->set_output(0, "out");
   model_.set_ir_version(8);
   model_.set_producer_name("candela-gen-models");
-  model_.add_opset_import()->set_version(17);
+  model_.add_opset_import()->set_version(opset);
   return std::move(model_);
 }
 

@@ -25,7 +25,7 @@ struct Value {
 
 struct Attribute {
   std::string name;
-  std::variant<int64_t, float, Shape> value;
+  std::variant<int64_t, float, Shape, std::string> value;
 };
 
 /// Integers, and the scales that they are to be multiplied with: one in all, or one per slice of
@@ -65,8 +65,9 @@ public:
   int64_t parameters() const { return parameters_; }
 
   /// Names the last node's output `out` and hands over the model, of input `x`. Both have a leading
-  /// dimension `N`.
-  onnx::ModelProto finish(const std::string& name, const Shape& inputShape, const Shape& outputShape);
+  /// dimension `N`; one of -1 is written `?`.
+  onnx::ModelProto finish(const std::string& name, const Shape& inputShape, const Shape& outputShape,
+                          int64_t opset = 17);
 
 private:
   std::string nextName(const std::string& prefix) { return prefix + std::to_string(++lastName_); }

@@ -238,6 +238,8 @@ constexpr Network kNetworks[] = {
     {"mbv2_int8", "MobileNetV2, int8", build<buildMobilenetV2, true>},
     {"bert4", "4-layer BERT encoder, 128 tokens, float32", build<buildBert, false>},
     {"bert4_int8", "4-layer BERT encoder, 128 tokens, int8", build<buildBert, true>},
+    {"text_map", "small text detector as Paddle exports it, float32", buildTextMap},
+    {"text_line", "small text reader as Paddle exports it, float32", buildTextLine},
 };
 
 } // namespace

@@ -13,6 +13,10 @@ struct Network {
   onnx::ModelProto (*build)(ModelBuilder& builder, const std::string& name);
 };
 
+// text.cpp
+onnx::ModelProto buildTextMap(ModelBuilder& builder, const std::string& name);
+onnx::ModelProto buildTextLine(ModelBuilder& builder, const std::string& name);
+
 /// All of them, in the order in which they are written.
 std::span<const Network> networks();
 

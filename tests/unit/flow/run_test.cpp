@@ -146,6 +146,30 @@ TEST(Flow, SequencesGrowShrinkAndNamePositionsOutside) {
             "node 'insert': its input is i64[], expected a sequence");
 }
 
+TEST(Flow, VerifyNamesWhatAFileMayNotSay) {
+  const auto verified = [](const std::function<void(Flow&)>& damage) {
+    Maker maker = summing();
+    maker.flow.outputNames = {"last", "sums"};
+    damage(maker.flow);
+    return verify(maker.flow, std::vector<Ports>{{3, 2}}).message();
+  };
+  EXPECT_EQ(verified([](Flow&) {}), "");
+  EXPECT_EQ(verified([](Flow& flow) { flow.inputs[0] = 77; }), "slot 77 of 12");
+  EXPECT_EQ(verified([](Flow& flow) { flow.main.steps[0].inputs.resize(1); }),
+            "step of node 'loop': a loop of 1 inputs and 2 outputs");
+  EXPECT_EQ(verified([](Flow& flow) { flow.main.steps[0].blocks.clear(); }),
+            "step of node 'loop': loop with 3 inputs, 2 outputs and 0 blocks");
+  EXPECT_EQ(verified([](Flow& flow) { flow.main.steps[0].blocks[0].params.pop_back(); }),
+            "step of node 'loop': a loop's body has 2 params and 3 results");
+  EXPECT_EQ(verified([](Flow& flow) { flow.main.steps[0].blocks[0].steps[0].unit = 1; }),
+            "step of node 'loop': step of node 'unit': unit 1 of 1");
+  EXPECT_EQ(verified([](Flow& flow) { flow.main.steps[0].blocks[0].steps[0].outputs.pop_back(); }),
+            "step of node 'loop': step of node 'unit': unit with 3 inputs, 1 outputs and 0 blocks");
+  EXPECT_EQ(verified([](Flow& flow) { flow.main.steps[0].kind = StepKind(99); }),
+            "step of node 'loop': unknown kind 99");
+  EXPECT_EQ(verified([](Flow& flow) { flow.outputNames.clear(); }), "0 names of 2 outputs");
+}
+
 TEST(Flow, TextShowsStepsAndBodies) {
   const std::string text = summing().flow.text();
   EXPECT_NE(text.find("%last:tensor, %sums:tensor = loop(%trips, %condition, %sum) from 'loop' {"), std::string::npos)

@@ -910,6 +910,33 @@ TEST(Recurrent, DirectionsShareTheirPlaces) {
   EXPECT_EQ(difference(rnn("forward", {}).run()->at(0), f32({0, 1, 1, 1}, {})), "");
 }
 
+TEST(Recurrent, LongOnesAreLoopsThatHoldTheirWeights) {
+  constexpr int64_t kSteps = 100;
+  // Running sums: R is 1, and so is every input.
+  Op op(14, "RNN");
+  op.in(f32({kSteps, 1, 1}, Floats(kSteps, 1))).constant(f32({2, 1, 1}, {1, 1})).constant(f32({2, 1, 1}, {1, 1}));
+  op.absent().in(Tensor::of<int32_t>(Elem::i32_, {1}, {90})).attr("activations", Names{"Relu", "Relu"}).outputs(2);
+  op.attr("direction", std::string("bidirectional"));
+  const auto graph = op.import();
+  ASSERT_TRUE(graph) << messageOf(graph);
+  int loops = 0;
+  for (const auto& node : graph->nodes()) {
+    if (node->kind != OpKind::Loop) continue;
+    ++loops;
+    EXPECT_EQ(node->operands().size(), 3u); // the state, X's products and which steps count
+    EXPECT_EQ(node->intAttr("trips"), kSteps);
+    EXPECT_EQ(node->provenance, graph::Provenance{"op"});
+  }
+  EXPECT_EQ(loops, 2);
+  Floats sums;
+  for (int64_t t = 0; t < kSteps; ++t)
+    for (const int64_t sum : {t + 1, 90 - t}) sums.push_back(t < 90 ? static_cast<float>(sum) : 0);
+  const auto results = op.run();
+  ASSERT_TRUE(results) << messageOf(results);
+  EXPECT_EQ(difference(results->at(0), f32({kSteps, 2, 1, 1}, sums)), "");
+  EXPECT_EQ(difference(results->at(1), f32({2, 1, 1}, {90, 90})), "");
+}
+
 TEST(Recurrent, SequencesEndAtTheirLengths) {
   // Two sequences, of three steps and of one; the batch comes first.
   Op op(14, "RNN");
@@ -1429,7 +1456,7 @@ TEST(Microsoft, ProductsOfQuantizedMatrices) {
              .constant(f32({2}, {1, -1})),
          f32({1, 2}, {8, 0.75f}));
   EXPECT_EQ(refusal(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(half).constant(f32({3}, {1, 1, 1}))),
-            "shapes 1x2 and 3 do not broadcast (mul_c1)");
+            "operand scale has shape 3, expected 2 (dequantize_c1)");
   EXPECT_EQ(refusal(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(half).constant(f32({2, 1}, {1, 1}))),
             "scales or a bias of 2x2 do not broadcast to 1x2");
   EXPECT_EQ(codeOf(microsoft("MatMulIntegerToFloat").in(a).constant(b).constant(f32({2}, {1, 1})).constant(half)),

@@ -528,6 +528,22 @@ TEST(Functions, SeeNothingOfTheirCaller) {
   EXPECT_EQ(messageOf(maker.import()), "m.onnx: node 'f/sum' (Add): input 'x' is produced by nothing");
 }
 
+TEST(Functions, RefuseRecursionThroughBranches) {
+  ModelMaker recursive = functionModel();
+  auto& function = addFunction(recursive, "F", {"a", "c"}, {"b"});
+  auto& node = addNode(function, "If", {"c"}, {"b"});
+  for (const char* side : {"then_branch", "else_branch"}) {
+    auto* attribute = node.add_attribute();
+    attribute->set_name(side);
+    attribute->set_type(onnx::AttributeProto::GRAPH);
+    addNode(*attribute->mutable_g(), "F", {"a", "c"}, {"d"}).set_domain("local");
+    attribute->mutable_g()->add_output()->set_name("d");
+  }
+  recursive.input("c", {}, TensorProto::BOOL);
+  call(recursive, "F", {"x", "c"}, {"y"});
+  EXPECT_EQ(messageOf(recursive.import()), "m.onnx: function 'local.F' calls itself: local.F -> local.F");
+}
+
 TEST(Functions, RefuseRecursionAndExplosion) {
   ModelMaker recursive = functionModel();
   addNode(addFunction(recursive, "F", {"a"}, {"b"}), "G", {"a"}, {"b"}).set_domain("local");

@@ -220,13 +220,14 @@ TEST(BindAtRun, TakesTheDimsOfEachRunsInputs) {
     candela_free_data(out[0].data);
   }
   candela_tensor_t wrong = asTensor(images);
-  wrong.dims[1] = 2;
+  wrong.dims[2] = 4;
+  wrong.dims[3] = 16;
   std::vector<candela_tensor_t> out(1);
   try {
     model.run({wrong}, out);
     ADD_FAILURE() << "ran";
   } catch (const sdk::Error& e) {
-    EXPECT_STREQ(e.what(), "input 'images' is f32[?,1,8,8] but f32[360,2,8,8] was given");
+    EXPECT_STREQ(e.what(), "input 'images' is f32[?,1,8,8] but f32[360,1,4,16] was given");
   }
 }
 

@@ -58,6 +58,12 @@ TEST(Random, IsTheDocumentedSequence) {
 TEST(Payload, FormsMaterializeAlike) {
   const auto splat = Payload::splat(Elem::i16_, 3, 0xfffe).materialize({3});
   EXPECT_EQ(splat->toInts(), (std::vector<int64_t>{-2, -2, -2}));
+  for (const auto& [elem, bits] :
+       {std::pair(Elem::f64_, 0x400921fb54442d18u), {Elem::u8_, 7u}, {Elem::i4_, 5u}, {Elem::i32_, 0u}}) {
+    const auto many = Payload::splat(elem, 1001, bits).materialize({7, 143});
+    ASSERT_TRUE(many.isOk());
+    for (int64_t i = 0; i < 1001; ++i) EXPECT_EQ(loadElement(elem, many->bytes.data(), i), bits) << elemName(elem) << i;
+  }
   const auto iota = Payload::iota(Elem::i32_, 4, 5, -3).materialize({2, 2});
   EXPECT_EQ(iota->toInts(), (std::vector<int64_t>{5, 2, -1, -4}));
   EXPECT_EQ(Payload::splat(Elem::i16_, 3, 0xfffe).hash(), Payload::data(*splat).hash());

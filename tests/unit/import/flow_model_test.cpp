@@ -71,6 +71,24 @@ TEST(FlowModel, ContentsThatShapesFollowFromAreKnownAtRun) {
   EXPECT_NE(wrong.status().message().find("node 'reshape' (Reshape)"), std::string::npos) << wrong.status().message();
 }
 
+TEST(Script, NamesTheInputsWhoseContentsItWaitsFor) {
+  for (const bool shapeOnly : {false, true}) {
+    ModelMaker maker;
+    maker.input("x", {4}).input("half", {1}, TensorProto::INT64).input("unrelated", {4}).output("y");
+    maker.node(shapeOnly ? "Shape" : "Add",
+               shapeOnly ? std::vector<std::string>{"half"} : std::vector<std::string>{"half", "half"}, {"shape"});
+    maker.node("Add", {"x", "unrelated"}, {"sum"});
+    maker.node("Expand", {"sum", "shape"}, {"y"});
+    const std::string folder = test::scratchFolder();
+    auto model = onnx_io::readModel(maker.write(folder + "/m.onnx"));
+    std::filesystem::remove_all(folder);
+    ASSERT_TRUE(model);
+    auto script = import::importScript(std::make_shared<const onnx_io::Model>(std::move(model).value()));
+    ASSERT_TRUE(script) << script.status().message();
+    EXPECT_EQ(script->demandedInputs(), shapeOnly ? std::vector<std::string>() : std::vector<std::string>{"half"});
+  }
+}
+
 /// A Loop whose body doubles what it carries; `shape`: what its body's input declares.
 ModelMaker doubling(const std::vector<test::DimSpec>& shape, bool grows) {
   ModelMaker maker;
@@ -100,6 +118,25 @@ TEST(FlowModel, LoopsTurnAsOftenAsARunSays) {
   const auto endless = model->run(std::vector{ints({}, {int64_t(1) << 62}), floats({2}, {1, 3})});
   EXPECT_EQ(endless.status().message(), "node 'turns': its condition never ends it and its trip count of "
                                         "4611686018427387904 is beyond 16777216");
+}
+
+TEST(FlowModel, BundleHoldsItsStepsButNoPartsThatWait) {
+  const auto model = compiled(doubling({2}, false)), growing = compiled(doubling({"n"}, true));
+  ASSERT_TRUE(model && growing);
+  const std::string folder = test::scratchFolder(), path = folder + "/m.cdb";
+  ASSERT_TRUE(model->save(path)) << model->save(path).message();
+  auto bundle = runtime::loadBundle(path);
+  ASSERT_TRUE(bundle) << bundle.status().message();
+  auto loaded = pipeline::FlowModel::load(std::move(bundle).value());
+  ASSERT_TRUE(loaded) << loaded.status().message();
+  EXPECT_EQ((*loaded)->flow().text(), model->flow().text());
+  const auto made = (*loaded)->run(std::vector{ints({}, {5}), floats({2}, {1, 3})});
+  ASSERT_TRUE(made) << made.status().message();
+  EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{32, 96}));
+  EXPECT_EQ(growing->save(path).message(),
+            "node 'turns/Concat_0' is compiled for the shapes of each run, which no bundle can hold");
+  EXPECT_TRUE(runtime::loadBundle(path)) << "a file that is there survives a failure";
+  std::filesystem::remove_all(folder);
 }
 
 TEST(FlowModel, CarriedShapesMayChangeWhereTheBodyDeclaresNone) {
