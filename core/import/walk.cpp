@@ -310,9 +310,4 @@ Result<graph::Graph> importModel(const onnx_io::Model& model, const ImportOption
   return script.refusal(model.path);
 }
 
-Result<graph::Graph> importOnnx(const std::string& path, const ImportOptions& options) {
-  CDL_ASSIGN(const onnx_io::Model model, onnx_io::readModel(path));
-  return importModel(model, options);
-}
-
 } // namespace candela::import

@@ -28,11 +28,9 @@ struct candela_model {
 
   mutable runtime::States states; ///< of a flow and of the oracle; a session has its own
   mutable std::mutex turn;        ///< held by a run of a model with states until its outputs are written
-  bool isStateInput(uint32_t i) const {
-    return std::ranges::count(bundle().states, i, &runtime::BundleState::input) > 0;
-  }
-  bool isStateOutput(uint32_t i) const {
-    return std::ranges::count(bundle().states, i, &runtime::BundleState::output) > 0;
+  /// Whether a state goes through that input or output.
+  bool isState(uint32_t runtime::BundleState::*port, uint32_t i) const {
+    return std::ranges::count(bundle().states, i, port) > 0;
   }
 
   bool flatShapes = false; ///< ports come from a Program, whose buffers have sizes but no dims
@@ -246,14 +244,9 @@ Status compileModel(candela_model& model, const std::string& path, const candela
 const char* describePort(const runtime::BundleValue& port, candela_tensor_t* out) {
   if (out) {
     *out = {};
-    if (port.dims == kUnranked) {
-      out->elem = static_cast<candela_elem_t>(port.elem);
-      out->rank = CANDELA_UNKNOWN_RANK;
-      return port.name.c_str();
-    }
     out->elem = static_cast<candela_elem_t>(port.elem);
-    out->rank = static_cast<uint32_t>(port.dims.size());
-    std::copy(port.dims.begin(), port.dims.end(), out->dims);
+    out->rank = port.dims == kUnranked ? CANDELA_UNKNOWN_RANK : static_cast<uint32_t>(port.dims.size());
+    if (port.dims != kUnranked) std::copy(port.dims.begin(), port.dims.end(), out->dims);
     out->bytes = port.sizeBytes();
   }
   return port.name.c_str();
@@ -265,7 +258,7 @@ Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela
   for (uint32_t i = 0; i < count; ++i) {
     const candela_tensor_t& given = inputs[i];
     const runtime::BundleValue& port = model.input(i);
-    if (!given.data && !given.bytes && model.isStateInput(i)) {
+    if (!given.data && !given.bytes && model.isState(&runtime::BundleState::input, i)) {
       tensors.emplace_back();
       continue;
     }
@@ -376,8 +369,8 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
       const runtime::BundleValue& port = model->output(i);
       const uint64_t bytes = out[i].sizeBytes();
       // A state that nobody wants to see.
-      const bool isKept =
-          !outputs[i].data && !outputs[i].bytes && outputs[i].rank != CANDELA_UNKNOWN_RANK && model->isStateOutput(i);
+      const bool isKept = !outputs[i].data && !outputs[i].bytes && outputs[i].rank != CANDELA_UNKNOWN_RANK &&
+                          model->isState(&runtime::BundleState::output, i);
       if (!outputs[i].data && !outputs[i].bytes && !isKept) {
         outputs[i].data = std::malloc(std::max<uint64_t>(bytes, 1));
         outputs[i].bytes = bytes;

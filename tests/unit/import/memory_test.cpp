@@ -204,7 +204,7 @@ uint64_t importPeakKb(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
     const uint64_t before = statusKb("VmRSS");
-    const auto graph = import::importOnnx(path);
+    const auto graph = import::importModel(onnx_io::readModel(path).orAbort());
     const uint64_t added = graph ? std::max<uint64_t>(statusKb("VmHWM") - before, 1) : 0;
     _exit(write(ends[1], &added, sizeof added) == sizeof added ? 0 : 1);
   }
