@@ -102,8 +102,10 @@ public:
   virtual Result<std::vector<Value>> run(std::span<const Value> inputs) = 0;
 };
 
-/// More turns than this no LOOP step makes: each is work of microseconds at least, so that it would take minutes.
-inline constexpr int64_t kMostTurns = int64_t(1) << 24;
+/// More turns than this the LOOP steps of one run do not make: each is work of microseconds at least, so that it would
+/// take minutes. Nor do the scan outputs of one step take more bytes.
+inline constexpr int64_t kMostTurns = int64_t(1) << 22;
+inline constexpr uint64_t kMostScanned = uint64_t(1) << 33;
 
 /// Runs the steps in order on inputs of the slots' kinds. Failures name the node: what a unit says; a position outside
 /// its sequence; a condition that is no scalar of bool; a loop that would not end within kMostTurns; scan elements of

@@ -156,8 +156,9 @@ private:
       return badModel("its condition never ends it and its trip count of {} is beyond {}", trips, kMostTurns);
     std::vector<Value> state(std::make_move_iterator(in.begin() + 2), std::make_move_iterator(in.end()));
     std::vector<std::vector<Tensor>> scanned(scans);
+    uint64_t scannedBytes = 0;
     for (int64_t turn = 0; goOn && turn < trips; ++turn) {
-      if (turn == kMostTurns) return badModel("it has not ended after {} turns", kMostTurns);
+      if (++turns_ > kMostTurns) return badModel("its run has not ended after {} turns of loops", kMostTurns);
       values_[body.params[0]] = Tensor::scalarI64(turn);
       values_[body.params[1]] = Tensor::of<uint8_t>(Elem::bool_, {}, {1});
       for (size_t k = 0; k < carried; ++k) values_[body.params[2 + k]] = std::move(state[k]);
@@ -168,6 +169,9 @@ private:
       for (size_t k = 0; k < scans; ++k) {
         Value& value = results[1 + carried + k];
         if (!value.isTensor()) return badModel("a scan output is {}, expected a tensor", value.text());
+        scannedBytes += value.tensor.sizeBytes();
+        if (scannedBytes > kMostScanned)
+          return failure(Code::out_of_memory, "its scan outputs are more than {} bytes", kMostScanned);
         scanned[k].push_back(std::move(value.tensor));
       }
     }
@@ -188,6 +192,7 @@ private:
   const Flow& flow_;
   std::span<const std::unique_ptr<Unit>> units_;
   std::vector<Value> values_;
+  int64_t turns_ = 0; ///< of all loops
 };
 
 } // namespace

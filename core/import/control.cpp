@@ -30,10 +30,11 @@ flow::Slot kindOf(const Frame& frame, const Slot& slot, const std::string& name)
   return {name, Kind::typed, slot.value->type.elem, slot.value->type.shape()};
 }
 
+bool isTensor(const flow::Slot& slot) { return slot.kind == Kind::typed || slot.kind == Kind::tensor; }
+
 /// What holds either.
 flow::Slot merged(const flow::Slot& a, const flow::Slot& b) {
   flow::Slot made = a;
-  const auto isTensor = [](const flow::Slot& slot) { return slot.kind == Kind::typed || slot.kind == Kind::tensor; };
   if (isTensor(a) && isTensor(b)) {
     if (a.kind == b.kind && a.elem == b.elem && a.dims == b.dims) return made;
     made.kind = Kind::tensor;
@@ -207,7 +208,9 @@ Status Walk::addIf(const Place& place, const onnx_io::Node& node, const std::str
       const flow::Slot kind = kindOf(body, results[i], node.outputs[i]);
       if (kinds.size() <= i)
         kinds.push_back(kind);
-      else if (kind.elem != Elem::none && kinds[i].elem != Elem::none && kind.elem != kinds[i].elem)
+      else if ((kind.elem != Elem::none && kinds[i].elem != Elem::none && kind.elem != kinds[i].elem) ||
+               (kind.kind == Kind::sequence && kinds[i].isTyped()) ||
+               (kinds[i].kind == Kind::sequence && kind.isTyped()))
         return badModel("output '{}' is {} in one branch and {} in the other", node.outputs[i], kinds[i].typeText(),
                         kind.typeText());
       else
@@ -265,10 +268,13 @@ Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std:
                       place.frame.typeOf(carried[k]).text());
   const auto count = knownScalar(trips), goOn = condition.isAbsent() ? 1 : knownScalar(condition);
   if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled &&
-      *count * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
+      *count * unrolled_ * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
     const size_t complaints = complaints_.count();
     std::vector<Slot> made(body.outputs.size() - 1);
-    CDL_ASSIGN(const bool done, unroll(place, body, name, *count, carried, made));
+    unrolled_ *= *count;
+    const Result<bool> turns = unroll(place, body, name, *count, carried, made);
+    unrolled_ /= *count;
+    CDL_ASSIGN(const bool done, turns);
     if (done && complaints_.count() == complaints) {
       std::copy_n(made.begin(), outputs.size(), outputs.begin());
       return Status::ok();
@@ -388,11 +394,17 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
   if (!std::ranges::all_of(results, [](const Slot& result) { return result.value != nullptr; })) return false;
   for (const Slot& param : params)
     if (!param.value) return false;
+  std::vector<Value*> given;
+  for (size_t i = 1; i < results.size(); ++i) given.push_back(frame.valueAt(results[i], 0));
   std::map<flow::SlotId, Slot> captured;
   for (const Slot& capture : frame.captures()) captured.emplace(place.frame.exported(capture), capture);
-  for (size_t i = 1; i < results.size(); ++i)
-    stage.graph.addOutput(frame.valueAt(results[i], 0), results[i].value->name);
-  stage.graph.eraseDead();
+  // A copy, as the stage stays what it is where a step does it after all.
+  graph::Graph whole;
+  std::map<const Value*, Value*> own;
+  for (const Frame::Port& port : stage.inputs) own[port.value] = whole.addInput(port.value->name, port.value->type);
+  for (const auto& node : stage.graph.nodes()) whole.addCopy(*node, own);
+  for (const Value* value : given) whole.addOutput(own.at(value), value->name);
+  whole.eraseDead();
 
   // The body's inputs in the op's order: carried, the turn's number where it is read, captured.
   graph::Graph body;
@@ -403,24 +415,24 @@ bool Walk::addLoopNode(const Place& place, Frame& frame, const std::string& name
   std::map<const Value*, Value*> copies;
   std::vector<Slot> operands = carried;
   const auto addInput = [&](const Value* value) { copies[value] = body.addInput(value->name, value->type); };
-  for (size_t k = 0; k < carried.size(); ++k) addInput(params[2 + k].value);
-  if (stage.graph.isUsed(params[0].value)) {
+  for (size_t k = 0; k < carried.size(); ++k) addInput(own.at(params[2 + k].value));
+  if (whole.isUsed(own.at(params[0].value))) {
     if (trips > kMostCounted) return false;
     std::vector<int64_t> turns(static_cast<size_t>(trips));
     std::iota(turns.begin(), turns.end(), 0);
     operands.push_back(constantSlot(place.frame, Tensor::of(Elem::i64_, {trips}, turns)));
     form.scanned = 1;
-    addInput(params[0].value);
+    addInput(own.at(params[0].value));
   }
   for (const Frame::Port& port : stage.inputs) {
     const auto found = captured.find(port.slot);
-    if (found == captured.end() || !stage.graph.isUsed(port.value)) continue;
-    addInput(port.value);
+    if (found == captured.end() || !whole.isUsed(own.at(port.value))) continue;
+    addInput(own.at(port.value));
     operands.push_back(found->second);
   }
-  copies[params[1].value] = body.addConstant(Tensor::of<uint8_t>(Elem::bool_, {}, {1}));
-  for (const auto& node : stage.graph.nodes()) body.addCopy(*node, copies);
-  for (const Value* output : stage.graph.outputs()) body.addOutput(copies.at(output), output->name);
+  copies[own.at(params[1].value)] = body.addConstant(Tensor::of<uint8_t>(Elem::bool_, {}, {1}));
+  for (const auto& node : whole.nodes()) body.addCopy(*node, copies);
+  for (const Value* output : whole.outputs()) body.addOutput(copies.at(output), output->name);
   body.eraseDead();
 
   const int index = place.frame.stageFor(operands, Slot::From::graph);

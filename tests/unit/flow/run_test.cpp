@@ -95,7 +95,7 @@ TEST(Flow, LoopThatNothingEndsIsNamedAtOnce) {
   body.results[0] = body.params[1]; // the condition goes round as it is
   const auto made = maker.run({number(int64_t(1) << 62), boolean(true), number(0), number(1), number(0)});
   EXPECT_EQ(made.status().message(),
-            "node 'loop': its condition never ends it and its trip count of 4611686018427387904 is beyond 16777216");
+            "node 'loop': its condition never ends it and its trip count of 4611686018427387904 is beyond 4194304");
 }
 
 TEST(Flow, BranchRunsOneSideAlone) {
