@@ -150,8 +150,10 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
       *graph = std::make_shared<onnx_io::Graph>(withOuterNames(**graph, renamed));
   item.content = read(content, true);
   std::vector<Slot> results;
+  const bool givesLists = item.node.opType == "SequenceMap" || item.node.opType == "SplitToSequence";
+  const flow::Slot::Kind kind = givesLists ? flow::Slot::Kind::sequence : flow::Slot::Kind::tensor;
   for (std::string& output : item.node.outputs) {
-    made.run = output.empty() ? flow::kNoSlot : flow_.addSlot({output, flow::Slot::Kind::tensor, Elem::none, {}});
+    made.run = output.empty() ? flow::kNoSlot : flow_.addSlot({output, kind, Elem::none, {}});
     if (!output.empty()) output = flow_.slots[made.run].name;
     node.outputs.push_back(made.run);
     results.push_back(made);
