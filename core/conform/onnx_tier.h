@@ -15,9 +15,9 @@ struct OnnxCase {
 Result<std::vector<OnnxCase>> listOnnxCases(const std::string& directory);
 
 /// Runs all data sets of a case. Floats: |got - want| <= 1e-7 + 1e-3 * |want| (with DFT and STFT 1e-6 of the largest
-/// output instead of 1e-7); integers and bool exact; element types and shapes too. A model that waits
-/// for contents of inputs runs with these inputs as constants too. A case whose data
-/// contradicts its model or the standard is expected to fail.
+/// output instead of 1e-7); integers and bool exact; element types and shapes too. Of random numbers only these. A
+/// model that waits for contents of inputs runs with these inputs as constants too. A case whose data contradicts its
+/// model or the standard is expected to fail.
 CaseResult runOnnxCase(const OnnxCase& onnxCase, const RunCase& run);
 
 } // namespace candela::conform

@@ -13,7 +13,6 @@ constexpr const char* kStrings = "strings";
 constexpr const char* kSequences = "sequences";
 constexpr const char* kOptionals = "optionals";
 constexpr const char* kTraining = "training";
-constexpr const char* kRecurrences = "recurrences";
 constexpr const char* kDataDependent = "data-dependent shapes";
 constexpr const char* kControlFlow = "run-time control flow";
 constexpr const char* kMedia = "media";
@@ -40,9 +39,6 @@ const std::map<std::string, const char*, std::less<>> kOperators = {
     {"Optional", kOptionals},
     {"OptionalGetElement", kOptionals},
     {"OptionalHasElement", kOptionals},
-    {"GRU", kRecurrences},
-    {"LSTM", kRecurrences},
-    {"RNN", kRecurrences},
     {"Compress", kDataDependent},
     {"NonMaxSuppression", kDataDependent},
     {"NonZero", kDataDependent},

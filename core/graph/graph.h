@@ -47,7 +47,7 @@ private:
   std::vector<Node*> users_;
 };
 
-/// A value (not null) of exact dims, row-major and not quantized: what plain arithmetic may be done
+/// A value (not null) of exact dims and row-major: what plain arithmetic may be done
 /// on.
 bool isPlain(const Value* value);
 

@@ -65,35 +65,11 @@ Result<std::vector<TensorType>> inferConstant(const Node& node) {
   return std::vector<TensorType>{type};
 }
 
-/// Moving elements does not change what one scale and zero point mean.
-void keepQuantization(const Node& node, std::vector<TensorType>& types) {
-  if (!node.info().has(kTraitMovement) || !node.operand(0)) return;
-  const auto& quant = node.operand(0)->type.quant;
-  if (!quant || quant->axis >= 0) return;
-  const auto& info = node.info();
-  for (size_t i = 1; i < node.operands().size(); ++i) {
-    const OperandInfo& record = operandInfo(info, i);
-    if (!node.operand(i) || !(record.variadic || record.like == info.operands[0].name)) continue;
-    const auto& other = node.operand(i)->type.quant;
-    if (!other || *other != *quant) return;
-  }
-  types[0].quant = quant;
-}
-
 } // namespace
 
 Status checkType(const TensorType& type, std::string_view what) {
   if (!isValidElem(static_cast<unsigned>(type.elem))) return badModel("'{}' has no element type", what);
   if (!elementCount(type.shape())) return badModel("'{}': impossible shape {}", what, shapeText(type.shape()));
-  if (type.quant) {
-    const Quant& quant = *type.quant;
-    const int64_t expected = quant.axis < 0 ? 1 : quant.axis < type.rank() ? type.dim(quant.axis) : -1;
-    if (!isInteger(type.elem)) return badModel("'{}': quantization of {}", what, elemName(type.elem));
-    if (expected < 0) return badModel("'{}': quantized along axis {} of rank {}", what, quant.axis, type.rank());
-    if (static_cast<int64_t>(quant.scales.size()) != expected || quant.zeros.size() != quant.scales.size())
-      return badModel("'{}': {} scales and {} zero points, expected {}", what, quant.scales.size(), quant.zeros.size(),
-                      expected);
-  }
   if (type.layout.steps.size() > CDL_MAX_RANK)
     return badModel("'{}': layout of {} steps, at most {}", what, type.layout.steps.size(), CDL_MAX_RANK);
   const size_t physical = type.layout.isRowMajor() ? type.dims.size() : type.layout.steps.size();
@@ -129,7 +105,6 @@ Result<std::vector<TensorType>> inferTypes(const Node& node) {
     if (!elementCount(types[i].shape()))
       return badModel("{}: result {} would have the impossible shape {}", nodeText(node),
                       results[std::min(i, results.size() - 1)].name, shapeText(types[i].shape()));
-  keepQuantization(node, types);
   return types;
 }
 

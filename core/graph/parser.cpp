@@ -129,20 +129,9 @@ private:
   }
 
   void parseTypeDetails(TensorType& type) {
-    Quant quant;
-    bool quantized = false;
     do {
       const Token word = in_.peek();
-      if (in_.accept("axis")) {
-        quant.axis = static_cast<int>(in_.expectInt("an axis", 0, INT32_MAX));
-      } else if (in_.accept("scale")) {
-        quantized = true;
-        in_.list("[", "]", [&] {
-          quant.scales.push_back(std::bit_cast<float>(static_cast<uint32_t>(text::expectElement(in_, Elem::f32_))));
-        });
-      } else if (in_.accept("zero")) {
-        in_.list("[", "]", [&] { quant.zeros.push_back(in_.expectInt("a zero point", INT32_MIN, INT32_MAX)); });
-      } else if (in_.accept("layout")) {
+      if (in_.accept("layout")) {
         in_.list("[", "]", [&] { type.layout.steps.push_back(parseLayoutStep()); });
       } else if (in_.accept("halo")) {
         Halo halo;
@@ -155,11 +144,9 @@ private:
           in_.fail(in_.peek(), "expected zero or zero_point but found {}", in_.peek().shown());
         type.layout.pad = in_.take().text == "zero" ? Layout::Pad::zero : Layout::Pad::zeroPoint;
       } else {
-        in_.fail(word, "expected axis, scale, zero, layout, halo or pad but found {}", word.shown());
+        in_.fail(word, "expected layout, halo or pad but found {}", word.shown());
       }
     } while (in_.accept(","));
-    if (!quantized && (quant.axis >= 0 || !quant.zeros.empty())) in_.fail(in_.peek(), "axis and zero need a scale");
-    if (quantized) type.quant = std::make_shared<const Quant>(std::move(quant));
   }
 
   Layout::Step parseLayoutStep() {

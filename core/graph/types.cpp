@@ -15,15 +15,6 @@ Shape withHalo(const TensorType& type) {
   return dims;
 }
 
-void addQuant(std::vector<std::string>& details, const Quant& quant) {
-  std::vector<std::string> scales;
-  for (const float scale : quant.scales)
-    scales.push_back(text::elementText(Elem::f32_, std::bit_cast<uint32_t>(scale)));
-  if (quant.axis >= 0) details.push_back(fmt::format("axis {}", quant.axis));
-  details.push_back(fmt::format("scale [{}]", fmt::join(scales, ", ")));
-  details.push_back(fmt::format("zero [{}]", fmt::join(quant.zeros, ", ")));
-}
-
 void addLayout(std::vector<std::string>& details, const Layout& layout) {
   std::vector<std::string> steps;
   for (const Layout::Step& step : layout.steps)
@@ -87,7 +78,6 @@ bool TensorType::isExact() const {
 std::string TensorType::text() const {
   std::vector<std::string> bounds, details;
   for (const Dim& dim : dims) bounds.push_back(fmt::format("{}{}", dim.exact ? "" : "<=", dim.bound));
-  if (quant) addQuant(details, *quant);
   if (!layout.isRowMajor()) addLayout(details, layout);
   if (halo)
     details.push_back(fmt::format("halo [{}] [{}] {}", fmt::join(halo->lo, ", "), fmt::join(halo->hi, ", "),
@@ -97,8 +87,7 @@ std::string TensorType::text() const {
 }
 
 bool operator==(const TensorType& a, const TensorType& b) {
-  const bool sameQuant = a.quant == b.quant || (a.quant && b.quant && *a.quant == *b.quant);
-  return a.elem == b.elem && a.dims == b.dims && sameQuant && a.layout == b.layout &&
+  return a.elem == b.elem && a.dims == b.dims && a.layout == b.layout &&
          (a.halo == b.halo || (a.halo && b.halo && *a.halo == *b.halo));
 }
 

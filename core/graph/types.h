@@ -13,15 +13,6 @@ struct Dim {
   friend bool operator==(const Dim&, const Dim&) = default;
 };
 
-/// Quantization of a use: real = scale * (stored - zero). axis < 0: per tensor, one scale and one
-/// zero point.
-struct Quant {
-  int axis = -1;
-  std::vector<float> scales;
-  std::vector<int32_t> zeros;
-  friend bool operator==(const Quant&, const Quant&) = default;
-};
-
 /// A physical layout: ordered (logical dim, factor), outer to inner; factor 0 is what the inner
 /// factors of that dim leave over. Empty: row-major. pad: content of what rounding up adds.
 struct Layout {
@@ -52,7 +43,6 @@ struct Halo {
 struct TensorType {
   Elem elem = Elem::none;
   std::vector<Dim> dims;
-  std::shared_ptr<const Quant> quant; ///< null: not quantized
   Layout layout;
   std::shared_ptr<const Halo> halo; ///< null: none
 

@@ -29,9 +29,6 @@ struct ImportOptions {
 /// complaint is something that the model may say but that is not supported.
 Result<graph::Graph> importModel(const onnx_io::Model& model, const ImportOptions& options = {});
 
-/// Reads and imports a .onnx file.
-Result<graph::Graph> importOnnx(const std::string& path, const ImportOptions& options = {});
-
 /// The operators that import understands: (domain, name), sorted; for `candela backends` and the
 /// reference page.
 std::vector<std::pair<std::string, std::string>> supportedOperators();

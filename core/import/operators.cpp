@@ -96,9 +96,11 @@ Status Importer::checkAttributes(const onnx_io::Node& node, int64_t opset) const
 
 Status Importer::import(Step& step) const {
   try {
-    CDL_TRY(adapter ? adapter->import(step) : importByRecord(step, *record));
+    const Status status = adapter ? adapter->import(step) : importByRecord(step, *record);
+    const std::string* unused = status || !step.trims().empty() ? step.unusedAttribute() : nullptr;
+    if (unused) return unknownAttribute(step.node, *unused, step.opset);
+    CDL_TRY(status);
   } catch (const Failure& failure) { return failure.status; }
-  if (const std::string* unused = step.unusedAttribute()) return unknownAttribute(step.node, *unused, step.opset);
   for (size_t i = 0; i < step.outputs().size(); ++i)
     if (step.wants(i) && !step.outputs()[i])
       return failure(Code::unsupported, "output {} ('{}') is not supported", i, step.node.outputs[i]);

@@ -275,6 +275,7 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   if (node.domain.empty() && opset->second == 6) CDL_TRY(raiseOpset6(builder, raised.emplace(node), values));
   Step step(builder, raised ? *raised : node, static_cast<int>(opset->second), std::move(values), std::move(known));
   if (const Status status = importer.import(step); !status) {
+    if (!step.trims().empty()) return addTrims(place, name, step, index, status.message(), outputs);
     std::set<size_t> frozen;
     for (const size_t i : step.demandedInputs())
       if (i < inputs.size() && !inputs[i].isConstant()) frozen.insert(i);
@@ -307,11 +308,6 @@ Result<graph::Graph> importModel(const onnx_io::Model& model, const ImportOption
   CDL_ASSIGN(Script script, importScript(borrowed, options));
   if (graph::Graph* graph = script.graph()) return std::move(*graph);
   return script.refusal(model.path);
-}
-
-Result<graph::Graph> importOnnx(const std::string& path, const ImportOptions& options) {
-  CDL_ASSIGN(const onnx_io::Model model, onnx_io::readModel(path));
-  return importModel(model, options);
 }
 
 } // namespace candela::import

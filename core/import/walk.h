@@ -74,6 +74,10 @@ private:
                const std::vector<Slot>& inputs, std::vector<Slot>& outputs, const std::set<size_t>& frozen = {},
                Step::Contents known = {}, const Slot& content = {});
 
+  /// trims.cpp: outputs that are as long as a count says that only a run knows; all else is imported.
+  Status addTrims(const Place& place, const std::string& name, const Step& step, int stage, std::string why,
+                  std::vector<Slot>& outputs);
+
   // control.cpp: If, Loop, Scan.
   /// Nullopt: the operator has no graphs in it.
   std::optional<Status> addControl(const Place& place, const onnx_io::Node& node, const std::string& name,

@@ -84,7 +84,8 @@ std::optional<graph::Attrs> attrsBefore(const Node& node, const std::vector<int6
 }
 
 bool isElementwise(const Node& node) {
-  return node.info().has(graph::kTraitElementwise) && !node.info().has(graph::kTraitPrimitive);
+  return node.kind == OpKind::Rescale ||
+         (node.info().has(graph::kTraitElementwise) && !node.info().has(graph::kTraitPrimitive));
 }
 /// How many of the operands move with the result; those behind are numbers.
 size_t movedOperands(const Node& node) {

@@ -26,6 +26,13 @@ struct candela_model {
   const runtime::BundleValue& input(size_t i) const { return bundle().values[bundle().inputs[i]]; }
   const runtime::BundleValue& output(size_t i) const { return bundle().values[bundle().outputs[i]]; }
 
+  mutable runtime::States states; ///< of a flow and of the oracle; a session has its own
+  mutable std::mutex turn;        ///< held by a run of a model with states until its outputs are written
+  /// Whether a state goes through that input or output.
+  bool isState(uint32_t runtime::BundleState::*port, uint32_t i) const {
+    return std::ranges::count(bundle().states, i, port) > 0;
+  }
+
   bool flatShapes = false; ///< ports come from a Program, whose buffers have sizes but no dims
   std::string report;
 };
@@ -73,6 +80,7 @@ struct Request {
   import::ImportOptions import;
   std::map<std::string, runtime::Options> options; ///< by backend; "" is for all
   uint32_t flags = 0;
+  std::vector<std::string> states;
   pipeline::CompileOptions compile;
 };
 
@@ -110,6 +118,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
     const size_t name = key.find('.') + 1; // 0 where there is no dot
     request.options[key.substr(0, name ? name - 1 : 0)][key.substr(name)] = text.substr(equals + 1);
   }
+  for (const char* const* s = options.states; s && *s; ++s) request.states.emplace_back(*s);
   request.import.bindAtRun = options.flags & CANDELA_FLAG_BIND_AT_RUN;
   request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;
   request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;
@@ -187,8 +196,7 @@ Status compileReference(candela_model& model, const std::string& path, bool keep
   return Status::ok();
 }
 
-Status compileModel(candela_model& model, const std::string& path, const candela_options_t* given) {
-  CDL_ASSIGN(const Request request, parseOptions(given));
+Status compileParts(candela_model& model, const std::string& path, const Request& request) {
   const bool reference = std::ranges::find(request.backends, "reference") != request.backends.end();
   if (reference && request.backends.size() > 1)
     return badArgument("the reference runs alone, not beside other backends");
@@ -219,17 +227,26 @@ Status compileModel(candela_model& model, const std::string& path, const candela
   return request.flags & CANDELA_FLAG_REQUIRE_NATIVE ? requireNative(model.bundle()) : Status::ok();
 }
 
+Status compileModel(candela_model& model, const std::string& path, const candela_options_t* given) {
+  CDL_ASSIGN(const Request request, parseOptions(given));
+  CDL_TRY(compileParts(model, path, request));
+  if (request.states.empty()) return Status::ok();
+  if (model.session) return model.session->bindStates(request.states).context(path);
+  if (model.flow) {
+    CDL_TRY(model.flow->bindStates(request.states).context(path));
+    model.described = model.flow->described();
+  } else {
+    CDL_TRY(runtime::addStates(model.described, request.states).context(path));
+  }
+  return model.states.init(model.described);
+}
+
 const char* describePort(const runtime::BundleValue& port, candela_tensor_t* out) {
   if (out) {
     *out = {};
-    if (port.dims == kUnranked) {
-      out->elem = static_cast<candela_elem_t>(port.elem);
-      out->rank = CANDELA_UNKNOWN_RANK;
-      return port.name.c_str();
-    }
     out->elem = static_cast<candela_elem_t>(port.elem);
-    out->rank = static_cast<uint32_t>(port.dims.size());
-    std::copy(port.dims.begin(), port.dims.end(), out->dims);
+    out->rank = port.dims == kUnranked ? CANDELA_UNKNOWN_RANK : static_cast<uint32_t>(port.dims.size());
+    if (port.dims != kUnranked) std::copy(port.dims.begin(), port.dims.end(), out->dims);
     out->bytes = port.sizeBytes();
   }
   return port.name.c_str();
@@ -241,6 +258,10 @@ Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela
   for (uint32_t i = 0; i < count; ++i) {
     const candela_tensor_t& given = inputs[i];
     const runtime::BundleValue& port = model.input(i);
+    if (!given.data && !given.bytes && model.isState(&runtime::BundleState::input, i)) {
+      tensors.emplace_back();
+      continue;
+    }
     if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
       return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank,
                          int(given.elem));
@@ -300,7 +321,8 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
       if (bundle.flow) {
         CDL_ASSIGN(made.flow, pipeline::FlowModel::load(std::move(bundle)));
         made.described = made.flow->described();
-        return Status::ok();
+        CDL_TRY(runtime::verifyStates(made.described).context(path));
+        return made.states.init(made.described);
       }
       CDL_ASSIGN(made.session, runtime::Session::create(std::move(bundle)));
       return Status::ok();
@@ -335,26 +357,31 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
     if (output_count != model->outputs())
       return badArgument("{} outputs were given, the model has {}", output_count, model->outputs());
     CDL_ASSIGN(const std::vector<Tensor> in, readInputs(*model, inputs, input_count));
-    const auto* graph = std::get_if<graph::Graph>(&model->ir);
-    CDL_ASSIGN(const std::vector<Tensor> out, model->flow      ? model->flow->runTensors(in)
-                                              : model->session ? model->session->run(in)
-                                              : graph
-                                                  ? reference::run(*graph, in)
-                                                  : reference::interpret(std::get<program::Program>(model->ir), in));
+    std::unique_lock turn(model->turn, std::defer_lock);
+    if (!model->bundle().states.empty()) turn.lock();
+    const auto once = [&](std::span<const Tensor> all) -> Result<std::vector<Tensor>> {
+      const auto* graph = std::get_if<graph::Graph>(&model->ir);
+      if (model->flow) return model->flow->runTensors(all);
+      return graph ? reference::run(*graph, all) : reference::interpret(std::get<program::Program>(model->ir), all);
+    };
+    CDL_ASSIGN(const std::vector<Tensor> out, model->session ? model->session->run(in) : model->states.run(in, once));
     for (uint32_t i = 0; i < output_count; ++i) {
       const runtime::BundleValue& port = model->output(i);
       const uint64_t bytes = out[i].sizeBytes();
-      if (!outputs[i].data && !outputs[i].bytes) {
+      // A state that nobody wants to see.
+      const bool isKept = !outputs[i].data && !outputs[i].bytes && outputs[i].rank != CANDELA_UNKNOWN_RANK &&
+                          model->isState(&runtime::BundleState::output, i);
+      if (!outputs[i].data && !outputs[i].bytes && !isKept) {
         outputs[i].data = std::malloc(std::max<uint64_t>(bytes, 1));
         outputs[i].bytes = bytes;
       }
-      if (outputs[i].bytes < bytes || (!outputs[i].data && bytes))
+      if (!isKept && (outputs[i].bytes < bytes || (!outputs[i].data && bytes)))
         return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, outputs[i].bytes);
-      if (bytes) std::memcpy(outputs[i].data, out[i].bytes.data(), bytes);
+      if (bytes && !isKept) std::memcpy(outputs[i].data, out[i].bytes.data(), bytes);
       const candela_tensor_t given = outputs[i];
       describePort({port.name, out[i].elem, model->flatShapes ? port.dims : out[i].dims}, &outputs[i]);
       outputs[i].data = given.data;
-      outputs[i].bytes = model->flow ? bytes : outputs[i].bytes;
+      if (isKept || model->flow) outputs[i].bytes = isKept ? 0 : bytes;
     }
     return Status::ok();
   });

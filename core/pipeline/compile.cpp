@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
@@ -42,10 +43,12 @@ Status addPartition(Attempt& attempt, const program::Program& program, const std
     partition.options = device->options();
   }
   partition.image = program::toImage(program);
-  for (const auto& [name, payload] : program.constants) {
+  for (uint32_t c = 0; c < program.constants.size(); ++c) {
+    const Payload& payload = program.constants[c].payload;
+    Hash hash; // the image's: to hash a payload is to read it all
+    std::memcpy(hash.data(), cdl_get_constant(asImage(partition.image), c + 1)->hash, hash.size());
     const bool splat = payload.form() == Payload::Form::splat;
-    partition.constants.push_back(splat ? runtime::kNoConstant
-                                        : attempt.bundle.addConstant(payload.hash(), payload.bytes()));
+    partition.constants.push_back(splat ? runtime::kNoConstant : attempt.bundle.addConstant(hash, payload.bytes()));
   }
   CDL_ASSIGN(auto runner, runtime::makeRunner(attempt.bundle, partition, device, refusal));
   attempt.runners.push_back(std::move(runner));

@@ -19,6 +19,9 @@ public:
   /// Stores it as a bundle. Failure: io, a backend's, or unsupported where a part waits for the run's shapes.
   Status save(const std::string& path) const;
 
+  /// Outputs are inputs of the next run, by "INPUT=OUTPUT"; described() names them then, and the bundle.
+  Status bindStates(const std::vector<std::string>& texts) { return runtime::addStates(described_, texts); }
+
   const flow::Flow& flow() const { return flow_; }
   /// Ports (dims of -1, or kUnranked, where only a run knows) and where the nodes of the parts that were compiled ahead
   /// go; parts that wait are listed as the host's.

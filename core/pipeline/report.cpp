@@ -138,6 +138,9 @@ std::string placementJson(const runtime::Bundle& bundle) {
                  {"nodes_detail", detail}};
   for (const runtime::KeptValue& value : bundle.kept)
     report["values"].push_back({{"name", value.name}, {"node", value.node}});
+  for (const runtime::BundleState& state : bundle.states)
+    report["states"].push_back({{"input", bundle.values[bundle.inputs[state.input]].name},
+                                {"output", bundle.values[bundle.outputs[state.output]].name}});
   return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -15,6 +15,7 @@ using target::Support;
 struct Context {
   std::shared_ptr<Queue> queue;
   std::vector<MemoryPtr> memory; ///< per image buffer; TEMP buffers of a space share its arena
+  std::vector<MemoryPtr> own;    ///< of inputs and outputs, for what lies in no memory of the device's
   std::vector<cdl_binding_t> bindings;
   MemoryPtr scratch;
 };
@@ -132,17 +133,13 @@ private:
                    device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment).context(valuesText(image_, s)));
       }
     context->memory = fixed_;
+    context->own.resize(image_->buffers.count);
     context->bindings.resize(image_->buffers.count);
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
       const bool isTemp = buffer.role == CDL_ROLE_TEMP;
       MemoryPtr& memory = context->memory[b];
-      if (isTemp) {
-        memory = arenas[buffer.space];
-      } else if (!memory && buffer.role != CDL_ROLE_CONSTANT) {
-        CDL_ASSIGN(memory, device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
-                               .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
-      }
+      if (isTemp) { memory = arenas[buffer.space]; } // inputs and outputs: by place()
       context->bindings[b] = {memory ? memory->handle() : nullptr, isTemp ? buffer.offset : 0, buffer.bytes};
     }
     const bool hasScratch = executable_ && device_->table().executable_scratch;
@@ -153,14 +150,48 @@ private:
     return context;
   }
 
+  Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident& resident) override {
+    CDL_ASSIGN(const Bytes zero, Bytes::allocate(buffer.bytes));
+    const uint64_t alignment = std::max<uint64_t>(buffer.alignment, 64);
+    CDL_ASSIGN(MemoryPtr memory, device_->allocateWith(zero, buffer.space - 1, alignment));
+    if (!memory->mapped()) return zero;
+    resident = {memory, device_.get(), buffer.space};
+    return Bytes::wrap(memory->mapped(), buffer.bytes, memory);
+  }
+
+  /// Binds an input or output: to the memory that its tensor lies in, which is true then, or to the context's own.
+  Result<bool> place(Context& context, uint32_t b, const Bytes& bytes, RunStats& stats) {
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+    const Resident* resident = nullptr;
+    if (stats.residents && buffer.role != CDL_ROLE_INOUT)
+      if (const auto at = stats.residents->find(bytes.data()); at != stats.residents->end()) resident = &at->second;
+    const bool inPlace = resident && resident->device == device_.get() && resident->space == buffer.space &&
+                         reinterpret_cast<uintptr_t>(bytes.data()) % std::max<uint64_t>(buffer.alignment, 1) == 0;
+    if (!inPlace && !context.own[b]) {
+      CDL_ASSIGN(context.own[b], device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
+                                     .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
+    }
+    if (resident && !inPlace) stats.stateBytes += buffer.bytes;
+    context.memory[b] = inPlace ? resident->memory : context.own[b];
+    context.bindings[b] = {context.memory[b]->handle(), 0, buffer.bytes};
+    return inPlace;
+  }
+
   Status runWith(Context& context, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                  RunStats& stats) override {
     size_t nextIn = 0, nextOut = 0;
+    std::vector<bool> inPlace(image_->buffers.count, false);
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      if (buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT)
-        CDL_TRY(context.queue->write(*context.memory[b], 0, inputs[nextIn++].bytes.data(), buffer.bytes));
+      const bool isInput = buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT;
+      const bool isOutput = buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT;
+      if (!isInput && !isOutput) continue;
+      const Bytes& bytes = isInput ? inputs[nextIn++].bytes : outputs[nextOut].bytes;
+      nextOut += isOutput;
+      CDL_ASSIGN(inPlace[b], place(context, b, bytes, stats));
+      if (isInput && !inPlace[b]) CDL_TRY(context.queue->write(*context.memory[b], 0, bytes.data(), buffer.bytes));
     }
+    nextOut = 0;
     cdl_bindings_t bindings{};
     bindings.header = CDL_HEADER(cdl_bindings_t);
     bindings.count = static_cast<uint32_t>(context.bindings.size());
@@ -168,8 +199,9 @@ private:
     CDL_TRY(executable_ ? execute(context, bindings, stats) : interpret(context, bindings, stats));
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      if (buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT)
-        CDL_TRY(context.queue->read(*context.memory[b], 0, outputs[nextOut++].bytes.mutableData(), buffer.bytes));
+      if (buffer.role != CDL_ROLE_OUTPUT && buffer.role != CDL_ROLE_INOUT) continue;
+      Bytes& bytes = outputs[nextOut++].bytes;
+      if (!inPlace[b]) CDL_TRY(context.queue->read(*context.memory[b], 0, bytes.mutableData(), buffer.bytes));
     }
     return context.queue->drain();
   }

@@ -22,6 +22,14 @@ public:
     return status;
   }
   const std::vector<target::Support>& support() const final { return support_; }
+  Result<Bytes> allocateOutput(size_t output, Resident& resident) final {
+    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+      if ((buffer.role != CDL_ROLE_OUTPUT && buffer.role != CDL_ROLE_INOUT) || output-- > 0) continue;
+      return buffer.role == CDL_ROLE_OUTPUT ? allocateRoom(buffer, resident) : Bytes::allocate(buffer.bytes);
+    }
+    return failure(Code::internal, "a program without output {}", output);
+  }
 
   /// Finds the payloads of the constants. Failure: out_of_memory.
   Status readConstants(const Bundle& bundle, const BundlePartition& partition) {
@@ -51,6 +59,7 @@ protected:
       : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {}
 
   virtual Result<std::unique_ptr<Context>> makeContext() = 0;
+  virtual Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident&) { return Bytes::allocate(buffer.bytes); }
   virtual Status runWith(Context& context, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                          RunStats& stats) = 0;
 

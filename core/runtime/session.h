@@ -5,6 +5,7 @@
 
 #include "core/runtime/bundle/bundle.h"
 #include "core/runtime/plugin/plugin.h"
+#include "core/runtime/states.h"
 
 /// Loading, binding and running a bundle. Carries no compiler.
 namespace candela::runtime {
@@ -13,8 +14,10 @@ namespace candela::runtime {
 struct RunStats {
   uint64_t nativeInstrs = 0, emulatedInstrs = 0, hostInstrs = 0; ///< executed, loop iterations counted
   uint64_t stagedBytes = 0; ///< copied to and from the host for emulated instructions on memory that cannot be mapped
+  uint64_t stateBytes = 0;  ///< of states, copied to be kept: 0 where they lie in memory that the host sees
   bool profile = false;     ///< asks for records
   std::vector<cdl_profile_record_t> records; ///< one per executed instruction, by nowNs()
+  const Residents* residents = nullptr;      ///< for runners: where states lie
 };
 
 /// Nanoseconds of the steady clock.
@@ -36,6 +39,9 @@ public:
   virtual ~Runner() = default;
   /// inputs and outputs in the order of the image's bound buffers, dense; outputs are allocated. Any thread.
   virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs, RunStats& stats) = 0;
+  /// Zeroed room for an output, which runs then write into; the memory of a device that the host sees, where there is
+  /// one, which `resident` gets to know.
+  virtual Result<Bytes> allocateOutput(size_t output, Resident& resident) = 0;
   /// Support per instruction, [0] unused.
   virtual const std::vector<target::Support>& support() const = 0;
   /// The backend's blob for the bundle; empty when it has none.
@@ -70,7 +76,11 @@ public:
   /// What save() stores.
   Result<Bundle> stored() const;
 
-  /// inputs in the bundle's order; checked against its types. Returns the outputs.
+  /// Outputs are inputs of the next run, by "INPUT=OUTPUT". Before the first run.
+  Status bindStates(const std::vector<std::string>& texts);
+
+  /// inputs in the bundle's order; checked against its types. A state's may have no type: it is as the last run left
+  /// it, or zero. Returns the outputs. Runs of a model with states take turns.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
   /// Of the newest run.
   std::vector<TraceEvent> trace() const;
@@ -79,8 +89,13 @@ public:
   void profile(bool on) { profile_ = on; }
 
 private:
+  Status initStates();
+  Result<std::vector<Tensor>> runOnce(std::span<const Tensor> inputs, RunStats* stats);
+
   Bundle bundle_;
   std::vector<std::unique_ptr<Runner>> runners_;
+  Residents residents_;
+  States states_;
   mutable std::mutex traceMutex_;
   std::vector<TraceEvent> trace_;
   std::atomic<bool> profile_ = false;

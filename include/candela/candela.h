@@ -83,6 +83,12 @@ typedef struct {
   /* Called now and then on the calling thread with a stage and 0..1 of it; NULL is allowed. */
   void (*progress)(void* context, const char* stage, double fraction);
   void* progress_context;
+  /* "past=present", ended by NULL: the output `present` of a run is the input `past` of the next one, without a copy
+   * where the backend's memory is the host's. Both have one type. A state is zero before the first run (an open dim 0).
+   * candela_run: an input that is a state may have data NULL and bytes 0, to go on; other data is taken for this run.
+   * An output that is a state and has data NULL and bytes 0 is not written out, unless its rank is
+   * CANDELA_UNKNOWN_RANK. Runs of such a model take turns. */
+  const char* const* states;
 } candela_options_t;
 
 #define CANDELA_FLAG_REQUIRE_NATIVE 1u /* fail with the list of nodes when anything is emulated or on the host */
@@ -94,7 +100,7 @@ typedef struct {
 #define CANDELA_FLAG_BIND_AT_RUN 8u
 
 #define CANDELA_OPTIONS_INIT                                                                                           \
-  { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL }
+  { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* "0.1.0" */
 CANDELA_API const char* candela_version(void);
@@ -106,7 +112,7 @@ CANDELA_API candela_status_t candela_compile(const char* path, const candela_opt
 /* Loads a bundle (.cdb) that candela_save wrote. */
 CANDELA_API candela_status_t candela_load(const char* path, candela_model_t** model, char* error, size_t error_size);
 
-/* Writes a bundle. A file that is there survives a failure. */
+/* Writes a bundle, with the binding of states but not what they hold. A file that is there survives a failure. */
 CANDELA_API candela_status_t candela_save(const candela_model_t* model, const char* path, char* error,
                                           size_t error_size);
 
@@ -130,7 +136,7 @@ CANDELA_API candela_status_t candela_run(const candela_model_t* model, const can
 /* What was compiled and where it goes, as JSON (schema candela.placement/1): model, backends, nodes, parameters,
  * arena_bytes, max_live_bytes, placement {native, emulated, host}, macs {native, emulated, host}, nodes_detail [{node,
  * op, on, class, why, macs}], transfers, partitions; with KEEP_VALUES values [{name, node}] of the outputs that it
- * added. Lives as long as the model. */
+ * added; states [{input, output}] where there are some. Lives as long as the model. */
 CANDELA_API const char* candela_report_json(const candela_model_t* model);
 
 /* Whether the traces of the runs to come hold every instruction (on: not 0), not only the steps. That costs time on

@@ -38,7 +38,7 @@ struct Port {
 /// How to compile. Everything has a default.
 struct Options {
   std::string backends = "soft";
-  std::vector<std::string> dims, shapes, options;
+  std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false;
   void (*progress)(void* context, const char* stage, double fraction) = nullptr;
   void* progressContext = nullptr;
@@ -55,7 +55,8 @@ public:
       out.push_back(nullptr);
       return out;
     };
-    const auto dims = list(options.dims), shapes = list(options.shapes), keyed = list(options.options);
+    const auto dims = list(options.dims), shapes = list(options.shapes), keyed = list(options.options),
+               states = list(options.states);
     candela_options_t c = CANDELA_OPTIONS_INIT;
     c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
               (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
@@ -64,6 +65,7 @@ public:
     c.dims = dims.data();
     c.shapes = shapes.data();
     c.options = keyed.data();
+    c.states = states.data();
     c.progress = options.progress;
     c.progress_context = options.progressContext;
     return make([&](candela_model_t** model, char* error, size_t size) {

@@ -192,6 +192,10 @@ Model modelOf(const Operator& op, const std::string& variable, const std::string
     if (elem) made.data[operand.name] = tensorOf(*elem, operand.dims, operand.values, made.data.size() * 1000);
     made.model.graph.inputs.push_back(std::move(info));
   }
+  if (const auto elem = parseElem(type); elem && op.name == "BitCast") { // whatever it is cast to has as many bits
+    const auto to = parseElem(fmt::format("u{}", elemBits(*elem)));
+    made.model.graph.nodes.back().attributes["to"] = int64_t(elemToOnnx(to.value()));
+  }
   for (const std::string& output : op.node.outputs) {
     onnx_io::ValueInfo info;
     info.name = output;

@@ -57,6 +57,7 @@ void addCompile(CLI::App& app, Console& console) {
       app.add_subcommand("compile", "Compile a model into a bundle (.cdb) that `candela run` and the runtime load.");
   auto arguments = std::make_shared<Arguments>();
   arguments->model.addTo(command);
+  arguments->model.addStatesTo(command);
   command->add_option("-o,--output", arguments->output, "the bundle")->required()->type_name("FILE.cdb");
   command->add_flag("--explain", arguments->explain, "per node: native, emulated or host, and why");
   addJsonOption(command, console);

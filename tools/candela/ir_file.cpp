@@ -54,9 +54,10 @@ Result<std::string> readText(const std::string& path) {
 
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags) {
   if (!endsWith(path, ".cdl")) {
-    Result<graph::Graph> graph = import::importOnnx(path, importOptions(flags));
-    if (!graph) throw inFile(path, graph.status());
-    return std::move(graph).value();
+    Result<pipeline::Loaded> loaded = pipeline::loadAny(path, importOptions(flags));
+    if (!loaded) throw inFile(path, loaded.status());
+    if (auto* script = std::get_if<import::Script>(&*loaded)) throw inFile(path, script->refusal(path));
+    return std::get<graph::Graph>(std::move(loaded).value());
   }
   Diagnostics diagnostics;
   Result<Ir> ir = parseIr(check(readText(path)), path, diagnostics);

@@ -29,12 +29,17 @@ void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
 }
 
+void ModelOptions::addStatesTo(CLI::App* command) {
+  addRepeated(command, "--state", states, "an output that is the input of the next run: past=present", "INPUT=OUTPUT");
+}
+
 sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk::Options sdk;
   sdk.backends = backends;
   sdk.dims = dims;
   sdk.shapes = shapes;
   sdk.options = options;
+  sdk.states = states;
   sdk.requireNative = requireNative;
   sdk.toPrimitives = toPrimitives;
   sdk.keepValues = keepValues;

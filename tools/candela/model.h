@@ -12,12 +12,14 @@ namespace candela::tool {
 /// The options that say how to compile.
 struct ModelOptions {
   std::string path, backends = "soft";
-  std::vector<std::string> dims, shapes, options;
+  std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false;
 
   /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
+  /// --state, of the commands that know it.
+  void addStatesTo(CLI::App* command);
   /// Hands the number to every backend that has an option `threads`; a note when none has. Whether one has. Fails where
   /// an option says a number too.
   bool passThreads(int threads, Console& console);

@@ -113,7 +113,7 @@ bool compare(const Arguments& arguments, const Session& session, const std::vect
 }
 
 void run(Arguments& arguments, Console& console) {
-  arguments.run.addInputs(arguments.inputs);
+  arguments.run.addInputs(arguments.inputs, true);
   if (arguments.precision != "f32")
     fail(kBadInput, "--precision {}: not available in this version: only f32", arguments.precision);
   if (!arguments.only.empty() && arguments.run.dumpFolder.empty()) fail(kBadInput, "--only needs --dump");
@@ -129,10 +129,14 @@ void run(Arguments& arguments, Console& console) {
   std::vector<Tensor> outputs;
   try {
     Progress progress("running");
-    for (int i = 0; i < arguments.repeat; ++i) {
-      session.model.profile(!arguments.trace.empty() && i + 1 == arguments.repeat);
-      outputs = session.run(latencies);
-      progress.update(fmt::format("{} of {}", i + 1, arguments.repeat), double(i + 1) / arguments.repeat);
+    const auto runs = static_cast<int>(std::max(session.runs(), static_cast<size_t>(arguments.repeat)));
+    if (session.runs() > 1 && arguments.repeat > 1)
+      fail(kBadInput, "--repeat {}: the files of --input make {} runs", arguments.repeat, session.runs());
+    for (int i = 0; i < runs; ++i) {
+      if (i > 0) session.prepare(static_cast<size_t>(i));
+      session.model.profile(!arguments.trace.empty() && i + 1 == runs);
+      outputs = session.run(latencies, i + 1 == runs);
+      progress.update(fmt::format("{} of {}", i + 1, runs), double(i + 1) / runs);
     }
   } catch (const sdk::Error& error) { failWith(error, arguments.run.model.path); }
   std::vector<double> sorted = latencies;
@@ -156,7 +160,7 @@ void run(Arguments& arguments, Console& console) {
   console.print("{}  {}   {} in {}\n", console.bold(fileName(arguments.run.model.path)), placementLine(session.report),
                 endsWith(arguments.run.model.path, ".cdb") ? "loaded" : "compiled", timeText(session.compileMs));
   std::string line = fmt::format("latency  {}", timeText(min));
-  if (arguments.repeat > 1) line += fmt::format(" (median {} of {})", timeText(median), arguments.repeat);
+  if (latencies.size() > 1) line += fmt::format(" (median {} of {})", timeText(median), latencies.size());
   line += fmt::format("   arena {}", bytesText(session.report.value("arena_bytes", uint64_t(0))));
   if (outputs.empty() && (!arguments.labels.empty() || arguments.top))
     fail(kBadInput, "{}: the model has no output", arguments.run.model.path);
@@ -206,6 +210,7 @@ void addRun(CLI::App& app, Console& console) {
   a.run.model.addTo(command, ".onnx, .cdl or .cdb");
   addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, a.run.seed, "random data for the other inputs");
+  a.run.model.addStatesTo(command);
   command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")->type_name("DIR");
   command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")->type_name("DIR");
   command->add_option("--only", a.only, "with --dump: only this node, or values that match a glob")->type_name("NODE");

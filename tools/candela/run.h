@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/support/compare.h"
 #include "tools/candela/model.h"
@@ -11,13 +12,14 @@ namespace candela::tool {
 
 struct RunOptions {
   ModelOptions model;
-  std::map<std::string, std::string> inputFiles; ///< by input
+  std::map<std::string, std::string> inputFiles;              ///< by input
+  std::map<std::string, std::vector<std::string>> laterFiles; ///< for the runs behind the first
   std::optional<uint64_t> seed;
   std::string dumpFolder;
   bool keepsCompiled = true; ///< nothing was said about how to compile, so a bundle may be run
 
-  /// Takes the texts of --input. Fails when an input is given twice.
-  void addInputs(const std::vector<std::string>& texts);
+  /// Takes the texts of --input. Fails when an input is given twice, unless those are `several` runs.
+  void addInputs(const std::vector<std::string>& texts, bool several = false);
 };
 
 /// A compiled model and the data of one run.
@@ -27,11 +29,18 @@ struct Session {
   double compileMs = 0;
   std::vector<sdk::Port> inputPorts, outputPorts;
   std::vector<Tensor> inputs;
+  std::set<std::string> states; ///< names of the inputs and outputs that are some
+  /// What --input says more than once: the inputs of the runs behind the first, each as often as there are such runs.
+  std::map<size_t, std::vector<Tensor>> laterInputs;
+  size_t runs() const { return laterInputs.empty() ? 1 : 1 + laterInputs.begin()->second.size(); }
+  /// From the inputs of run `run` - 1 to its own: what is a state goes on.
+  void prepare(size_t run);
   /// The model is a program's text: its inputs and outputs are buffers, whose size says no shape.
   bool flatShapes = false;
 
-  /// Runs once into fresh outputs; adds the time that it took.
-  std::vector<Tensor> run(std::vector<double>& latenciesMs) const;
+  /// Runs once into fresh outputs; adds the time that it took. Outputs that are states are left where they are unless
+  /// they are wanted.
+  std::vector<Tensor> run(std::vector<double>& latenciesMs, bool wantsStates = true) const;
   /// The tensor with these dims, when it has as many elements and the model says no shape; else as it is.
   Tensor shaped(Tensor tensor, const Shape& dims) const;
   /// Index of the output with this name; fails with the list of them.

@@ -59,6 +59,28 @@ std::string inputList(const std::vector<sdk::Port>& ports) {
   return list.empty() ? "none" : list;
 }
 
+/// A file's tensor as the port has it.
+Tensor asInput(const Session& session, const sdk::Port& port, const Tensor& given, const std::string& file,
+               const std::string& path) {
+  Tensor tensor = session.shaped(asStored(given, elemOf(port)), port.dims);
+  if (tensor.elem != elemOf(port) || tensor.dims != port.dims)
+    fail(kBadInput, "{}: input '{}' is {} but {} holds {}", path, port.name, portType(port), file, tensor.typeText());
+  return tensor;
+}
+
+/// As many of each: one for each run behind the first.
+void readLaterInputs(const RunOptions& options, Session& session) {
+  for (const auto& [name, files] : options.laterFiles) {
+    const auto& [first, most] = *options.laterFiles.begin();
+    if (files.size() != most.size())
+      fail(kBadInput, "--input {}: {} files, but {} has {}", name, files.size() + 1, first, most.size() + 1);
+    for (size_t i = 0; i < session.inputPorts.size(); ++i)
+      for (const std::string& file : files)
+        if (const sdk::Port& port = session.inputPorts[i]; port.name == name)
+          session.laterInputs[i].push_back(asInput(session, port, readTensorFile(file), file, options.model.path));
+  }
+}
+
 std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session, const Given& given) {
   const std::string& path = options.model.path;
   const std::vector<sdk::Port>& ports = session.inputPorts;
@@ -71,11 +93,9 @@ std::vector<Tensor> makeInputs(const RunOptions& options, const Session& session
   for (const sdk::Port& port : ports) {
     const auto at = given.find(port.name);
     if (at != given.end()) {
-      Tensor tensor = session.shaped(asStored(at->second, elemOf(port)), port.dims);
-      if (tensor.elem != elemOf(port) || tensor.dims != port.dims)
-        fail(kBadInput, "{}: input '{}' is {} but {} holds {}", path, port.name, portType(port),
-             options.inputFiles.at(port.name), tensor.typeText());
-      inputs.push_back(std::move(tensor));
+      inputs.push_back(asInput(session, port, at->second, options.inputFiles.at(port.name), path));
+    } else if (session.states.count(port.name)) {
+      inputs.emplace_back(); // zero at first
     } else if (options.seed) {
       Result<Tensor> tensor = randomTensor(elemOf(port), port.dims, *options.seed + elementsBefore);
       check(tensor.status().context(fmt::format("input '{}'", port.name)));
@@ -101,10 +121,12 @@ bool isProgramText(const std::string& path) {
 
 } // namespace
 
-void RunOptions::addInputs(const std::vector<std::string>& texts) {
+void RunOptions::addInputs(const std::vector<std::string>& texts, bool several) {
   for (const std::string& text : texts) {
     const Binding input = parseBinding("--input", text);
-    if (!inputFiles.emplace(input.name, input.value).second) fail(kBadInput, "--input {}: given twice", input.name);
+    if (inputFiles.emplace(input.name, input.value).second) continue;
+    if (!several) fail(kBadInput, "--input {}: given twice", input.name);
+    laterFiles[input.name].push_back(input.value);
   }
 }
 
@@ -121,27 +143,38 @@ Session openSession(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   sdk::Model model = openModel(options, given);
   const double compileMs = millisecondsSince(start);
-  Session session{std::move(model), {}, compileMs, {}, {}, {}, isProgramText(options.model.path)};
+  Session session{std::move(model), {}, compileMs, {}, {}, {}, {}, {}, isProgramText(options.model.path)};
   session.report = placementReport(session.model);
   // The oracle compiles nothing, so that no partition tells its name.
   if (options.model.backends == "reference") session.report["backends"] = {"reference"};
   session.inputPorts = session.model.inputs();
   session.outputPorts = session.model.outputs();
+  for (const Json& state : session.report.value("states", Json::array()))
+    for (const char* side : {"input", "output"}) session.states.insert(state.value(side, ""));
   session.inputs = makeInputs(options, session, given);
+  readLaterInputs(options, session);
   return session;
 }
 
-std::vector<Tensor> Session::run(std::vector<double>& latenciesMs) const {
+void Session::prepare(size_t run) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (states.count(inputPorts[i].name)) inputs[i] = {};
+  for (const auto& [input, tensors] : laterInputs) inputs[input] = tensors[run - 1];
+}
+
+std::vector<Tensor> Session::run(std::vector<double>& latenciesMs, bool wantsStates) const {
   std::vector<candela_tensor_t> in, out;
   std::vector<Tensor> results;
   for (const Tensor& tensor : inputs) in.push_back(view(tensor));
   for (const sdk::Port& port : outputPorts) {
     // What only the run knows is allocated there.
+    const bool isKept = !wantsStates && states.count(port.name), isAllocated = port.isKnown() && !isKept;
     results.push_back(
-        port.isKnown()
+        isAllocated
             ? check(Tensor::zeros(elemOf(port), port.dims).context(fmt::format("output '{}'", port.name)), kWorkFailed)
             : Tensor());
-    out.push_back(port.isKnown() ? view(results.back()) : candela_tensor_t{});
+    out.push_back(isAllocated ? view(results.back()) : candela_tensor_t{});
+    if (!isKept && !port.isKnown()) out.back().rank = CANDELA_UNKNOWN_RANK;
   }
   const auto start = std::chrono::steady_clock::now();
   model.run(in, out);

@@ -9,6 +9,8 @@ namespace candela::import {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+/// Shapes that are known and whose dims are below 2^31, so that sums and multiples of a few of them cannot overflow.
+void needBounded(const Step& step);
 /// Inputs that must be there although optional ones precede them.
 void needInputs(const Step& step, std::initializer_list<size_t> inputs);
 

@@ -36,7 +36,7 @@ Term places(Builder& build, int64_t count, int axis) {
 /// A cache [batch, heads, capacity, size] with the new rows in it from place first[batch, 1, 1] on, which is inside.
 Term written(const Term& cache, const Term& rows, const Term& first) {
   const int64_t batch = cache.dim(0), heads = cache.dim(1), capacity = cache.dim(2), size = cache.dim(3);
-  if (rows.count() == 0) return cache;
+  if (rows.count() == 0 || cache.count() == 0) return cache;
   const Elem elem = batch * heads * capacity <= INT32_MAX ? Elem::i32_ : Elem::i64_;
   Builder& build = cache.build();
   const Term line = Term(build, build.constant(Payload::iota(elem, batch * heads, 0, capacity), {batch, heads, 1}));
@@ -180,7 +180,7 @@ Heads readMultiHeads(Step& step, int64_t heads) {
 }
 
 Status importMultiHeadAttention(Step& step) {
-  need(needExact(step));
+  needBounded(step);
   Heads all = readMultiHeads(step, headsAttr(step, "num_heads"));
   if (step.input(9)) return failure(Code::unsupported, "input 'cache_indirection' of a beam search is not supported");
   const auto past = readPast(step, 6, all);
@@ -223,7 +223,7 @@ Status importMultiHeadAttention(Step& step) {
 
 /// With the projections of queries, keys and values merged into one product.
 Status importAttention(Step& step) {
-  need(needExact(step));
+  needBounded(step);
   const int64_t heads = headsAttr(step, "num_heads");
   for (const char* name : {"do_rotary", "past_present_share_buffer"})
     if (need(step.flagAttr(name, false))) return failure(Code::unsupported, "attribute '{}' is not supported", name);
@@ -287,7 +287,7 @@ Angles readAngles(const Step& step, size_t input, const Term& x, int64_t most) {
 
 /// A head's first place for each batch, or every place.
 Status importRotaryEmbedding(Step& step) {
-  need(needExact(step));
+  needBounded(step);
   const bool interleaved = need(step.flagAttr("interleaved", false));
   need(step.flagAttr("is_packed_batching", false)); // a hint
   if (attrOf<float>(step, "scale", 1.0f) != 1)
@@ -349,7 +349,7 @@ void needPlainCache(Step& step) {
 /// new keys are written where the old ones of their batch end.
 Status importGroupQueryAttention(Step& step) {
   needInputs(step, {5, 6});
-  need(needExact(step));
+  needBounded(step);
   needPlainCache(step);
   const int64_t heads = headsAttr(step, "num_heads"), groups = headsAttr(step, "kv_num_heads");
   Heads all = readGroupedHeads(step, heads, groups);

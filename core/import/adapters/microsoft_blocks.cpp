@@ -7,7 +7,7 @@ namespace {
 
 /// What is normalized is the sum of input, skip (which may lack the batch) and bias, rounded once where it is a result.
 template <OpKind kind> Status importSkipNorm(Step& step) {
-  need(needExact(step));
+  needBounded(step);
   constexpr bool hasBeta = kind == OpKind::LayerNorm;
   const Term x = termOf(step, 0), skip = termOf(step, 1);
   const double epsilon = attrOf<float>(step, "epsilon", hasBeta ? 1e-5f : 1e-6f);
@@ -35,6 +35,7 @@ template <OpKind kind> Status importSkipNorm(Step& step) {
 
 /// RMSNormalization as it is called in exports that are older than the standard's.
 Status importSimplifiedLayerNormalization(Step& step) {
+  needBounded(step);
   const Term x = termOf(step, 0), scale = termOf(step, 1);
   const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
   const double epsilon = attrOf<float>(step, "epsilon", 1e-5f);
@@ -60,7 +61,7 @@ Term rowsAt(const Step& step, size_t table, const char* name, const Term& at, in
 /// leaves in each batch.
 Status importEmbedLayerNormalization(Step& step) {
   needInputs(step, {2, 3, 5, 6});
-  need(needExact(step));
+  needBounded(step);
   const Term words = termOf(step, 0);
   const double epsilon = attrOf<float>(step, "epsilon", 1e-12f);
   need(step.maybe<int64_t>("mask_index_type"));
@@ -129,7 +130,7 @@ Term unpackedBits(const Term& packed, int64_t bits) {
 /// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits, each block's in whole
 /// bytes, zero points too unless they are floats.
 Status importMatMulNBits(Step& step) {
-  need(needExact(step));
+  needBounded(step);
   const int64_t bits = attrOf<int64_t>(step, "bits", 4), block = attrOf<int64_t>(step, "block_size", 0);
   const int64_t rows = attrOf<int64_t>(step, "N", 0), depth = attrOf<int64_t>(step, "K", 0);
   if (bits != 2 && bits != 4 && bits != 8) return failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits);

@@ -51,9 +51,9 @@ Term quantized(const Step& step, const Term& y, size_t i, Elem elem) {
   return make(OpKind::Quantize, operands);
 }
 
-/// f of the one operand, whose result has the scale and the zero point of inputs 3 and 4.
-template <typename F> Status mapped(Step& step, F f) {
-  return step.set(quantized(step, f(real(step, 0)), 3, termOf(step, 0).elem()));
+/// f of the first operand, whose result has the scale and the zero point of inputs i and i + 1.
+template <typename F> Status mapped(Step& step, F f, size_t i = 3) {
+  return step.set(quantized(step, f(real(step, 0)), i, termOf(step, 0).elem()));
 }
 
 template <OpKind kind> Status importBinary(Step& step) {
@@ -79,17 +79,18 @@ Status importSoftmax(Step& step) {
   });
 }
 
-/// A pool, whose channels may stand behind the spatial dims.
-template <typename F> Status pooled(Step& step, F pool) {
+/// The same of what works on windows: its channels may stand behind the spatial dims.
+template <typename F> Status windowed(Step& step, F f, size_t i = 3) {
   const bool last = need(step.flagAttr("channels_last", false));
-  return mapped(step, [&](const Term& x) { return last ? channelsLast(pool(channelsFirst(x))) : pool(x); });
+  return mapped(
+      step, [&](const Term& x) { return last ? channelsLast(f(channelsFirst(x))) : f(x); }, i);
 }
 Status importAveragePool(Step& step) {
   const Attributes attributes = attributesBut(step, {"channels_last"});
-  return pooled(step, [&](const Term& x) { return apply(step, "AveragePool", kChecked, {x.value()}, attributes); });
+  return windowed(step, [&](const Term& x) { return apply(step, "AveragePool", kChecked, {x.value()}, attributes); });
 }
 Status importGlobalAveragePool(Step& step) {
-  return pooled(step, [&](const Term& x) { return apply(step, "GlobalAveragePool", kChecked, {x.value()}); });
+  return windowed(step, [&](const Term& x) { return apply(step, "GlobalAveragePool", kChecked, {x.value()}); });
 }
 
 /// Behind the scale and the zero point of the result come triples.
@@ -119,14 +120,26 @@ Status importDequantizeLinear(Step& step) {
   return step.set(apply(step, "DequantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
 }
 
-/// The same products as QLinearConv of ONNX.
+/// QLinearConv of ONNX, whose channels may stand behind the spatial dims.
 Status importConv(Step& step) {
-  const bool last = need(step.flagAttr("channels_last", false));
   const Attributes attributes = attributesBut(step, {"channels_last"});
-  std::vector<Value*> inputs = step.inputs();
-  if (last) inputs[0] = channelsFirst(termOf(step, 0)).value();
-  const Term y = apply(step, "QLinearConv", kChecked, inputs, attributes);
-  return step.set(last ? channelsLast(y) : y);
+  const Term w = inputOf(step, 3);
+  byteOf(w);
+  std::vector<Term> grid = gridOf(step, 4, w.rank() > 0 ? w.dim(0) : 1);
+  const Term scale = grid[0];
+  grid.insert(grid.begin(), w);
+  const Term realW = make(OpKind::Dequantize, grid, axisOf(scale, 0));
+  Value* bias = nullptr;
+  if (step.input(8)) {
+    const Term unit = inputOf(step, 1).reshape({}) * scale;
+    bias = make(OpKind::Dequantize, {termOf(step, 8), unit}, axisOf(scale, 0)).value();
+  }
+  return windowed(
+      step,
+      [&](const Term& x) {
+        return apply(step, "Conv", kChecked, {x.value(), realW.value(), bias}, attributes);
+      },
+      6);
 }
 
 Status importNhwcMaxPool(Step& step) {

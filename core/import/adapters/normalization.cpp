@@ -98,36 +98,12 @@ template <OpKind kind> Status importOverTail(Step& step) {
   return Status::ok();
 }
 
-/// Whether a scalar operand is absent or known to be zero (or false).
-bool isZero(const Value* value) {
-  if (!value) return true;
-  if (!value->isConstant() || value->type.count() != 1) return false;
-  const auto tensor = value->tensor();
-  return tensor && std::all_of(tensor->bytes.data(), tensor->bytes.data() + tensor->sizeBytes(),
-                               [](std::byte byte) { return byte == std::byte(0); });
-}
-
-/// Inference form: y is x and the mask is all ones.
-Status importDropout(Step& step) {
-  if (step.opset >= 12) {
-    need(step.maybe<int64_t>("seed"));
-    // An absent ratio is 0.5.
-    if (!isZero(step.input(2)) && !(step.input(1) && isZero(step.input(1))))
-      return failure(Code::unsupported, "training mode with a ratio that is not known to be 0 needs random numbers");
-  } else {
-    need(step.maybe<float>("ratio"));
-    if (step.input(1)) return badModel("has {} inputs, expected 1 before opset 12", step.inputs().size());
-  }
-  const Term x = termOf(step, 0);
-  // The mask had x's type before opset 10.
-  if (step.wants(1)) step.set(1, full(step.build, 1, x.shape(), step.opset < 10 ? x.elem() : Elem::bool_).value());
-  return step.set(x);
-}
-
 constexpr Operator kOperators[] = {
-    {"BatchNormalization", 5, 5, 5, importBatchNormalization},          {"Dropout", 1, 3, 2, importDropout},
-    {"LayerNormalization", 2, 3, 3, importOverTail<OpKind::LayerNorm>}, {"LogSoftmax", 1, 1, 1, importLogSoftmax},
-    {"RMSNormalization", 2, 2, 1, importOverTail<OpKind::RmsNorm>},     {"Softmax", 1, 1, 1, importSoftmax},
+    {"BatchNormalization", 5, 5, 5, importBatchNormalization},
+    {"LayerNormalization", 2, 3, 3, importOverTail<OpKind::LayerNorm>},
+    {"LogSoftmax", 1, 1, 1, importLogSoftmax},
+    {"RMSNormalization", 2, 2, 1, importOverTail<OpKind::RmsNorm>},
+    {"Softmax", 1, 1, 1, importSoftmax},
 };
 
 } // namespace

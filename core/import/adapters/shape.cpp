@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "core/import/term.h"
-#include "core/reference/reference.h"
 
 namespace candela::import {
 namespace {
@@ -60,47 +58,10 @@ Status importConstantOfShape(Step& step) {
   return step.set(step.build.constant(Payload::splat(elem, *count, bits), shape));
 }
 
-/// start + i * delta; the number of elements must be known at import, as every shape. Halves are computed in what
-/// stash_type names.
-Status importRange(Step& step) {
-  const char* const names[3] = {"start", "limit", "delta"};
-  const Elem elem = step.input(0)->type.elem;
-  reference::Scalar given[3];
-  for (int i = 0; i < 3; ++i) {
-    const Value* value = step.input(i);
-    if (value->type.elem != elem || value->type.count() != 1)
-      return badModel("{} is {}, expected a scalar of {}", names[i], value->type.text(), elemName(elem));
-    CDL_TRY(step.needConstant(i, names[i]));
-    CDL_ASSIGN(const Tensor tensor, value->tensor());
-    CDL_ASSIGN(const reference::Array array, reference::fromTensor(tensor));
-    given[i] = array.at(0);
-  }
-  const auto& [start, limit, delta] = given;
-  CDL_ASSIGN(const int64_t stash, step.opset < 27 ? Result<int64_t>(1) : step.attr<int64_t>("stash_type", 1));
-  if (stash != 1 && stash != 11) return badModel("stash_type is {}, expected 1 or 11", stash);
-  const bool isHalf = elem == Elem::f16_ || elem == Elem::bf16_;
-  const Elem wide = !isHalf ? elem : stash == 1 ? Elem::f32_ : Elem::f64_;
-  constexpr int64_t kMost = int64_t(1) << 40;
-  if (isFloat(elem)) {
-    const double count = std::ceil((limit.real - start.real) / delta.real);
-    if (!(count <= static_cast<double>(kMost))) // not a number included
-      return badModel("a range from {} to {} by {} has no end", start.real, limit.real, delta.real);
-    const auto size = static_cast<int64_t>(std::max(count, 0.0));
-    const Term first = termOf(step, 0).reshape({}).cast(wide), each = termOf(step, 2).reshape({}).cast(wide);
-    return step.set((iota(step.build, size).cast(wide) * each + first).cast(elem));
-  }
-  if (delta.whole == 0) return badModel("a range with delta 0 has no end");
-  const __int128 span = (limit.whole - start.whole) * (delta.whole < 0 ? -1 : 1);
-  const __int128 stride = delta.whole < 0 ? -delta.whole : delta.whole;
-  const __int128 count = span <= 0 ? 0 : (span + stride - 1) / stride;
-  if (count > kMost) return badModel("a range of more than {} elements", kMost);
-  const auto size = static_cast<int64_t>(count), first = static_cast<int64_t>(start.whole);
-  return step.set(step.build.constant(Payload::iota(elem, size, first, static_cast<int64_t>(delta.whole)), {size}));
-}
-
 constexpr Operator kOperators[] = {
-    {"Constant", 0, 0, 1, importConstant}, {"ConstantOfShape", 1, 1, 1, importConstantOfShape},
-    {"Range", 3, 3, 1, importRange},       {"Shape", 1, 1, 1, importShape},
+    {"Constant", 0, 0, 1, importConstant},
+    {"ConstantOfShape", 1, 1, 1, importConstantOfShape},
+    {"Shape", 1, 1, 1, importShape},
     {"Size", 1, 1, 1, importSize},
 };
 

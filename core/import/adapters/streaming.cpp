@@ -1,12 +1,10 @@
 #include <cmath>
 
-#include "core/import/term.h"
+#include "core/import/recurrence.h"
 
 /// Attention whose memory is a state of fixed size, and the causal convolution that stands before it.
 namespace candela::import {
 namespace {
-
-constexpr int64_t kMostSteps = 256; ///< each becomes nodes of its own
 
 /// [batch, places, heads * size] as [batch, heads, places, size].
 Term splitHeads(const Term& x, const char* name, int64_t heads) {
@@ -29,14 +27,12 @@ Status importLinearAttention(Step& step) {
     return badModel("update_rule '{}' takes {} decay and {} beta", rule, isGated ? "a" : "no", isDelta ? "a" : "no");
 
   const Elem elem = termOf(step, 0).elem();
-  Term q = splitHeads(termOf(step, 0), "query", qHeads);
+  const Term q = splitHeads(termOf(step, 0), "query", qHeads);
   const Term k = splitHeads(termOf(step, 1), "key", heads), v = splitHeads(termOf(step, 2), "value", heads);
   const int64_t batch = q.dim(0), places = q.dim(2), depth = q.dim(3), width = v.dim(3), group = qHeads / heads;
   if (k.shape() != Shape{batch, heads, places, depth} || v.shape() != Shape{batch, heads, places, width})
     return badModel("query {}, key {} and value {} do not belong together", termOf(step, 0).text(),
                     termOf(step, 1).text(), termOf(step, 2).text());
-  if (places < 1 || places > kMostSteps)
-    return failure(Code::unsupported, "a sequence of {} places, supported are 1 to {}", places, kMostSteps);
   double scale = attrOf<float>(step, "scale", 0.0f);
   if (scale == 0) scale = 1 / std::sqrt(std::max<double>(1, static_cast<double>(depth)));
 
@@ -45,39 +41,37 @@ Status importLinearAttention(Step& step) {
   if (hasPast && termOf(step, 3).shape() != stateShape)
     return badModel("past_state {}, expected {}", termOf(step, 3).text(), shapeText(stateShape));
   const Elem stateElem = hasPast ? termOf(step, 3).elem() : elem;
-  std::optional<Term> state, decay, beta; // no state yet: 0
-  if (hasPast) state = widened(termOf(step, 3));
+  const Term past = hasPast ? widened(termOf(step, 3)) : full(step.build, 0, stateShape, q.elem());
+  const auto placesFirst = [](const Term& x) { return x.transpose({2, 0, 1, 3}); };
+  Recurrence recurrence{places, {{past}, {placesFirst(k), placesFirst(v)}, {}}};
+  std::vector<Term>& scanned = recurrence.inputs.scanned;
   if (isGated) {
     const Term given = termOf(step, 4);
     if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
         (given.dim(2) != heads && given.dim(2) != heads * depth))
       return badModel("decay {}, expected one number for each head or element of a key", given.text());
-    decay = exp(splitHeads(given, "decay", heads)); // [batch, heads, places, 1 or depth]
+    scanned.push_back(placesFirst(exp(splitHeads(given, "decay", heads)))); // [places, batch, heads, 1 or depth]
   }
   if (isDelta) {
     const Term given = termOf(step, 5);
     if (given.rank() != 3 || given.dim(0) != batch || given.dim(1) != places ||
         (given.dim(2) != heads && given.dim(2) != 1))
       return badModel("beta {}, expected one number for each head or place", given.text());
-    beta = splitHeads(given, "beta", given.dim(2)); // [batch, heads or 1, places, 1]
+    scanned.push_back(placesFirst(splitHeads(given, "beta", given.dim(2)))); // [places, batch, heads or 1, 1]
   }
 
-  q = q.reshape({batch, heads, group, places, depth});
-  std::vector<Term> rows;
-  for (int64_t t = 0; t < places; ++t) {
-    const auto at = [&](const Term& x) { return x.slice(2, t, 1); }; // [batch, heads, 1, size]
-    const auto down = [&](const Term& x) { return x.reshape({x.dim(0), x.dim(1), x.dim(3), 1}); };
-    const Term key = at(k);
-    Term value = at(v);
-    if (state && isGated) state = *state * down(at(*decay));
-    if (isDelta) value = at(*beta) * (state ? value - matmul(key, *state) : value);
-    const Term written = down(key) * value;
-    state = state ? *state + written : written;
-    rows.push_back(matmul(q.slice(3, t, 1).squeeze(3), *state).reshape({batch, qHeads, 1, width}));
-  }
-  step.set(1, state->cast(stateElem).value());
-  const Term y = concat(rows, 2) * scale;
-  return step.set(y.transpose({0, 2, 1, 3}).reshape({batch, places, qHeads * width}).cast(elem));
+  scanned.push_back(q.reshape({batch, heads, group, places, depth}).transpose({3, 0, 1, 2, 4}));
+  const StepResults all = addRecurrence(step.build, recurrence, [=](const StepInputs& in) {
+    const Term &key = in.scanned[0], &query = in.scanned.back();
+    Term state = in.carried[0], value = in.scanned[1].unsqueeze(2);
+    if (isGated) state = state * in.scanned[2].unsqueeze(3);
+    if (isDelta) value = in.scanned[isGated ? 3 : 2].unsqueeze(3) * (value - matmul(key.unsqueeze(2), state));
+    state = state + key.unsqueeze(3) * value;
+    return StepResults{{state}, {matmul(query, state)}}; // [batch, heads, group, width]
+  });
+  step.set(1, all.carried[0].cast(stateElem).value());
+  const Term y = all.stacked[0].transpose({1, 0, 2, 3, 4}).reshape({batch, places, qHeads * width});
+  return step.set((y * scale).cast(elem));
 }
 
 /// Each channel with its own kernel over the places so far; the last ones are kept for the next call.

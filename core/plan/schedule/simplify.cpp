@@ -197,6 +197,7 @@ void reorder(Program& program, const std::vector<uint32_t>& order) {
 void simplify(Program& program) {
   removeDeadStores(program);
   elideCopies(program);
+  hoistInvariants(program);
   removeInstrs(program, readParts(program));
   removeInstrs(program, carryInPlace(program));
   removeUntouchedTemps(program);

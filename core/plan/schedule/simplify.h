@@ -12,6 +12,9 @@ void reorder(program::Program& program, const std::vector<uint32_t>& order);
 /// touches any more. TEMP buffers must be unplaced. Waits are left empty.
 void simplify(program::Program& program);
 
+/// Moves what every run of a loop computes alike before the loop. Waits are out of date. In hoist.cpp.
+void hoistInvariants(program::Program& program);
+
 /// The view when the first element of its buffer lies where `there` begins.
 program::View moved(program::View view, const program::View& there);
 

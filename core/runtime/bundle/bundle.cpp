@@ -141,7 +141,7 @@ Status verifyBundle(const Bundle& bundle) {
   }
   for (uint32_t v : bundle.outputs)
     if (!known[v]) return badModel("output {} is never computed", bundle.values[v].name);
-  return Status::ok();
+  return verifyStates(bundle);
 }
 
 } // namespace candela::runtime

@@ -38,6 +38,11 @@ struct BundleConstant {
   Bytes bytes;
 };
 
+/// An output that is the input of the next run: indices among the bundle's inputs and outputs.
+struct BundleState {
+  uint32_t input = 0, output = 0;
+};
+
 /// An output that is no output of the model: kept for a dump.
 struct KeptValue {
   std::string name, node;
@@ -73,6 +78,7 @@ struct Bundle {
   std::vector<BundleConstant> constants;
   std::vector<BundlePartition> partitions;
   std::vector<BundleStep> steps;
+  std::vector<BundleState> states;
   std::vector<NodePlacement> placement;
   std::vector<KeptValue> kept;               ///< the last outputs, in their order; not stored
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< the largest over the partitions
@@ -93,6 +99,11 @@ bool isBundle(const std::string& path);
 /// Instructions that one run of a checked image executes, loops counted; 2^32 + 1 when there are more than 2^32, which
 /// verifyBundle refuses.
 uint64_t executions(const cdl_image_t* image);
+
+/// Binds outputs to inputs by "INPUT=OUTPUT". Failure: invalid_argument for a name that is not there or is bound twice,
+/// or for two types.
+Status addStates(Bundle& bundle, const std::vector<std::string>& texts);
+Status verifyStates(const Bundle& bundle);
 
 /// Indices, images and shapes fit together.
 Status verifyBundle(const Bundle& bundle);

@@ -22,7 +22,7 @@ struct FileHeader {
   uint8_t hash[32];
 };
 constexpr char kMagic[4] = {'C', 'D', 'L', 'B'};
-constexpr uint16_t kMajor = 0, kMinor = 1;
+constexpr uint16_t kMajor = 0, kMinor = 2;
 
 } // namespace
 
@@ -61,6 +61,11 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     s->set_partition(step.partition);
     for (uint32_t v : step.inputs) s->add_inputs(v);
     for (uint32_t v : step.outputs) s->add_outputs(v);
+  }
+  for (const BundleState& state : in.states) {
+    bundle::State* s = out.add_states();
+    s->set_input(state.input);
+    s->set_output(state.output);
   }
   for (const NodePlacement& node : in.placement) {
     bundle::Placement* p = out.add_placement();
@@ -117,6 +122,7 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
                          {s.inputs().begin(), s.inputs().end()},
                          {s.outputs().begin(), s.outputs().end()}});
   }
+  for (const bundle::State& s : in.states()) out.states.push_back({s.input(), s.output()});
   for (const bundle::Placement& p : in.placement()) {
     if (p.placement_class() > 2) return badModel("unknown placement class {}", p.placement_class());
     out.placement.push_back({p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()),

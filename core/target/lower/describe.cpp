@@ -320,7 +320,7 @@ Instrs attention(const Node& node) {
 
 bool isWalkable(const std::vector<Value*>& values) {
   return !values.empty() &&
-         std::ranges::all_of(values, [](const Value* v) { return v && v->type.isExact() && !v->type.quant; });
+         std::ranges::all_of(values, [](const Value* v) { return v && v->type.isExact(); });
 }
 
 std::optional<text::ExprStep> stepOf(const Node& node) {

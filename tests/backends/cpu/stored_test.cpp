@@ -195,7 +195,7 @@ TEST_F(CpuDamaged, AnotherVersionIsNamed) {
   file[4 + 2] = 9; // the minor version of the file
   auto session = load(file);
   ASSERT_FALSE(session);
-  EXPECT_EQ(session.status().message(), path_ + ": bundle version 0.9, this program reads 0.1");
+  EXPECT_EQ(session.status().message(), path_ + ": bundle version 0.9, this program reads 0.2");
   file = store(1);
   file[blob + 4] = 77;
   session = load(file);

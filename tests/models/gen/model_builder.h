@@ -69,6 +69,9 @@ public:
   onnx::ModelProto finish(const std::string& name, const Shape& inputShape, const Shape& outputShape,
                           int64_t opset = 17);
 
+  /// For what has other ports than those of finish().
+  onnx::ModelProto& model() { return model_; }
+
 private:
   std::string nextName(const std::string& prefix) { return prefix + std::to_string(++lastName_); }
   template <typename T>

@@ -125,19 +125,6 @@ TEST(Graph, AttributesComeFromTheRecordWhenAbsent) {
   EXPECT_DEATH(softmax->intAttr("nothing"), "attribute nothing is absent");
 }
 
-TEST(Graph, QuantizationStaysWithMovedElements) {
-  Graph graph;
-  TensorType type(Elem::i8_, {2, 3});
-  type.quant = std::make_shared<const Quant>(Quant{-1, {0.5f}, {3}});
-  Value* x = graph.addInput("x", type);
-  const Node* reshaped = graph.addNode(OpKind::Reshape, {x}, {{"shape", Shape{6}}}).value();
-  ASSERT_TRUE(reshaped->result()->type.quant);
-  EXPECT_EQ(*reshaped->result()->type.quant, *type.quant);
-  Value* plain = graph.addInput("plain", TensorType(Elem::i8_, {2, 3}));
-  const Node* joined = graph.addNode(OpKind::Concat, {x, plain}, {{"axis", int64_t(0)}}).value();
-  EXPECT_FALSE(joined->result()->type.quant);
-}
-
 TEST(Graph, InexactDimsSpread) {
   Graph graph;
   TensorType type(Elem::f32_, {4, 3});

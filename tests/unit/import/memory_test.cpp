@@ -146,6 +146,36 @@ TEST_F(Memory, MalformedElementsNameTheirTensor) {
               HasSubstr("m.onnx: initializer 'w': malformed elements"));
 }
 
+/// Nothing is read that protobuf would refuse as a whole, wherever a file ends and whichever bit is wrong.
+TEST_F(Memory, DamagedFilesAreRefusedAsProtobufRefusesThem) {
+  ModelMaker maker;
+  maker.input("x", {300}).output("y", {300});
+  maker.initializer("w", {300}, std::vector<float>(300, 1.5f));
+  setAttr(maker.node("Constant", {}, {"c"}), "value", tensorProto("", {1100}, std::vector<int64_t>(1100, 3)));
+  maker.node("Add", {"x", "w"}, {"y"});
+  const std::string whole = maker.proto.SerializeAsString();
+  ASSERT_GT(whole.size(), 2300u);
+  ASSERT_TRUE(read(whole).isOk());
+  int accepted = 0;
+  const auto check = [&](const std::string& bytes, const std::string& what) {
+    onnx::ModelProto proto;
+    const auto model = read(bytes);
+    if (model) {
+      ++accepted;
+      EXPECT_TRUE(proto.ParsePartialFromString(bytes)) << what;
+    } else {
+      EXPECT_TRUE(model.status().message().starts_with(folder + "/m.onnx: ")) << what << ": " << messageOf(model);
+    }
+  };
+  for (size_t size = 0; size < whole.size(); size += 3) check(whole.substr(0, size), fmt::format("cut at {}", size));
+  for (size_t at = 0; at < whole.size(); at += 5) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1 << at / 5 % 8);
+    check(flipped, fmt::format("flipped at {}", at));
+  }
+  EXPECT_GT(accepted, 0); // wrong weights are weights
+}
+
 TEST_F(Memory, TypesThatNobodyReadsAreNoMatter) {
   ModelMaker maker;
   maker.input("x", {2}).output("y", {2});
@@ -174,7 +204,7 @@ uint64_t importPeakKb(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
     const uint64_t before = statusKb("VmRSS");
-    const auto graph = import::importOnnx(path);
+    const auto graph = import::importModel(onnx_io::readModel(path).orAbort());
     const uint64_t added = graph ? std::max<uint64_t>(statusKb("VmHWM") - before, 1) : 0;
     _exit(write(ends[1], &added, sizeof added) == sizeof added ? 0 : 1);
   }

@@ -19,7 +19,8 @@ class QuantizedModel : public ::testing::TestWithParam<Expected> {};
 TEST_P(QuantizedModel, RunsAsIntegers) {
   import::ImportOptions options;
   options.dims["N"] = 1;
-  auto graph = import::importOnnx(std::string(CANDELA_MODELS) + "/" + GetParam().model + ".onnx", options);
+  auto graph = import::importModel(
+      onnx_io::readModel(std::string(CANDELA_MODELS) + "/" + GetParam().model + ".onnx").orAbort(), options);
   ASSERT_TRUE(graph.isOk()) << graph.status().message();
   ASSERT_TRUE(passes::optimize(*graph).isOk());
   int convs = 0, products = 0, floatProducts = 0;

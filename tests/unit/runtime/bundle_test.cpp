@@ -243,7 +243,7 @@ TEST_F(BundleFile, DamagedFilesAreNeverRun) {
 TEST_F(BundleFile, AnotherVersionIsNamed) {
   std::string bytes = good();
   bytes[6] = 9; // minor
-  EXPECT_NE(loadBytes(bytes).status().message().find("bundle version 0.9, this program reads 0.1"), std::string::npos);
+  EXPECT_NE(loadBytes(bytes).status().message().find("bundle version 0.9, this program reads 0.2"), std::string::npos);
 }
 
 TEST(ImageWalk, FollowsNestedLoops) {

@@ -1,0 +1,59 @@
+#include "core/runtime/states.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace candela::runtime {
+
+Status States::init(const Bundle& bundle, const Allocate& allocate) {
+  std::vector<Held> all;
+  for (const BundleState& state : bundle.states) {
+    const BundleValue& input = bundle.values[bundle.inputs[state.input]];
+    Held held{state, bundle.outputs[state.output], {}, {}};
+    if (allocate) {
+      for (Tensor* room : {&held.now, &held.next}) {
+        *room = {input.elem, input.dims, {}};
+        CDL_ASSIGN(room->bytes, allocate(state));
+      }
+    } else {
+      Shape dims = input.dims;
+      for (int64_t& dim : dims) dim = std::max<int64_t>(dim, 0);
+      CDL_ASSIGN(held.now, Tensor::zeros(input.elem, dims));
+    }
+    all.push_back(std::move(held));
+  }
+  held_ = std::move(all);
+  return Status::ok();
+}
+
+const Tensor* States::room(uint32_t value) const {
+  for (const Held& held : held_)
+    if (held.value == value && held.next.elem != Elem::none) return &held.next;
+  return nullptr;
+}
+
+Result<std::vector<Tensor>> States::run(std::span<const Tensor> given, const Run& once, uint64_t* copied) {
+  if (empty()) return once(given);
+  const std::lock_guard turn(turn_);
+  std::vector<Tensor> inputs(given.begin(), given.end());
+  for (const Held& held : held_)
+    if (held.state.input < inputs.size() && inputs[held.state.input].elem == Elem::none)
+      inputs[held.state.input] = held.now;
+  CDL_ASSIGN(std::vector<Tensor> outputs, once(inputs));
+  for (Held& held : held_) {
+    Tensor& output = outputs[held.state.output];
+    if (held.next.elem == Elem::none) {
+      held.now = output;
+      continue;
+    }
+    if (output.bytes.data() != held.next.bytes.data()) { // an input or a constant as it is
+      std::memcpy(held.next.bytes.mutableData(), output.bytes.data(), held.next.sizeBytes());
+      if (copied) *copied += held.next.sizeBytes();
+      output = held.next;
+    }
+    std::swap(held.now, held.next);
+  }
+  return outputs;
+}
+
+} // namespace candela::runtime

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "core/runtime/bundle/bundle.h"
+#include "core/runtime/plugin/plugin.h"
+
+/// Outputs of a run that are inputs of the next one, such as the caches of a decoder.
+namespace candela::runtime {
+
+/// Where the host sees a state: in memory that this device executes on as it is, or (without memory) in its own, which
+/// devices copy from and to.
+struct Resident {
+  std::shared_ptr<DeviceMemory> memory;
+  const Device* device = nullptr;
+  uint32_t space = 0; ///< as the images of programs count
+};
+using Residents = std::map<const void*, Resident>; ///< by the host's address
+
+/// What the states of one model hold. They are zero at first; open dims are 0 then. Runs take turns.
+class States {
+public:
+  using Allocate = std::function<Result<Bytes>(const BundleState&)>;
+  using Run = std::function<Result<std::vector<Tensor>>(std::span<const Tensor> inputs)>;
+
+  /// `allocate`: zeroed room for runs to write into; each state has two rooms then, which it changes with every run.
+  /// Without it a state is the tensor that a run returned. Failure: out_of_memory, or what `allocate` says.
+  Status init(const Bundle& bundle, const Allocate& allocate = nullptr);
+  bool empty() const { return held_.empty(); }
+
+  /// Where the run in progress writes a value of the bundle; null for what is no state.
+  const Tensor* room(uint32_t value) const;
+
+  /// Runs once, with what is held in place of state inputs that have no type; keeps the results. A failure changes
+  /// nothing. Returned states share their bytes with what is held until the run after the next. copied: gets the bytes
+  /// that went from results into rooms.
+  Result<std::vector<Tensor>> run(std::span<const Tensor> given, const Run& once, uint64_t* copied = nullptr);
+
+private:
+  struct Held {
+    BundleState state;
+    uint32_t value; ///< of the output
+    Tensor now, next;
+  };
+  std::vector<Held> held_;
+  std::mutex turn_;
+};
+
+} // namespace candela::runtime

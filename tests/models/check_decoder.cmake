@@ -1,0 +1,28 @@
+# A decoder token by token, its caches as states, against the same decoder on the whole sequence: the same tokens, and
+# logits within the bound. GENERATOR writes the models; CANDELA, BACKEND, SCRATCH and MODE (run, bundle) are given.
+set(places 64)
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE got OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT got EQUAL 0)
+    message(FATAL_ERROR "${ARGN}: exit ${got}\n${out}${err}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${SCRATCH})
+file(MAKE_DIRECTORY ${SCRATCH})
+run(${GENERATOR} ${SCRATCH})
+set(states --state token=next_token --state place=next_place --state history=tokens --state scores=logits)
+foreach(layer RANGE 3)
+  foreach(what key value)
+    list(APPEND states --state past_${what}${layer}=present_${what}${layer})
+  endforeach()
+endforeach()
+set(step ${SCRATCH}/decoder_step.onnx)
+if(MODE STREQUAL bundle)
+  run(${CANDELA} compile ${step} --backend ${BACKEND} ${states} -o ${SCRATCH}/step.cdb)
+  run(${CANDELA} run ${SCRATCH}/step.cdb --repeat ${places} --output ${SCRATCH}/out)
+else()
+  run(${CANDELA} run ${step} --backend ${BACKEND} ${states} --repeat ${places} --output ${SCRATCH}/out)
+endif()
+run(${CANDELA} run ${SCRATCH}/decoder_whole.onnx --backend ${BACKEND} --input history=${SCRATCH}/out/tokens.npy
+  --expect tokens=${SCRATCH}/out/tokens.npy --expect logits=${SCRATCH}/out/logits.npy --rtol 1e-4 --atol 1e-4)

@@ -1,0 +1,193 @@
+// What ONNX Runtime's own cases of com.microsoft do not reach: forms that its CPU kernels lack, storage, bad models.
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/import/model_maker.h"
+#include "tests/unit/import/tensor_check.h"
+
+namespace candela::test {
+namespace {
+
+using testing::HasSubstr;
+
+Tensor random(Shape dims, uint64_t seed) { return std::move(randomTensor(Elem::f32_, std::move(dims), seed)).value(); }
+Tensor i32(Shape dims, const std::vector<int32_t>& values) {
+  return Tensor::of<int32_t>(Elem::i32_, std::move(dims), values);
+}
+
+/// One operator of com.microsoft.
+class Op {
+public:
+  explicit Op(std::string opType) : maker_(17), opType_(std::move(opType)) { maker_.setOpset("com.microsoft", 1); }
+  Op& in(const Tensor& tensor) {
+    const std::string name = fmt::format("x{}", names_.size());
+    names_.push_back(name);
+    maker_.input(name, {tensor.dims.begin(), tensor.dims.end()}, elemToOnnx(tensor.elem));
+    inputs_.push_back(tensor);
+    return *this;
+  }
+  Op& constant(const Tensor& tensor) {
+    const std::string name = fmt::format("x{}", names_.size());
+    names_.push_back(name);
+    TensorProto& proto = *maker_.proto.mutable_graph()->add_initializer();
+    proto.set_name(name);
+    proto.set_data_type(elemToOnnx(tensor.elem));
+    for (int64_t dim : tensor.dims) proto.add_dims(dim);
+    proto.set_raw_data(tensor.bytes.data(), tensor.sizeBytes());
+    return *this;
+  }
+  Op& absent(int count = 1) {
+    while (count-- > 0) names_.emplace_back();
+    return *this;
+  }
+  template <typename T> Op& attr(const std::string& name, const T& value) {
+    setAttr(attributes_, name, value);
+    return *this;
+  }
+  Result<graph::Graph> import() {
+    ModelMaker maker = maker_;
+    maker.output("y");
+    auto& node = maker.node(opType_, names_, {"y"}, "op");
+    node.set_domain("com.microsoft");
+    *node.mutable_attribute() = attributes_.attribute();
+    return maker.import();
+  }
+  Tensor run() {
+    const auto graph = import();
+    EXPECT_TRUE(graph) << graph.status().message();
+    if (!graph) return {};
+    EXPECT_TRUE(graph::verify(*graph));
+    auto results = reference::run(*graph, inputs_);
+    EXPECT_TRUE(results);
+    return results ? results->at(0) : Tensor();
+  }
+  std::string refusal() { return import().status().message(); }
+
+private:
+  ModelMaker maker_;
+  std::string opType_;
+  std::vector<std::string> names_;
+  std::vector<Tensor> inputs_;
+  onnx::NodeProto attributes_;
+};
+
+/// Pieces [batch, places, heads * size] as [batch, places, heads, pieces, size].
+Tensor packed(const std::vector<Tensor>& pieces, int64_t heads, int64_t size) {
+  const int64_t rows = pieces[0].dims[0] * pieces[0].dims[1];
+  std::vector<float> values;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t h = 0; h < heads; ++h)
+      for (const Tensor& piece : pieces)
+        for (int64_t i = 0; i < size; ++i) values.push_back(piece.as<float>()[(row * heads + h) * size + i]);
+  const Shape dims{pieces[0].dims[0], pieces[0].dims[1], heads, static_cast<int64_t>(pieces.size()), size};
+  return Tensor::of<float>(Elem::f32_, dims, values);
+}
+
+TEST(MultiHeadAttention, TakesPackedFormsAsItTakesThemApart) {
+  const Tensor q = random({2, 3, 8}, 1), k = random({2, 3, 8}, 2), v = random({2, 3, 8}, 3), bias = random({24}, 4);
+  const auto op = [] { return std::move(Op("MultiHeadAttention").attr("num_heads", 2)); };
+  const Tensor apart = op().in(q).in(k).in(v).in(bias).run();
+  EXPECT_EQ(difference(op().in(packed({q, k, v}, 2, 4)).absent(2).in(bias).run(), apart), "");
+  EXPECT_EQ(difference(op().in(q).in(packed({k, v}, 2, 4)).absent().in(bias).run(), apart), "");
+}
+
+TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {
+  const Tensor q = random({2, 3, 8}, 1);
+  const auto op = [] { return std::move(Op("MultiHeadAttention").attr("num_heads", 2)); };
+  EXPECT_THAT(Op("MultiHeadAttention").in(q).in(q).in(q).refusal(), HasSubstr("num_heads is 0"));
+  EXPECT_THAT(Op("MultiHeadAttention").attr("num_heads", 3).in(q).in(q).in(q).refusal(),
+              HasSubstr("query f32[2,3,8] does not split into 3 heads"));
+  EXPECT_THAT(op().in(q).refusal(), HasSubstr("expected [batch,places,2,3,size]"));
+  EXPECT_THAT(op().in(q).absent().in(q).refusal(), HasSubstr("a value is given, but no key"));
+  EXPECT_THAT(op().in(q).in(q).in(q).in(random({8}, 1)).refusal(), HasSubstr("bias f32[8] does not fit"));
+  EXPECT_THAT(op().in(q).in(q).in(q).absent().in(i32({5}, {1, 2, 3, 4, 5})).refusal(),
+              HasSubstr("the mask i32[5] fits neither 2 batches nor scores"));
+  EXPECT_THAT(op().in(q).in(q).in(q).absent(3).in(random({2, 2, 4, 4}, 1)).refusal(),
+              HasSubstr("past_key and past_value go together"));
+}
+
+TEST(GroupQueryAttention, SaysWhatItNeeds) {
+  const Tensor q = random({1, 1, 32}, 1), k = random({1, 1, 16}, 2), past = random({1, 2, 4, 8}, 3);
+  const auto op = [] { return std::move(Op("GroupQueryAttention").attr("num_heads", 4).attr("kv_num_heads", 2)); };
+  const Tensor length = i32({1}, {4}), total = i32({1}, {5});
+  EXPECT_EQ(op().in(q).in(k).in(k).in(past).in(past).in(length).constant(total).run().typeText(), "f32[1,1,32]");
+  EXPECT_THAT(op().in(q).in(k).in(k).in(past).in(past).in(length).in(total).refusal(),
+              HasSubstr("total_sequence_length ('x6') is not known when the model is imported"));
+  EXPECT_THAT(op().in(q).in(k).in(k).in(past).in(past).refusal(), HasSubstr("input 5 is missing"));
+  EXPECT_THAT(op().in(q).in(k).in(k).in(past).in(past).in(length).constant(i32({1}, {0})).refusal(),
+              HasSubstr("total_sequence_length is 0, but there are 1 new places"));
+  EXPECT_THAT(op().in(q).in(k).in(k).in(k).in(k).in(length).constant(total).refusal(),
+              HasSubstr("past f32[1,1,16] and f32[1,1,16] do not fit"));
+  EXPECT_THAT(
+      op().in(q).in(k).in(k).in(past).in(past).in(length).constant(total).attr("kv_cache_bit_width", 8).refusal(),
+      HasSubstr("attribute 'kv_cache_bit_width' is not supported"));
+  EXPECT_THAT(Op("GroupQueryAttention")
+                  .attr("num_heads", 4)
+                  .attr("kv_num_heads", 3)
+                  .in(q)
+                  .in(k)
+                  .in(k)
+                  .absent(2)
+                  .in(length)
+                  .constant(total)
+                  .refusal(),
+              HasSubstr("4 heads of queries are no multiple of 3 heads of keys"));
+}
+
+/// Places that seqlens_k says wrongly lie inside nevertheless.
+TEST(GroupQueryAttention, StaysInsideItsCache) {
+  const Tensor q = random({1, 1, 32}, 1), k = random({1, 1, 16}, 2), past = random({1, 2, 5, 8}, 3);
+  for (const int32_t length : {INT32_MIN, -1, 5, INT32_MAX}) {
+    Op op("GroupQueryAttention");
+    op.attr("num_heads", 4).attr("kv_num_heads", 2);
+    const Tensor y = op.in(q).in(k).in(k).in(past).in(past).in(i32({1}, {length})).constant(i32({1}, {5})).run();
+    EXPECT_EQ(y.typeText(), "f32[1,1,32]");
+  }
+}
+
+Op product(int64_t n, int64_t k, int64_t block) {
+  return std::move(Op("MatMulNBits").attr("N", n).attr("K", k).attr("block_size", block).attr("bits", 4));
+}
+
+TEST(MatMulNBits, KeepsItsWeightsPacked) {
+  const int64_t n = 64, k = 256, block = 32;
+  const Tensor b = Tensor::of<uint8_t>(Elem::u8_, {n, k / block, block / 2}, std::vector<uint8_t>(n * k / 2, 0x93));
+  const Tensor scales = random({n, k / block}, 2);
+  const auto graph = product(n, k, block).in(random({1, k}, 1)).constant(b).constant(scales).import();
+  ASSERT_TRUE(graph) << graph.status().message();
+  uint64_t stored = 0;
+  for (const auto& node : graph->nodes())
+    if (const graph::TensorType& type = node->result()->type; node->kind == graph::OpKind::Constant)
+      stored += elemBytes(type.elem, type.count());
+  EXPECT_LT(stored, b.sizeBytes() + scales.sizeBytes() + 64);
+}
+
+TEST(MatMulNBits, RefusesWhatDoesNotFit) {
+  const Tensor a = random({1, 32}, 1), scales = random({2, 1}, 2);
+  const Tensor b = Tensor::of<uint8_t>(Elem::u8_, {2, 1, 16}, std::vector<uint8_t>(32, 7));
+  EXPECT_THAT(product(2, 32, 33).in(a).in(b).in(scales).refusal(), HasSubstr("block_size is 33"));
+  EXPECT_THAT(product(2, 64, 32).in(a).in(b).in(scales).refusal(), HasSubstr("expected floats with K = 64 last"));
+  EXPECT_THAT(product(3, 32, 32).in(a).in(b).in(scales).refusal(), HasSubstr("expected 3x1x16 of u8"));
+  EXPECT_THAT(product(2, 32, 32).in(a).in(b).in(a).refusal(), HasSubstr("scales is f32[1,32], expected 2x1"));
+  EXPECT_THAT(product(2, 32, 32).in(a).in(b).in(scales).in(b).refusal(), HasSubstr("zero_points are"));
+  EXPECT_THAT(product(2, 32, 32).in(a).in(b).in(scales).absent().in(i32({32}, std::vector<int32_t>(32))).refusal(),
+              HasSubstr("input 'g_idx' is not supported"));
+  EXPECT_THAT(product(2, INT64_MAX, 32).in(a).in(b).in(scales).refusal(), HasSubstr("K 9223372036854775807"));
+}
+
+TEST(RotaryEmbedding, RefusesWhatDoesNotFit) {
+  const Tensor x = random({1, 2, 8}, 1), table = random({4, 4}, 2);
+  const Tensor first = Tensor::of<int64_t>(Elem::i64_, {1}, {0});
+  const auto op = [] { return Op("RotaryEmbedding"); };
+  EXPECT_EQ(op().in(x).in(first).in(table).in(table).run().typeText(), "f32[1,2,8]");
+  EXPECT_THAT(op().in(x).in(first).in(table).in(random({4, 2}, 3)).refusal(), HasSubstr("do not turn heads of 8"));
+  EXPECT_THAT(op().in(x).in(first).in(random({4, 5}, 3)).in(random({4, 5}, 3)).refusal(),
+              HasSubstr("does not split into 0 heads"));
+  EXPECT_THAT(op().attr("rotary_embedding_dim", 8).in(x).in(first).in(table).in(table).refusal(),
+              HasSubstr("rotary_embedding_dim 8 goes with num_heads, which is 0"));
+  EXPECT_THAT(op().in(x).in(Tensor::of<int64_t>(Elem::i64_, {3}, {0, 1, 2})).in(table).in(table).refusal(),
+              HasSubstr("position_ids are i64[3], expected one or 1x2"));
+}
+
+} // namespace
+} // namespace candela::test
