@@ -149,9 +149,11 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
     if (auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); graph && *graph)
       *graph = std::make_shared<onnx_io::Graph>(withOuterNames(**graph, renamed));
   item.content = read(content, true);
+  const bool isList = item.node.opType == "SplitToSequence" || item.node.opType == "SequenceMap";
+  const flow::Slot::Kind kind = isList ? flow::Slot::Kind::sequence : flow::Slot::Kind::tensor;
   std::vector<Slot> results;
   for (std::string& output : item.node.outputs) {
-    made.run = output.empty() ? flow::kNoSlot : flow_.addSlot({output, flow::Slot::Kind::tensor, Elem::none, {}});
+    made.run = output.empty() ? flow::kNoSlot : flow_.addSlot({output, kind, Elem::none, {}});
     if (!output.empty()) output = flow_.slots[made.run].name;
     node.outputs.push_back(made.run);
     results.push_back(made);
