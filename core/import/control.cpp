@@ -344,15 +344,16 @@ Status Walk::addLoopStep(const Place& place, const onnx_io::Graph& body, const s
     // A value whose type changes over the turns is one that only the run knows; the body is imported again for it.
     bool changed = false;
     for (size_t k = 0; k < kinds.size(); ++k) {
-      const flow::Slot next = merged(kinds[k], kindOf(frame, results[1 + k], kinds[k].name));
+      const flow::Slot given = kindOf(frame, results[1 + k], kinds[k].name), next = merged(kinds[k], given);
       if (next.kind == kinds[k].kind) continue;
       const onnx_io::ValueInfo& declared = body.inputs[2 + k];
       const bool fixed = declared.elem != Elem::none && declared.hasShape && kinds[k].isTyped() &&
                          std::ranges::all_of(declared.dims, [](const onnx_io::Dim& dim) { return dim.value >= 0; });
-      if (next.kind == Kind::optional || (kinds[k].elem != next.elem && frame.isTyped(results[1 + k])) ||
-          (fixed && frame.isTyped(results[1 + k])))
+      // What may be anything is the run's to judge.
+      if ((next.kind == Kind::optional && given.kind != Kind::optional) ||
+          (kinds[k].elem != next.elem && frame.isTyped(results[1 + k])) || (fixed && frame.isTyped(results[1 + k])))
         return badModel("its body turns carried value '{}' from {} to {}", declared.name, kinds[k].typeText(),
-                        kindOf(frame, results[1 + k], "").typeText());
+                        given.typeText());
       kinds[k] = next;
       changed = true;
     }

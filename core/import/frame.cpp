@@ -149,6 +149,8 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
     if (auto* graph = std::get_if<std::shared_ptr<onnx_io::Graph>>(&attribute); graph && *graph)
       *graph = std::make_shared<onnx_io::Graph>(withOuterNames(**graph, renamed));
   item.content = read(content, true);
+  const bool isList = item.node.opType == "SplitToSequence" || item.node.opType == "SequenceMap";
+  const flow::Slot::Kind kind = isList ? flow::Slot::Kind::sequence : flow::Slot::Kind::tensor;
   std::vector<Slot> results;
   const bool givesLists = item.node.opType == "SequenceMap" || item.node.opType == "SplitToSequence";
   const flow::Slot::Kind kind = givesLists ? flow::Slot::Kind::sequence : flow::Slot::Kind::tensor;

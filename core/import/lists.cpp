@@ -106,7 +106,7 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   }
   if (op == "OptionalGetElement") {
     if (first.isAbsent()) return badModel("the optional has no element");
-    outputs[0] = maybeNothing ? step(flow::StepKind::get, {first}, {output, Kind::tensor, Elem::none, {}}) : first;
+    outputs[0] = maybeNothing ? step(flow::StepKind::get, {first}, {output, Kind::optional, Elem::none, {}}) : first;
     return Status::ok();
   }
   if (op == "SplitToSequence") {
