@@ -180,6 +180,7 @@ private:
         const Slot& slot = flow_.slots[step.outputs[carried + k]];
         Shape dims = slot.dims.empty() ? Shape{0} : slot.dims;
         for (int64_t& dim : dims) dim = std::max<int64_t>(dim, 0);
+        dims[0] = 0;
         state.emplace_back(Tensor{slot.elem == Elem::none ? Elem::f32_ : slot.elem, std::move(dims), {}});
         continue;
       }

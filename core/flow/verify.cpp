@@ -46,6 +46,7 @@ private:
       return Status::ok();
     case StepKind::loop: {
       if (inputs < 2 || outputs < inputs - 2) return badModel("a loop of {} inputs and {} outputs", inputs, outputs);
+      CDL_TRY(slots(step.outputs, false));
       CDL_TRY(counts(inputs, outputs, 1));
       const Block& body = step.blocks[0];
       if (body.params.size() != inputs || body.results.size() != outputs + 1)

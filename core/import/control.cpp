@@ -267,7 +267,7 @@ Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std:
       return badModel("carried value '{}' is declared {} in its body but begins as {}", input.name, declaredText(input),
                       place.frame.typeOf(carried[k]).text());
   const auto count = knownScalar(trips), goOn = condition.isAbsent() ? 1 : knownScalar(condition);
-  if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled &&
+  if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled && !turning_.count(&body) &&
       *count * unrolled_ * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
     const size_t complaints = complaints_.count();
     std::vector<Slot> made(body.outputs.size() - 1);
@@ -280,6 +280,8 @@ Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std:
       return Status::ok();
     }
     complaints_.truncate(complaints);
+    // Once is enough: bodies in bodies that each try again double the work with each level.
+    turning_.insert(&body);
   }
   return addLoopStep(place, body, name, trips, condition, carried, outputs);
 }

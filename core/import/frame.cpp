@@ -152,8 +152,6 @@ std::vector<Slot> Frame::defer(Section::Item item, std::string why, std::vector<
   const bool isList = item.node.opType == "SplitToSequence" || item.node.opType == "SequenceMap";
   const flow::Slot::Kind kind = isList ? flow::Slot::Kind::sequence : flow::Slot::Kind::tensor;
   std::vector<Slot> results;
-  const bool givesLists = item.node.opType == "SequenceMap" || item.node.opType == "SplitToSequence";
-  const flow::Slot::Kind kind = givesLists ? flow::Slot::Kind::sequence : flow::Slot::Kind::tensor;
   for (std::string& output : item.node.outputs) {
     made.run = output.empty() ? flow::kNoSlot : flow_.addSlot({output, kind, Elem::none, {}});
     if (!output.empty()) output = flow_.slots[made.run].name;

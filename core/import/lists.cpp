@@ -122,6 +122,9 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
       chunks.assign(static_cast<size_t>(std::min<int64_t>(extent, kMaxNodes)), 1);
     } else {
       const auto known = sizes.isConstant() ? Builder::knownInts(sizes.value) : std::nullopt;
+      if (place.frame.isTyped(sizes) && isFloat(place.frame.typeOf(sizes).elem))
+        return badModel("its split is {}, expected integers", place.frame.typeOf(sizes).text());
+      if (!known && sizes.isConstant()) return failure(Code::unsupported, "its split has more than 65536 sizes");
       if (!known)
         return defer(place, node, name, "its split is not known when the model is imported", inputs, outputs, {1});
       if (sizes.value->type.rank() > 0) {
@@ -149,7 +152,11 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
     outputs[0] = listOf(std::move(items));
     return Status::ok();
   }
+  const auto isNoSequence = [&](const Slot& slot) {
+    return !slot.list && (slot.isAbsent() || place.frame.isTyped(slot));
+  };
   if (op == "ConcatFromSequence") {
+    if (isNoSequence(first)) return badModel("its input is no sequence");
     const bool known = first.list && !first.list->empty() &&
                        std::ranges::all_of(*first.list, [&](const Slot& item) { return place.frame.isTyped(item); });
     if (first.list && first.list->empty()) return badModel("the sequence is empty");
@@ -166,8 +173,7 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
   if (op == "SequenceMap") return mapSequence(place, node, name, inputs, outputs);
 
   // What is left reads a sequence first.
-  if (!first.list && (first.value || first.isAbsent() || place.frame.runSlot(first).isTyped()))
-    return badModel("its input is no sequence");
+  if (isNoSequence(first)) return badModel("its input is no sequence");
   const auto size = static_cast<int64_t>(first.list ? first.list->size() : 0);
   if (op == "SequenceLength") {
     outputs[0] = first.list ? constantSlot(place.frame, Tensor::scalarI64(size))
@@ -205,7 +211,10 @@ Status Walk::addListNode(const Place& place, const onnx_io::Node& node, const st
 Status Walk::mapSequence(const Place& place, const onnx_io::Node& node, const std::string& name,
                          const std::vector<Slot>& inputs, std::vector<Slot>& outputs) {
   CDL_ASSIGN(const onnx_io::Graph* body, graphOf(node, "body"));
-  if (!inputs[0].list && (inputs[0].value || inputs[0].isAbsent())) return badModel("its input is no sequence");
+  if (!inputs[0].list && (inputs[0].isAbsent() || place.frame.isTyped(inputs[0])))
+    return badModel("its input is no sequence");
+  if (std::ranges::any_of(inputs, [](const Slot& input) { return input.isAbsent(); }))
+    return badModel("an input is missing");
   if (body->inputs.size() != inputs.size() || body->outputs.size() < outputs.size())
     return badModel("its body has {} inputs and {} outputs, expected {} and {}", body->inputs.size(),
                     body->outputs.size(), inputs.size(), outputs.size());

@@ -137,6 +137,7 @@ private:
   std::deque<Frame> frames_; ///< the first one is the model
   Scope scope_;
   int64_t nodes_ = 0; ///< imported so far, turns and calls counted
+  std::set<const onnx_io::Graph*> turning_; ///< bodies that could not be written out
   int64_t unrolled_ = 1; ///< how often what is imported now is written out
   int depth_ = 0;     ///< of graphs in graphs
   std::unordered_map<std::string_view, const onnx_io::ValueInfo*> declared_; ///< the graph's inner values

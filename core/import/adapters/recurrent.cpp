@@ -118,8 +118,10 @@ private:
       double alpha = activation.alpha.value_or(0), beta = activation.beta.value_or(0);
       if (activation.alpha && nextAlpha < alphas.size()) alpha = alphas[nextAlpha++];
       if (activation.beta && nextBeta < betas.size()) beta = betas[nextBeta++];
+      // What an LSTM's third function is applied to is the cell, which is not clipped, as ONNX Runtime has it.
+      const bool clips = clip && i % each != 2;
       functions_.push_back([=, apply = activation.apply](const Term& x) {
-        return apply(clip ? clipOf(x, -*clip, *clip) : x, alpha, beta);
+        return apply(clips ? clipOf(x, -*clip, *clip) : x, alpha, beta);
       });
     }
   }

@@ -117,7 +117,7 @@ TEST(FlowModel, LoopsTurnAsOftenAsARunSays) {
   EXPECT_EQ(model->specializations(), 0u) << "the body's shapes are known";
   const auto endless = model->run(std::vector{ints({}, {int64_t(1) << 62}), floats({2}, {1, 3})});
   EXPECT_EQ(endless.status().message(), "node 'turns': its condition never ends it and its trip count of "
-                                        "4611686018427387904 is beyond 16777216");
+                                        "4611686018427387904 is beyond 4194304");
 }
 
 TEST(FlowModel, SequencesThatWaitAreCarried) {
@@ -141,6 +141,37 @@ TEST(FlowModel, SequencesThatWaitAreCarried) {
   const auto made = model->run(std::vector{floats({2}, {1, 3}), ints({}, {2})});
   ASSERT_TRUE(made) << made.status().message();
   EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{1, 3, 1, 3, 1, 3}));
+}
+
+/// What the model says, at import or at run.
+std::string problemOf(const ModelMaker& maker, const std::vector<flow::Value>& inputs) {
+  Status status;
+  const auto model = compiled(maker, &status);
+  return model ? model->run(inputs).status().message() : status.message();
+}
+
+TEST(FlowModel, WhatIsNoSequenceIsNamed) {
+  for (const char* op : {"ConcatFromSequence", "SequenceLength", "SequenceErase"}) {
+    ModelMaker maker;
+    maker.input("x", {"n"}).output("y");
+    auto& node = maker.node(op, {"x"}, {"y"}, "it");
+    if (std::string_view(op) == "ConcatFromSequence") setAttr(node, "axis", 0);
+    EXPECT_NE(problemOf(maker, {floats({2}, {1, 2})}).find("sequence"), std::string::npos) << op;
+  }
+  ModelMaker split;
+  split.input("x", {4}).input("sizes", {}).output("y");
+  split.node("SplitToSequence", {"x", "sizes"}, {"s"}, "split");
+  split.node("SequenceLength", {"s"}, {"y"});
+  EXPECT_NE(
+      problemOf(split, {floats({4}, {1, 2, 3, 4}), floats({}, {2})}).find("its split is f32[], expected integers"),
+      std::string::npos);
+  ModelMaker many;
+  many.input("x", {70000}).input("sizes", {70000}, TensorProto::INT64).output("y");
+  many.node("SplitToSequence", {"x", "sizes"}, {"s"}, "split");
+  many.node("SequenceLength", {"s"}, {"y"});
+  const std::string message =
+      problemOf(many, {floats({70000}, std::vector<float>(70000)), ints({70000}, std::vector<int64_t>(70000, 1))});
+  EXPECT_NE(message.find("its split has more than 65536 sizes"), std::string::npos) << message;
 }
 
 TEST(FlowModel, BundleHoldsItsStepsButNoPartsThatWait) {
