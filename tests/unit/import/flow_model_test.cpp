@@ -120,6 +120,29 @@ TEST(FlowModel, LoopsTurnAsOftenAsARunSays) {
                                         "4611686018427387904 is beyond 16777216");
 }
 
+TEST(FlowModel, SequencesThatWaitAreCarried) {
+  ModelMaker maker(18);
+  maker.input("x", {"n"}).input("trips", {}, TensorProto::INT64).output("y");
+  maker.node("SplitToSequence", {"x"}, {"s"}, "split"); // as many as the run has
+  onnx::NodeProto& loop = maker.node("Loop", {"trips", "", "s"}, {"longer"}, "turns");
+  auto* attribute = loop.add_attribute();
+  attribute->set_name("body");
+  attribute->set_type(onnx::AttributeProto::GRAPH);
+  onnx::GraphProto& body = *attribute->mutable_g();
+  test::fillValueInfo(*body.add_input(), "i", {}, TensorProto::INT64);
+  test::fillValueInfo(*body.add_input(), "c", {}, TensorProto::BOOL);
+  body.add_input()->set_name("v");
+  addNode(body, "SequenceInsert", {"v", "x"}, {"w"});
+  body.add_output()->set_name("c");
+  body.add_output()->set_name("w");
+  setAttr(maker.node("ConcatFromSequence", {"longer"}, {"y"}), "axis", 0);
+  const auto model = compiled(maker);
+  ASSERT_TRUE(model);
+  const auto made = model->run(std::vector{floats({2}, {1, 3}), ints({}, {2})});
+  ASSERT_TRUE(made) << made.status().message();
+  EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{1, 3, 1, 3, 1, 3}));
+}
+
 TEST(FlowModel, BundleHoldsItsStepsButNoPartsThatWait) {
   const auto model = compiled(doubling({2}, false)), growing = compiled(doubling({"n"}, true));
   ASSERT_TRUE(model && growing);
