@@ -144,6 +144,7 @@ private:
     std::string signature;
     flow::Flow flow;
     std::vector<std::unique_ptr<flow::Unit>> units;
+    uint64_t bytes = 0;
   };
 
   Result<std::shared_ptr<const Special>> find(std::span<const flow::Value> inputs) {
@@ -166,13 +167,20 @@ private:
     auto made = std::make_shared<Special>();
     made->signature = std::move(signature);
     made->flow = std::move(script.flow);
-    CDL_ASSIGN(made->units, compileUnits(std::move(script.units), inner, true, nullptr));
+    runtime::Bundle seen;
+    CDL_ASSIGN(made->units, compileUnits(std::move(script.units), inner, true, &seen));
+    // Weights packed for it beside the model's own, and an arena.
+    made->bytes = seen.parameters * 2 * sizeof(float) + seen.arenaBytes;
     const std::lock_guard lock(mutex_);
     for (const auto& other : cache_)
       if (other->signature == made->signature) return other; // another thread was as fast
     ++made_;
     cache_.push_front(made);
-    if (cache_.size() > kMostSpecializations) cache_.pop_back();
+    bytes_ += made->bytes;
+    while (cache_.size() > 1 && (cache_.size() > kMostSpecializations || bytes_ > kMostSpecializedBytes)) {
+      bytes_ -= cache_.back()->bytes;
+      cache_.pop_back();
+    }
     return std::shared_ptr<const Special>(made);
   }
 
@@ -204,6 +212,7 @@ private:
   Compilation how_;
   mutable std::mutex mutex_;
   size_t made_ = 0;
+  uint64_t bytes_ = 0; ///< of the cache
   std::list<std::shared_ptr<const Special>> cache_; ///< the newest first
 };
 

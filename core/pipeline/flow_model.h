@@ -45,7 +45,9 @@ private:
 /// Dims of a port whose rank only a run knows.
 inline const Shape kUnranked = {INT64_MIN};
 
-/// The parts of this many shapes at most are kept; the one that has not run for longest goes first.
+/// Of each part that waits, this many shapes at most are kept, and no more than these bytes of weights and arenas (but
+/// always one); the one that has not run for longest goes first.
 inline constexpr size_t kMostSpecializations = 64;
+inline constexpr uint64_t kMostSpecializedBytes = uint64_t(1) << 30;
 
 } // namespace candela::pipeline

@@ -13,8 +13,8 @@
 ///
 /// What users get: a node with a `seed` gives the same numbers in each run and on each machine, as does every other
 /// node with this seed; the key is (the 32 bits of the seed as a float, 0). Nodes without one differ from each other;
-/// their key comes from their names, so they too repeat their numbers in each run. Values are those of no other
-/// runtime, whose generators are their own.
+/// their key comes from their names, so they too repeat their numbers in each run, and in each turn of a loop. Values
+/// are those of no other runtime, whose generators are their own.
 namespace candela::import {
 namespace {
 
