@@ -64,7 +64,7 @@ std::optional<Payload> foldSplats(const Node& node) {
 bool isWorthEvaluating(const Node& node) {
   uint64_t operandBytes = 0, resultBytes = 0;
   for (const Value* operand : node.operands())
-    if (operand) operandBytes += elemBytes(operand->type.elem, operand->type.count());
+    if (operand) operandBytes += operand->payload().form() == Payload::Form::data ? operand->payload().sizeBytes() : 1;
   for (const Value* result : node.results()) resultBytes += elemBytes(result->type.elem, result->type.count());
   if (resultBytes > kMaxGrownBytes && resultBytes > operandBytes) return false;
   if (!node.info().has(graph::kTraitContraction)) return true;
