@@ -89,22 +89,26 @@ TEST(Script, NamesTheInputsWhoseContentsItWaitsFor) {
   }
 }
 
-/// A Loop whose body doubles what it carries; `shape`: what its body's input declares.
-ModelMaker doubling(const std::vector<test::DimSpec>& shape, bool grows) {
-  ModelMaker maker;
-  maker.input("trips", {}, TensorProto::INT64).input("x", {2}).output("y");
-  onnx::NodeProto& loop = maker.node("Loop", {"trips", "", "x"}, {"y"}, "turns");
-  auto* attribute = loop.add_attribute();
+/// A Loop of `trips` turns that carries one value, into its body as the input to add and out of it as w; its body.
+onnx::GraphProto& addLoop(ModelMaker& maker, const std::string& from, const std::string& to) {
+  auto* attribute = maker.node("Loop", {"trips", "", from}, {to}, "turns").add_attribute();
   attribute->set_name("body");
   attribute->set_type(onnx::AttributeProto::GRAPH);
   onnx::GraphProto& body = *attribute->mutable_g();
   test::fillValueInfo(*body.add_input(), "i", {}, TensorProto::INT64);
   test::fillValueInfo(*body.add_input(), "c", {}, TensorProto::BOOL);
+  for (const char* output : {"c", "w"}) body.add_output()->set_name(output);
+  return body;
+}
+
+/// A Loop whose body doubles what it carries; `shape`: what its body's input declares.
+ModelMaker doubling(const std::vector<test::DimSpec>& shape, bool grows) {
+  ModelMaker maker;
+  maker.input("trips", {}, TensorProto::INT64).input("x", {2}).output("y");
+  onnx::GraphProto& body = addLoop(maker, "x", "y");
   test::fillValueInfo(*body.add_input(), "v", shape, TensorProto::FLOAT);
   if (grows) setAttr(addNode(body, "Concat", {"v", "v"}, {"w"}), "axis", 0);
   if (!grows) addNode(body, "Add", {"v", "v"}, {"w"});
-  body.add_output()->set_name("c");
-  body.add_output()->set_name("w");
   return maker;
 }
 
@@ -124,17 +128,9 @@ TEST(FlowModel, SequencesThatWaitAreCarried) {
   ModelMaker maker(18);
   maker.input("x", {"n"}).input("trips", {}, TensorProto::INT64).output("y");
   maker.node("SplitToSequence", {"x"}, {"s"}, "split"); // as many as the run has
-  onnx::NodeProto& loop = maker.node("Loop", {"trips", "", "s"}, {"longer"}, "turns");
-  auto* attribute = loop.add_attribute();
-  attribute->set_name("body");
-  attribute->set_type(onnx::AttributeProto::GRAPH);
-  onnx::GraphProto& body = *attribute->mutable_g();
-  test::fillValueInfo(*body.add_input(), "i", {}, TensorProto::INT64);
-  test::fillValueInfo(*body.add_input(), "c", {}, TensorProto::BOOL);
+  onnx::GraphProto& body = addLoop(maker, "s", "longer");
   body.add_input()->set_name("v");
   addNode(body, "SequenceInsert", {"v", "x"}, {"w"});
-  body.add_output()->set_name("c");
-  body.add_output()->set_name("w");
   setAttr(maker.node("ConcatFromSequence", {"longer"}, {"y"}), "axis", 0);
   const auto model = compiled(maker);
   ASSERT_TRUE(model);

@@ -1,9 +1,6 @@
 // What ONNX Runtime's own cases of com.microsoft do not reach: forms that its CPU kernels lack, storage, bad models.
 
-#include <gmock/gmock.h>
-
-#include "tests/unit/import/model_maker.h"
-#include "tests/unit/import/tensor_check.h"
+#include "tests/unit/import/op_maker.h"
 
 namespace candela::test {
 namespace {
@@ -15,61 +12,13 @@ Tensor i32(Shape dims, const std::vector<int32_t>& values) {
   return Tensor::of<int32_t>(Elem::i32_, std::move(dims), values);
 }
 
-/// One operator of com.microsoft.
-class Op {
-public:
-  explicit Op(std::string opType) : maker_(17), opType_(std::move(opType)) { maker_.setOpset("com.microsoft", 1); }
-  Op& in(const Tensor& tensor) {
-    const std::string name = fmt::format("x{}", names_.size());
-    names_.push_back(name);
-    maker_.input(name, {tensor.dims.begin(), tensor.dims.end()}, elemToOnnx(tensor.elem));
-    inputs_.push_back(tensor);
-    return *this;
-  }
-  Op& constant(const Tensor& tensor) {
-    const std::string name = fmt::format("x{}", names_.size());
-    names_.push_back(name);
-    TensorProto& proto = *maker_.proto.mutable_graph()->add_initializer();
-    proto.set_name(name);
-    proto.set_data_type(elemToOnnx(tensor.elem));
-    for (int64_t dim : tensor.dims) proto.add_dims(dim);
-    proto.set_raw_data(tensor.bytes.data(), tensor.sizeBytes());
-    return *this;
-  }
-  Op& absent(int count = 1) {
-    while (count-- > 0) names_.emplace_back();
-    return *this;
-  }
-  template <typename T> Op& attr(const std::string& name, const T& value) {
-    setAttr(attributes_, name, value);
-    return *this;
-  }
-  Result<graph::Graph> import() {
-    ModelMaker maker = maker_;
-    maker.output("y");
-    auto& node = maker.node(opType_, names_, {"y"}, "op");
-    node.set_domain("com.microsoft");
-    *node.mutable_attribute() = attributes_.attribute();
-    return maker.import();
-  }
-  Tensor run() {
-    const auto graph = import();
-    EXPECT_TRUE(graph) << graph.status().message();
-    if (!graph) return {};
-    EXPECT_TRUE(graph::verify(*graph));
-    auto results = reference::run(*graph, inputs_);
-    EXPECT_TRUE(results);
-    return results ? results->at(0) : Tensor();
-  }
-  std::string refusal() { return import().status().message(); }
+constexpr const char* kDomain = "com.microsoft";
 
-private:
-  ModelMaker maker_;
-  std::string opType_;
-  std::vector<std::string> names_;
-  std::vector<Tensor> inputs_;
-  onnx::NodeProto attributes_;
-};
+Tensor first(Op op) {
+  const auto results = op.run();
+  EXPECT_TRUE(results) << messageOf(results);
+  return results ? results->at(0) : Tensor();
+}
 
 /// Pieces [batch, places, heads * size] as [batch, places, heads, pieces, size].
 Tensor packed(const std::vector<Tensor>& pieces, int64_t heads, int64_t size) {
@@ -85,17 +34,17 @@ Tensor packed(const std::vector<Tensor>& pieces, int64_t heads, int64_t size) {
 
 TEST(MultiHeadAttention, TakesPackedFormsAsItTakesThemApart) {
   const Tensor q = random({2, 3, 8}, 1), k = random({2, 3, 8}, 2), v = random({2, 3, 8}, 3), bias = random({24}, 4);
-  const auto op = [] { return std::move(Op("MultiHeadAttention").attr("num_heads", 2)); };
-  const Tensor apart = op().in(q).in(k).in(v).in(bias).run();
-  EXPECT_EQ(difference(op().in(packed({q, k, v}, 2, 4)).absent(2).in(bias).run(), apart), "");
-  EXPECT_EQ(difference(op().in(q).in(packed({k, v}, 2, 4)).absent().in(bias).run(), apart), "");
+  const auto op = [] { return std::move(Op(kDomain, "MultiHeadAttention").attr("num_heads", 2)); };
+  const Tensor apart = first(op().in(q).in(k).in(v).in(bias));
+  EXPECT_EQ(difference(first(op().in(packed({q, k, v}, 2, 4)).absent(2).in(bias)), apart), "");
+  EXPECT_EQ(difference(first(op().in(q).in(packed({k, v}, 2, 4)).absent().in(bias)), apart), "");
 }
 
 TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {
   const Tensor q = random({2, 3, 8}, 1);
-  const auto op = [] { return std::move(Op("MultiHeadAttention").attr("num_heads", 2)); };
-  EXPECT_THAT(Op("MultiHeadAttention").in(q).in(q).in(q).refusal(), HasSubstr("num_heads is 0"));
-  EXPECT_THAT(Op("MultiHeadAttention").attr("num_heads", 3).in(q).in(q).in(q).refusal(),
+  const auto op = [] { return std::move(Op(kDomain, "MultiHeadAttention").attr("num_heads", 2)); };
+  EXPECT_THAT(Op(kDomain, "MultiHeadAttention").in(q).in(q).in(q).refusal(), HasSubstr("num_heads is 0"));
+  EXPECT_THAT(Op(kDomain, "MultiHeadAttention").attr("num_heads", 3).in(q).in(q).in(q).refusal(),
               HasSubstr("query f32[2,3,8] does not split into 3 heads"));
   EXPECT_THAT(op().in(q).refusal(), HasSubstr("expected [batch,places,2,3,size]"));
   EXPECT_THAT(op().in(q).absent().in(q).refusal(), HasSubstr("a value is given, but no key"));
@@ -108,9 +57,11 @@ TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {
 
 TEST(GroupQueryAttention, SaysWhatItNeeds) {
   const Tensor q = random({1, 1, 32}, 1), k = random({1, 1, 16}, 2), past = random({1, 2, 4, 8}, 3);
-  const auto op = [] { return std::move(Op("GroupQueryAttention").attr("num_heads", 4).attr("kv_num_heads", 2)); };
+  const auto op = [] {
+    return std::move(Op(kDomain, "GroupQueryAttention").attr("num_heads", 4).attr("kv_num_heads", 2));
+  };
   const Tensor length = i32({1}, {4}), total = i32({1}, {5});
-  EXPECT_EQ(op().in(q).in(k).in(k).in(past).in(past).in(length).constant(total).run().typeText(), "f32[1,1,32]");
+  EXPECT_EQ(first(op().in(q).in(k).in(k).in(past).in(past).in(length).constant(total)).typeText(), "f32[1,1,32]");
   EXPECT_THAT(op().in(q).in(k).in(k).in(past).in(past).in(length).in(total).refusal(),
               HasSubstr("total_sequence_length ('x6') is not known when the model is imported"));
   EXPECT_THAT(op().in(q).in(k).in(k).in(past).in(past).refusal(), HasSubstr("input 5 is missing"));
@@ -121,7 +72,7 @@ TEST(GroupQueryAttention, SaysWhatItNeeds) {
   EXPECT_THAT(
       op().in(q).in(k).in(k).in(past).in(past).in(length).constant(total).attr("kv_cache_bit_width", 8).refusal(),
       HasSubstr("attribute 'kv_cache_bit_width' is not supported"));
-  EXPECT_THAT(Op("GroupQueryAttention")
+  EXPECT_THAT(Op(kDomain, "GroupQueryAttention")
                   .attr("num_heads", 4)
                   .attr("kv_num_heads", 3)
                   .in(q)
@@ -138,15 +89,15 @@ TEST(GroupQueryAttention, SaysWhatItNeeds) {
 TEST(GroupQueryAttention, StaysInsideItsCache) {
   const Tensor q = random({1, 1, 32}, 1), k = random({1, 1, 16}, 2), past = random({1, 2, 5, 8}, 3);
   for (const int32_t length : {INT32_MIN, -1, 5, INT32_MAX}) {
-    Op op("GroupQueryAttention");
+    Op op(kDomain, "GroupQueryAttention");
     op.attr("num_heads", 4).attr("kv_num_heads", 2);
-    const Tensor y = op.in(q).in(k).in(k).in(past).in(past).in(i32({1}, {length})).constant(i32({1}, {5})).run();
+    const Tensor y = first(op.in(q).in(k).in(k).in(past).in(past).in(i32({1}, {length})).constant(i32({1}, {5})));
     EXPECT_EQ(y.typeText(), "f32[1,1,32]");
   }
 }
 
 Op product(int64_t n, int64_t k, int64_t block) {
-  return std::move(Op("MatMulNBits").attr("N", n).attr("K", k).attr("block_size", block).attr("bits", 4));
+  return std::move(Op(kDomain, "MatMulNBits").attr("N", n).attr("K", k).attr("block_size", block).attr("bits", 4));
 }
 
 TEST(MatMulNBits, KeepsItsWeightsPacked) {
@@ -177,13 +128,13 @@ TEST(MatMulNBits, RefusesWhatDoesNotFit) {
 
 TEST(RotaryEmbedding, RefusesWhatDoesNotFit) {
   const Tensor x = random({1, 2, 8}, 1), table = random({4, 4}, 2);
-  const Tensor first = Tensor::of<int64_t>(Elem::i64_, {1}, {0});
-  const auto op = [] { return Op("RotaryEmbedding"); };
-  EXPECT_EQ(op().in(x).in(first).in(table).in(table).run().typeText(), "f32[1,2,8]");
-  EXPECT_THAT(op().in(x).in(first).in(table).in(random({4, 2}, 3)).refusal(), HasSubstr("do not turn heads of 8"));
-  EXPECT_THAT(op().in(x).in(first).in(random({4, 5}, 3)).in(random({4, 5}, 3)).refusal(),
+  const Tensor place = i64({1}, {0});
+  const auto op = [] { return Op(kDomain, "RotaryEmbedding"); };
+  EXPECT_EQ(first(op().in(x).in(place).in(table).in(table)).typeText(), "f32[1,2,8]");
+  EXPECT_THAT(op().in(x).in(place).in(table).in(random({4, 2}, 3)).refusal(), HasSubstr("do not turn heads of 8"));
+  EXPECT_THAT(op().in(x).in(place).in(random({4, 5}, 3)).in(random({4, 5}, 3)).refusal(),
               HasSubstr("does not split into 0 heads"));
-  EXPECT_THAT(op().attr("rotary_embedding_dim", 8).in(x).in(first).in(table).in(table).refusal(),
+  EXPECT_THAT(op().attr("rotary_embedding_dim", 8).in(x).in(place).in(table).in(table).refusal(),
               HasSubstr("rotary_embedding_dim 8 goes with num_heads, which is 0"));
   EXPECT_THAT(op().in(x).in(Tensor::of<int64_t>(Elem::i64_, {3}, {0, 1, 2})).in(table).in(table).refusal(),
               HasSubstr("position_ids are i64[3], expected one or 1x2"));
