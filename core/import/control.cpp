@@ -270,6 +270,7 @@ Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std:
   if (count && goOn == 1 && *count > 0 && *count <= kMostUnrolled && !turning_.count(&body) &&
       *count * unrolled_ * std::max<int64_t>(countNodes(body), 1) <= kMostUnrolled) {
     const size_t complaints = complaints_.count();
+    const int64_t nodes = nodes_;
     std::vector<Slot> made(body.outputs.size() - 1);
     unrolled_ *= *count;
     const Result<bool> turns = unroll(place, body, name, *count, carried, made);
@@ -280,6 +281,7 @@ Status Walk::addTurns(const Place& place, const onnx_io::Graph& body, const std:
       return Status::ok();
     }
     complaints_.truncate(complaints);
+    nodes_ = nodes; // what was complained about is not what follows
     // Once is enough: bodies in bodies that each try again double the work with each level.
     turning_.insert(&body);
   }
