@@ -14,7 +14,6 @@ Exit status: 0 all passed, 1 some did not, 2 bad usage or nothing to run.
 import argparse
 import datetime
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -22,6 +21,9 @@ import tempfile
 
 import onnx
 import onnxruntime
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import nightly_report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WRITER = ROOT / "tests/fuzz/write_control_flow.py"
@@ -70,9 +72,7 @@ def main():
     report = {"schema": SCHEMA, "date": today.strftime("%Y-%m-%dT%H:%M:%SZ"),
               "versions": {"candela": version, "onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},
               "models": models, "runs": runs}
-    part = arguments.report.with_name(arguments.report.name + ".part")
-    part.write_text(json.dumps(report, indent=2) + "\n")
-    os.replace(part, arguments.report)
+    nightly_report.write(arguments.report, report)
     for run in runs:
         print(f"{run['backend']:9} {run['passed']}/{run['total']} passed, {len(run['failed'])} failed, "
               f"{len(run['unsupported'])} unsupported")

@@ -17,9 +17,7 @@ tests/models/requirements.txt and tests/onnx/requirements.txt. One model at a ti
 Exit status: 0 all agree, 1 some do not, 2 bad usage or nothing to run.
 """
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import platform
 import subprocess
@@ -33,6 +31,7 @@ import onnxruntime as ort
 from onnx import numpy_helper
 
 from nightly_onnxruntime import ROOT, TOLERANCE, Unusable, compare
+import nightly_report  # beside it, in lib
 
 SCHEMA = "candela.light_models.v1"
 SEED = 7
@@ -224,7 +223,7 @@ def run_model(arguments, name, backends):
 def write_report(path, cases, version):
     report = {
         "schema": SCHEMA,
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": nightly_report.now(),
         "versions": {"candela": version, "onnxruntime": ort.__version__, "onnx": onnx.__version__,
                      "numpy": np.__version__, "python": platform.python_version()},
         "seed": SEED,
@@ -233,9 +232,7 @@ def write_report(path, cases, version):
         "total": len(cases),
         "cases": cases,
     }
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(report, indent=2) + "\n")
-    os.replace(part, path)
+    nightly_report.write(path, report)
 
 
 def main():

@@ -20,7 +20,6 @@ tests/models/requirements.txt and benchmarks/requirements.txt.
 Exit status: 0 all is as it should be, 1 something is not, 2 bad usage or nothing to run.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -37,6 +36,7 @@ import PIL
 from PIL import Image, ImageDraw, ImageFont
 
 from nightly_onnxruntime import ROOT, Unusable
+import nightly_report  # beside it, in lib
 
 SCHEMA = "candela.ocr_models.v1"
 TOLERANCE = 1e-3
@@ -261,7 +261,7 @@ def machine():
 def write_report(path, cases, version):
     report = {
         "schema": SCHEMA,
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": nightly_report.now(),
         "versions": {"candela": version, "onnxruntime": ort.__version__, "numpy": np.__version__,
                      "pillow": PIL.__version__, "python": platform.python_version()},
         "machine": machine(),
@@ -271,9 +271,7 @@ def write_report(path, cases, version):
         "total": len(cases),
         "cases": cases,
     }
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(report, indent=2) + "\n")
-    os.replace(part, path)
+    nightly_report.write(path, report)
 
 
 def main():

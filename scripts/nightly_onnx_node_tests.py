@@ -14,14 +14,15 @@ has them, or it makes one in build/onnx-venv.
 Exit status: 0 all passed, 1 some did not, 2 bad usage or nothing to run.
 """
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import platform
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import nightly_report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "tests/onnx"
@@ -86,12 +87,10 @@ def main():
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"nightly_onnx_node_tests: {error}", file=sys.stderr)
         return 2
-    report = {"schema": SCHEMA, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    report = {"schema": SCHEMA, "date": nightly_report.now(),
               "versions": {"candela": candela_version, "onnx": version, "python": platform.python_version()},
               "tables": tables, "runs": runs}
-    part = arguments.report.with_name(arguments.report.name + ".part")
-    part.write_text(json.dumps(report, indent=2) + "\n")
-    os.replace(part, arguments.report)
+    nightly_report.write(arguments.report, report)
     good = all(tables.values()) and not any(run["failed"] or run["unsupported_other"] for run in runs)
     for run in runs:
         print(f"{run['backend']:9} {run['passed']}/{run['total']} passed, {len(run['failed'])} failed, "

@@ -14,9 +14,7 @@ Needs a build in build/, and Python with numpy and onnxruntime:
 Exit status: 0 all cases agree, 1 some do not, 2 bad usage or nothing to run.
 """
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import platform
 import subprocess
@@ -25,6 +23,9 @@ import tempfile
 
 import numpy as np
 import onnxruntime as ort
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import nightly_report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/models"))
@@ -135,7 +136,7 @@ def run_case(arguments, name, model, backend, to_primitives, expected):
 def write_report(path, cases, candela_version):
     report = {
         "schema": SCHEMA,
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": nightly_report.now(),
         "versions": {
             "candela": candela_version,
             "onnxruntime": ort.__version__,
@@ -149,9 +150,7 @@ def write_report(path, cases, candela_version):
         "cases": cases,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(report, indent=2) + "\n")
-    os.replace(part, path)
+    nightly_report.write(path, report)
 
 
 def main():
