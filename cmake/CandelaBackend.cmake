@@ -42,8 +42,14 @@ function(candela_add_backend name)
   list(JOIN exports ";\n    " export_lines)
   set(map ${CMAKE_CURRENT_BINARY_DIR}/${plugin}.map)
   file(CONFIGURE OUTPUT ${map} CONTENT "{\n  global:\n    ${export_lines};\n  local: *;\n};\n" @ONLY)
+  # A project in C alone needs no C++ compiler.
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  set(language C)
+  if(CXX IN_LIST languages)
+    set(language CXX)
+  endif()
   set_target_properties(${plugin} PROPERTIES
-    PREFIX lib OUTPUT_NAME candela_${name} LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
+    PREFIX lib OUTPUT_NAME candela_${name} LINKER_LANGUAGE ${language} LINK_DEPENDS ${map}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/$<IF:$<BOOL:${BACKEND_NO_INSTALL}>,candela-tests,candela>)
   target_link_options(${plugin} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL)
   if(CANDELA_SANITIZE)

@@ -1,4 +1,5 @@
-# What is installed: the tool, the headers of both public interfaces, the embedding library and the CMake package.
+# What is installed: the tool, the headers of both public interfaces, the embedding library, the CMake package, and ports
+# to read with a model to try them on. An installation needs nothing of the source tree.
 # Included last by the root CMakeLists.txt. Plugins install themselves (candela_add_backend).
 
 include(CMakePackageConfigHelpers)
@@ -24,6 +25,13 @@ if(TARGET candela)
   set_target_properties(candela PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS candela RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
+
+# Each builds against the installation: cmake -S <prefix>/share/candela/examples/<name>.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/template ${PROJECT_SOURCE_DIR}/examples/hello_backend
+  ${PROJECT_SOURCE_DIR}/examples/tiles_backend
+  ${PROJECT_SOURCE_DIR}/examples/hello_run ${PROJECT_SOURCE_DIR}/examples/digits
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/examples COMPONENT examples
+  PATTERN "*.py" EXCLUDE PATTERN "requirements.txt" EXCLUDE)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/CandelaConfig.cmake.in
   ${PROJECT_BINARY_DIR}/cmake/CandelaConfig.cmake

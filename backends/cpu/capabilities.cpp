@@ -70,8 +70,10 @@ void claimOptional(cdl::Capabilities& c) {
   claimLast(c);
   for (uint8_t elem : {CDL_I8, CDL_U8}) {
     c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
-    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, I32}, {0, 0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
-    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, I32}, {0, 0, 0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
+    const cdl::Atom known = cdl::isConst(2); // what the padding is made of
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, I32}, {0, 0, 0, 0}, {isForward(), known}, CDL_CLASS_DENSE);
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, I32}, {0, 0, 0, 0, 0}, {isForward(), known},
+             CDL_CLASS_DENSE);
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, I32});
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, I32});
   }

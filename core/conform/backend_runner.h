@@ -1,15 +1,20 @@
 #pragma once
 
 #include "core/conform/case.h"
+#include "core/import/script.h"
 
 namespace candela::conform {
 
-/// Runs cases on a backend: "reference", "soft", or a plugin by name or path. The plugin is opened by the first case
-/// that runs, so that nothing of it is loaded in a process that only supervises. toPrimitives: every op is lowered to
-/// the 13 primitives first; "reference" ignores it.
-RunCase backendRunner(const std::string& backend, bool toPrimitives);
+struct RunAnswer {
+  std::vector<flow::Value> outputs; ///< in the model's order
+  Work work;
+};
+/// Compiles a model for what is judged and runs it on these inputs (the flow's order). Code::unsupported: the backend,
+/// or this version, does not have what the graph needs.
+using RunCase = std::function<Result<RunAnswer>(import::Script, const std::vector<flow::Value>&)>;
 
-/// Whether the backend exists and its first device opens, found out in a process of its own.
-Status probeBackend(const std::string& backend);
+/// Runs models on a port, which must outlive it. toPrimitives: every op is lowered to the 13 primitives first;
+/// the reference ignores it.
+RunCase backendRunner(Port& port, bool toPrimitives);
 
 } // namespace candela::conform

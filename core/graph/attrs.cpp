@@ -98,6 +98,7 @@ Status checkAttributes(const Node& node) {
   const OpInfo& info = node.info();
   for (const auto& [name, attr] : node.attrs) {
     const AttrInfo* record = info.attr(name);
+    if (!record && node.kind == OpKind::Custom) continue; // of the instruction; inferCustom looks at them
     if (!record) return badModel("{}: unknown attribute '{}'", nodeText(node), name);
     if (!hasType(attr, record->type))
       return badModel("{}: attribute {} is not {}", nodeText(node), name, typeName(record->type));

@@ -27,7 +27,7 @@ void mergeProvenance(Provenance& into, const Provenance& from) {
 
 bool Value::isConstant() const { return producer && producer->kind == OpKind::Constant; }
 
-bool isPlain(const Value* value) { return value && value->type.isExact() && value->type.layout.isRowMajor(); }
+bool isPlain(const Value* value) { return value && value->type.layout.isRowMajor(); }
 
 const Payload& Value::payload() const {
   CDL_CHECK(isConstant() && producer->payload, "value '{}' is no constant", name);

@@ -47,8 +47,7 @@ private:
   std::vector<Node*> users_;
 };
 
-/// A value (not null) of exact dims and row-major: what plain arithmetic may be done
-/// on.
+/// A value (not null) that is row-major: what plain arithmetic may be done on.
 bool isPlain(const Value* value);
 
 /// One op instance. Owned by the graph.

@@ -100,7 +100,7 @@ Result<std::vector<TensorType>> inferTypes(const Node& node) {
   CDL_TRY(checkAttributes(node));
   CDL_ASSIGN(std::vector<TensorType> types, inferOp(node));
   const auto& results = node.info().results;
-  CDL_CHECK(types.size() == results.size() || node.body, "{} infers {} types", opName(node.kind), types.size());
+  CDL_CHECK(types.size() == results.size() || node.info().has(kTraitRegion), "{} infers {} types", opName(node.kind), types.size());
   for (size_t i = 0; i < types.size(); ++i)
     if (!elementCount(types[i].shape()))
       return badModel("{}: result {} would have the impossible shape {}", nodeText(node),

@@ -83,12 +83,12 @@ int nestingDepth(const Node& node) {
   if (!node.body) return 0;
   int inner = 0;
   for (const auto& each : node.body->nodes()) inner = std::max(inner, nestingDepth(*each));
-  return inner + 1;
+  return inner + (node.kind == OpKind::Loop);
 }
 
 Status verifyBody(const Node& node) {
   if (!node.body) return Status::ok();
-  if (node.kind != OpKind::Loop) return badModel("{}: only a loop has a body", nodeText(node));
+  if (!node.info().has(kTraitRegion)) return badModel("{}: only a loop or a custom op has a body", nodeText(node));
   if (node.results().size() != node.body->outputs().size())
     return badModel("{}: {} results, its body has {} outputs", nodeText(node), node.results().size(),
                     node.body->outputs().size());

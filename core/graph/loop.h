@@ -39,11 +39,11 @@ Result<Node*> addLoop(Graph& graph, const LoopForm& form, std::vector<Value*> op
 
 /// A copy under the same names, bodies copied too, payloads shared.
 Graph clone(const Graph& graph);
-/// The bodies of all loops, those of inner loops first, then the graph itself.
+/// The bodies of all nodes, inner ones first, then the graph itself.
 std::vector<Graph*> nestedGraphs(Graph& graph);
 std::vector<const Graph*> nestedGraphs(const Graph& graph);
 
-/// How many bodies stand in each other in a node: 0 when it has none.
+/// How many bodies of loops stand in each other in a node: 0 when it has none.
 int nestingDepth(const Node& node);
 /// What verify() asks of a node's body beside what inference sees.
 Status verifyBody(const Node& node);

@@ -116,10 +116,7 @@ private:
     const Token start = in_.peek();
     TensorType type;
     type.elem = in_.expectElem();
-    in_.list("[", "]", [&] {
-      const bool exact = !in_.accept("<=");
-      type.dims.push_back(Dim(in_.expectInt("a dimension"), exact));
-    });
+    in_.list("[", "]", [&] { type.dims.push_back(in_.expectInt("a dimension")); });
     if (in_.accept("{")) {
       parseTypeDetails(type);
       in_.expect("}");

@@ -26,16 +26,10 @@ void addLayout(std::vector<std::string>& details, const Layout& layout) {
 
 } // namespace
 
-Shape TensorType::shape() const {
-  Shape shape;
-  for (const Dim& dim : dims) shape.push_back(dim.bound);
-  return shape;
-}
-
-int64_t TensorType::count() const { return elementCount(shape()).value_or(0); }
+int64_t TensorType::count() const { return elementCount(dims).value_or(0); }
 
 Shape TensorType::physicalDims() const {
-  if (layout.isRowMajor()) return shape();
+  if (layout.isRowMajor()) return dims;
   Shape physical;
   for (size_t i = 0; i < layout.steps.size(); ++i) {
     const Layout::Step& step = layout.steps[i];
@@ -71,18 +65,13 @@ bool Layout::divides(const Shape& shape) const {
   });
 }
 
-bool TensorType::isExact() const {
-  return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.exact; });
-}
-
 std::string TensorType::text() const {
-  std::vector<std::string> bounds, details;
-  for (const Dim& dim : dims) bounds.push_back(fmt::format("{}{}", dim.exact ? "" : "<=", dim.bound));
+  std::vector<std::string> details;
   if (!layout.isRowMajor()) addLayout(details, layout);
   if (halo)
     details.push_back(fmt::format("halo [{}] [{}] {}", fmt::join(halo->lo, ", "), fmt::join(halo->hi, ", "),
                                   text::elementText(elem, halo->fill)));
-  const std::string out = fmt::format("{}[{}]", elemName(elem), fmt::join(bounds, ","));
+  const std::string out = fmt::format("{}[{}]", elemName(elem), fmt::join(dims, ","));
   return details.empty() ? out : fmt::format("{}{{{}}}", out, fmt::join(details, ", "));
 }
 
@@ -91,26 +80,14 @@ bool operator==(const TensorType& a, const TensorType& b) {
          (a.halo == b.halo || (a.halo && b.halo && *a.halo == *b.halo));
 }
 
-std::optional<std::vector<Dim>> broadcastDims(std::vector<Dim> a, const std::vector<Dim>& b) {
-  if (b.size() > a.size()) a.insert(a.begin(), b.size() - a.size(), Dim(1));
+std::optional<Shape> broadcastShapes(Shape a, const Shape& b) {
+  if (b.size() > a.size()) a.insert(a.begin(), b.size() - a.size(), 1);
   for (size_t d = 0; d < b.size(); ++d) {
-    Dim& dim = a[a.size() - b.size() + d];
-    if (dim.bound == b[d].bound) {
-      dim.exact = dim.exact && b[d].exact;
-    } else if (dim.bound == 1) {
-      dim = b[d];
-    } else if (b[d].bound != 1) {
-      return std::nullopt;
-    }
+    int64_t& dim = a[a.size() - b.size() + d];
+    if (dim == 1) dim = b[d];
+    if (dim != b[d] && b[d] != 1) return std::nullopt;
   }
   return a;
-}
-
-std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b) {
-  TensorType type;
-  const auto dims = broadcastDims({a.begin(), a.end()}, {b.begin(), b.end()});
-  if (dims) type.dims = *dims;
-  return dims ? std::optional(type.shape()) : std::nullopt;
 }
 
 } // namespace candela::graph

@@ -4,15 +4,6 @@
 
 namespace candela::graph {
 
-/// One dimension: a bound, exact everywhere but behind data-dependent ops.
-struct Dim {
-  int64_t bound = 0;
-  bool exact = true;
-  Dim() = default;
-  Dim(int64_t bound, bool exact = true) : bound(bound), exact(exact) {}
-  friend bool operator==(const Dim&, const Dim&) = default;
-};
-
 /// A physical layout: ordered (logical dim, factor), outer to inner; factor 0 is what the inner
 /// factors of that dim leave over. Empty: row-major. pad: content of what rounding up adds.
 struct Layout {
@@ -42,26 +33,24 @@ struct Halo {
 /// The type of a value: strongly typed, logical dims in ONNX order.
 struct TensorType {
   Elem elem = Elem::none;
-  std::vector<Dim> dims;
+  Shape dims;
   Layout layout;
   std::shared_ptr<const Halo> halo; ///< null: none
 
   TensorType() = default;
-  TensorType(Elem elem, const Shape& shape) : elem(elem), dims(shape.begin(), shape.end()) {}
+  TensorType(Elem elem, Shape dims) : elem(elem), dims(std::move(dims)) {}
 
   int rank() const { return static_cast<int>(dims.size()); }
-  int64_t dim(int i) const { return dims[i < 0 ? i + rank() : i].bound; }
-  /// The bounds.
-  Shape shape() const;
-  int64_t count() const; ///< elements, of the bounds
+  int64_t dim(int i) const { return dims[i < 0 ? i + rank() : i]; }
+  Shape shape() const { return dims; } ///< a copy, so that it may outlive the type
+  int64_t count() const;               ///< elements
   /// The extents in memory, outer to inner: one per step of the layout, blocks rounded up; the shape when row-major.
   Shape physicalDims() const;
   /// Elements between neighbours along each of them, and before the first one: a halo lies in between.
   std::vector<int64_t> physicalStrides() const;
   int64_t physicalOffset() const;
   int64_t physicalCount() const; ///< elements in memory, with the halo
-  bool isExact() const;
-  /// "f32[1,3,8,8]"; an inexact dim is "<=100"; quantization and layout follow in braces.
+  /// "f32[1,3,8,8]"; layout and halo follow in braces.
   std::string text() const;
   friend bool operator==(const TensorType& a, const TensorType& b);
 };
@@ -69,10 +58,7 @@ struct TensorType {
 /// The dim that an axis in -rank..rank-1 means.
 inline int wrapAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
-/// The dims that NumPy-style multidirectional broadcasting gives, each exact when all that decide it are; nullopt when
-/// it does not fit.
-std::optional<std::vector<Dim>> broadcastDims(std::vector<Dim> a, const std::vector<Dim>& b);
 /// The shape that NumPy-style multidirectional broadcasting gives; nullopt when it does not fit.
-std::optional<Shape> broadcastShapes(const Shape& a, const Shape& b);
+std::optional<Shape> broadcastShapes(Shape a, const Shape& b);
 
 } // namespace candela::graph

@@ -164,7 +164,7 @@ bool isDeclared(const ValueInfo& declared, const graph::TensorType& type) {
   bool agrees = declared.dims.size() == type.dims.size();
   for (size_t i = 0; agrees && i < type.dims.size(); ++i) {
     const Dim& dim = declared.dims[i];
-    agrees = dim.value <= 0 || !type.dims[i].exact || dim.value == type.dims[i].bound;
+    agrees = dim.value <= 0 || dim.value == type.dims[i];
   }
   return agrees;
 }
@@ -186,11 +186,10 @@ Status checkDeclared(const ValueInfo& declared, const graph::TensorType& inferre
     return badModel("output '{}' is declared {} but inference gives {}", declared.name, declaredText(declared),
                     inferred.text());
   for (size_t i = 0; i < declared.dims.size(); ++i)
-    if (const auto given = named.find(declared.dims[i].name); declared.dims[i].value < 0 && given != named.end() &&
-                                                              inferred.dims[i].exact &&
-                                                              given->second != inferred.dims[i].bound)
+    if (const auto given = named.find(declared.dims[i].name);
+        declared.dims[i].value < 0 && given != named.end() && given->second != inferred.dims[i])
       return badArgument("--dim {}={} but dim {} of output '{}' is {}", given->first, given->second, i, declared.name,
-                         inferred.dims[i].bound);
+                         inferred.dims[i]);
   return Status::ok();
 }
 

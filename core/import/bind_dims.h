@@ -15,7 +15,7 @@ namespace candela::import {
 std::map<std::string, Shape> bindInputs(const onnx_io::Graph& graph, const ImportOptions& options,
                                         Complaints& complaints);
 
-/// Whether a type is what the model declares; dims without a value and inexact ones are free.
+/// Whether a type is what the model declares; dims without a value are free.
 bool isDeclared(const onnx_io::ValueInfo& declared, const graph::TensorType& type);
 /// "f32[N,3]"
 std::string declaredText(const onnx_io::ValueInfo& declared);

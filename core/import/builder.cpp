@@ -131,7 +131,7 @@ Result<Value*> Builder::cast(Value* value, Elem to) {
 }
 
 Result<Value*> Builder::reshape(Value* value, const Shape& shape) {
-  if (value->type.isExact() && value->type.shape() == shape) return value;
+  if (value->type.dims == shape) return value;
   const auto count = elementCount(shape);
   if (!count) return badModel("shape {} is impossibly large", shapeText(shape));
   if (value->isConstant() && value->type.count() == *count) return constant(value->payload(), shape);
@@ -151,7 +151,7 @@ Result<Value*> Builder::expand(Value* value, const Shape& shape) {
   const auto to = graph::broadcastShapes(from, shape);
   const auto count = to ? elementCount(*to) : std::nullopt;
   if (to && !count) return badModel("shape {} is impossibly large", shapeText(*to));
-  if (to && *to == from && value->type.isExact()) return value;
+  if (to && *to == from) return value;
   if (to && value->isConstant() && value->type.count() == 1 && elemBits(value->type.elem) >= 8) {
     CDL_ASSIGN(const Tensor one, value->tensor());
     uint64_t bits = 0;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/graph/graph.h"
-#include "core/import/onnx_io/model.h"
+#include "core/import/custom.h"
 
 /// ONNX -> Graph in one walk: bind dims, infer, fold shape arithmetic, inline functions, raise
 /// every node to its newest meaning. Every unsupported node and every unbound dim is listed at
@@ -22,6 +22,8 @@ struct ImportOptions {
   uint64_t foldLimitBytes = 4096;
   /// Of importScript: inputs whose shape nothing binds wait for the run.
   bool bindAtRun = false;
+  /// Asked about nodes of other domains than ONNX's own that import does not know; null: they are unsupported.
+  ClaimOp claim = {};
 };
 
 /// Failure, one line per complaint, each with file and node: bad_model; invalid_argument when all

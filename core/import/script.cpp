@@ -113,6 +113,7 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
       steps.push_back(std::move(step));
     }
     auto section = std::make_shared<Section>();
+    section->claim = options_.claim;
     flow::Step deferred;
     std::set<flow::SlotId> made, read, frozen;
     for (auto node = stage->deferred.rbegin(); node != stage->deferred.rend(); ++node) {
@@ -279,8 +280,8 @@ std::vector<std::pair<std::string, std::string>> supportedOperators() {
 }
 
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs) {
-  static const ImportOptions kOptions;
-  return Walk(section.model, kOptions).run(section, inputs);
+  const ImportOptions options{.claim = section.claim};
+  return Walk(section.model, options).run(section, inputs);
 }
 
 } // namespace candela::import

@@ -32,6 +32,7 @@ struct Section {
   std::vector<std::string> outputs;
   std::map<std::string, Tensor> constants;
   std::string why; ///< why the first node waits
+  ClaimOp claim;   ///< of the options that the model was imported with
 };
 
 struct Script {

@@ -33,13 +33,6 @@ const std::string* Step::unusedAttribute() const {
   return nullptr;
 }
 
-Status needExact(const Step& step) {
-  for (const Value* input : step.inputs())
-    if (input && !input->type.isExact())
-      return failure(Code::unsupported, "its input has a shape that depends on data");
-  return Status::ok();
-}
-
 std::vector<int64_t> allAxes(const Step& step) {
   std::vector<int64_t> axes(step.input(0)->type.dims.size());
   std::iota(axes.begin(), axes.end(), 0);

@@ -108,8 +108,6 @@ private:
   std::vector<Trim> trims_;
 };
 
-/// Failure `unsupported` when the shape of an input depends on data.
-Status needExact(const Step& step);
 /// Every axis of the first input, in order.
 std::vector<int64_t> allAxes(const Step& step);
 /// The dim that `axis` in -rank..rank-1 means.

@@ -19,7 +19,7 @@ inline void need(const Status& status) {
   if (!status) throw Failure{status};
 }
 
-/// A value of the Graph with the Builder that made it. Never null; its dims are exact.
+/// A value of the Graph with the Builder that made it. Never null.
 class Term {
 public:
   Term(Builder& build, Value* value) : build_(&build), value_(value) {}

@@ -251,9 +251,10 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   for (const auto& add : {&Walk::addControl, &Walk::addList})
     if (const auto status = (this->*add)(place, node, name, inputs, outputs)) return *status;
   const Importer importer = findImporter(node);
+  if (!importer && !node.domain.empty()) return addCustom(place, node, name, opset->second, inputs, outputs);
   if (!importer)
-    return failure(Code::unsupported, "operator {} of opset {} is not supported{}", qualified(node.domain, node.opType),
-                   opset->second, node.domain.empty() ? knownText(node.opType, "", opset->second) : "");
+    return failure(Code::unsupported, "operator {} of opset {} is not supported{}", node.opType, opset->second,
+                   knownText(node.opType, "", opset->second));
   if (node.domain.empty() && opset->second < kOldestOpset && !isUnchangedSince(node.opType, opset->second))
     return failure(Code::unsupported, "operator {} of opset {} is not supported: known since opset {}", node.opType,
                    opset->second, kOldestOpset);

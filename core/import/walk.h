@@ -68,6 +68,9 @@ private:
                     const std::vector<Slot>& inputs, std::vector<Slot>& outputs, Frame& frame);
   Status addOperator(const Place& place, const onnx_io::Node& node, const std::string& name,
                      const std::vector<Slot>& inputs, std::vector<Slot>& outputs, Step::Contents known = {});
+  /// custom.cpp: a node that a backend may claim.
+  Status addCustom(const Place& place, const onnx_io::Node& node, const std::string& name, int64_t version,
+                   const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
   void define(Scope& scope, const std::string& name, Slot slot, const std::string& who);
   /// The node waits for what a run knows.
   Status defer(const Place& place, const onnx_io::Node& node, const std::string& name, std::string why,

@@ -14,7 +14,7 @@ constexpr int64_t kMaxWork = int64_t{1} << 26;
 
 bool hasOnlyConstants(const Node& node) {
   bool any = false;
-  if (node.body) return false; // as often as it runs it may cost more than the oracle should spend
+  if (node.info().has(graph::kTraitRegion)) return false; // as often as it runs it may cost more than the oracle should spend
   for (const Value* operand : node.operands()) {
     if (!operand) continue;
     if (!isPlainConstant(operand)) return false;

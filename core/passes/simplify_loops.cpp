@@ -195,7 +195,7 @@ private:
 
 Result<int> simplifyLoops(Graph& graph) {
   return onEachNode(graph, [](Graph& within, Node* node) -> Result<int> {
-    if (!node->body) return 0;
+    if (node->kind != graph::OpKind::Loop) return 0;
     if (node->intAttr("trips") != 1) return Slimming(within, *node).run();
     CDL_TRY(Unfolding(within, *node).run());
     return 1;

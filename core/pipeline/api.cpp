@@ -2,9 +2,11 @@
 #include <candela/candela.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
+#include "core/pipeline/custom_ops.h"
 #include "core/pipeline/flow_model.h"
 #include "core/pipeline/report.h"
 #include "core/reference/interp/interp.h"
@@ -33,6 +35,10 @@ struct candela_model {
     return std::ranges::count(bundle().states, i, port) > 0;
   }
 
+  // What compiling and the newest run did.
+  mutable std::mutex traceMutex;
+  mutable std::vector<runtime::TraceEvent> compiled, ran;
+  std::atomic<bool> profiles = false;
   bool flatShapes = false; ///< ports come from a Program, whose buffers have sizes but no dims
   std::string report;
 };
@@ -132,7 +138,7 @@ Result<std::vector<std::shared_ptr<runtime::Device>>> openDevices(const Request&
   std::vector<std::shared_ptr<runtime::Device>> devices;
   std::set<std::string> served;
   for (const std::string& name : request.backends) {
-    if (name == "soft") continue;
+    if (name == "soft" || name == "reference") continue;
     CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> plugin, runtime::findPlugin(name));
     runtime::Options options;
     for (const std::string& key : {std::string(), plugin->name()}) {
@@ -198,12 +204,15 @@ Status compileReference(candela_model& model, const std::string& path, bool keep
 
 Status compileParts(candela_model& model, const std::string& path, const Request& request) {
   const bool reference = std::ranges::find(request.backends, "reference") != request.backends.end();
-  if (reference && request.backends.size() > 1)
-    return badArgument("the reference runs alone, not beside other backends");
-  // Backends first: a wrong name is told before a large model is read.
-  std::vector<std::shared_ptr<runtime::Device>> devices;
-  if (!reference) { CDL_ASSIGN(devices, openDevices(request)); }
-  CDL_ASSIGN(pipeline::Loaded loaded, pipeline::loadAny(path, request.import));
+  if (reference && std::ranges::find(request.backends, "soft") != request.backends.end())
+    return badArgument("the reference runs alone, or beside plugins that claim ops of their own");
+  // Backends first: a wrong name is told before a large model is read. Those beside the reference claim ops, no more.
+  CDL_ASSIGN(const auto devices, openDevices(request));
+  import::ImportOptions options = request.import;
+  CDL_ASSIGN(options.claim, pipeline::claimBy(devices, reference));
+  std::optional<runtime::Span> span(std::in_place, "load", path);
+  CDL_ASSIGN(pipeline::Loaded loaded, pipeline::loadAny(path, options));
+  span.reset();
   if (auto* script = std::get_if<import::Script>(&loaded)) {
     CDL_ASSIGN(model.flow, pipeline::FlowModel::create(std::move(*script), path, devices, request.compile, reference));
     model.described = model.flow->described();
@@ -289,7 +298,12 @@ Status createModel(candela_model_t** out, const char* path, const std::function<
   if (!path || !out) return badArgument("no path, or nowhere to put the model");
   *out = nullptr;
   auto model = std::make_unique<candela_model>();
-  CDL_TRY(fill(*model));
+  runtime::Trace trace(false);
+  {
+    const runtime::Span span("compile");
+    CDL_TRY(fill(*model));
+  }
+  model->compiled = trace.take();
   const runtime::Bundle& bundle = model->bundle();
   for (const auto* ports : {&bundle.inputs, &bundle.outputs})
     for (const uint32_t port : *ports)
@@ -364,7 +378,14 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
       if (model->flow) return model->flow->runTensors(all);
       return graph ? reference::run(*graph, all) : reference::interpret(std::get<program::Program>(model->ir), all);
     };
+    runtime::Trace trace(model->profiles);
+    std::optional<runtime::Span> span(std::in_place, "run");
     CDL_ASSIGN(const std::vector<Tensor> out, model->session ? model->session->run(in) : model->states.run(in, once));
+    span.reset();
+    {
+      const std::lock_guard lock(model->traceMutex);
+      model->ran = trace.take();
+    }
     for (uint32_t i = 0; i < output_count; ++i) {
       const runtime::BundleValue& port = model->output(i);
       const uint64_t bytes = out[i].sizeBytes();
@@ -389,13 +410,11 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
 
 const char* candela_report_json(const candela_model_t* model) { return model->report.c_str(); }
 
-void candela_profile(candela_model_t* model, int on) {
-  if (model->session) model->session->profile(on != 0);
-}
+void candela_profile(candela_model_t* model, int on) { model->profiles = on != 0; }
 
 char* candela_trace_json(const candela_model_t* model) {
-  return duplicate(pipeline::traceJson(model->bundle(),
-                                       model->session ? model->session->trace() : std::vector<runtime::TraceEvent>()));
+  const std::lock_guard lock(model->traceMutex);
+  return duplicate(pipeline::traceJson(model->compiled, model->ran));
 }
 
 char* candela_backends_json(const char* const* paths) {

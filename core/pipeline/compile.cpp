@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/graph/custom.h"
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
 #include "core/plan/schedule/schedule.h"
@@ -113,6 +114,7 @@ Status bindOutputs(Bundle& bundle, ValueTable& table, const graph::Graph& graph)
 struct LateRefusal {
   size_t part = 0;
   std::set<std::string> origins;
+  std::string why;
 };
 
 class Compiler {
@@ -132,17 +134,24 @@ public:
   Result<std::unique_ptr<runtime::Session>> compile() {
     if (options_.keepValues) described_.kept = keepValues(graph_);
     progress("optimize", 0);
-    CDL_TRY(passes::optimize(graph_));
+    {
+      const runtime::Span span("optimize");
+      CDL_TRY(passes::optimize(graph_));
+    }
     target::Barred barred;
+    std::string last;
     for (int round = 0; round < kMaxRounds; ++round) {
       progress("partition", static_cast<double>(round) / kMaxRounds);
+      std::optional<runtime::Span> span(std::in_place, "partition and lower");
       CDL_ASSIGN(const target::Partitioning partitioning,
                  target::partition(graph_, targets_, barred, {options_.toPrimitives}));
       CDL_ASSIGN(std::vector<LoweredPart> parts, lowerParts(graph_, partitioning, targets_, options_));
+      span.reset();
       std::optional<LateRefusal> refusal;
       CDL_ASSIGN(Attempt attempt, build(parts, refusal));
       if (refusal) {
         bar(barred, partitioning.parts[refusal->part], *refusal);
+        last = refusal->why;
         continue;
       }
       place(attempt, partitioning, parts);
@@ -150,8 +159,8 @@ public:
       progress("done", 1);
       return runtime::Session::adopt(std::move(attempt.bundle), std::move(attempt.runners));
     }
-    return failure(Code::refused, "{}: a backend still refuses instructions after {} rounds", described_.model,
-                   kMaxRounds);
+    return failure(Code::refused, "{}: a backend still refuses instructions after {} rounds, the last one: {}",
+                   described_.model, kMaxRounds, last);
   }
 
 private:
@@ -184,7 +193,8 @@ private:
       runtime::Refusal refused;
       const Status status = addPartition(attempt, part.program, device, &refused);
       if (status.code() == Code::refused) {
-        refusal = LateRefusal{p, {}};
+        const std::string who = device->name() + ": "; // who reads a placement knows
+        refusal = LateRefusal{p, {}, refused.text.substr(refused.text.starts_with(who) ? who.size() : 0)};
         const cdl_image_t* image = asImage(bundle.partitions.back().image);
         if (refused.instr > 0 && refused.instr < image->instrs.count)
           refusal->origins = originsOf(image, refused.instr);
@@ -205,7 +215,7 @@ private:
     };
     const bool any = std::ranges::any_of(part.nodes, isRefused);
     for (const graph::Node* node : part.nodes)
-      if (!any || isRefused(node)) barred.insert({part.target, node->result()->name});
+      if (!any || isRefused(node)) barred.insert({{part.target, node->result()->name}, refusal.why});
   }
 
   /// What the runner will really do with the instructions that came from a node: names of kinds.
@@ -238,7 +248,7 @@ private:
           }
         NodePlacement placement;
         placement.node = node->userName();
-        placement.op = fmt::format("{} {}", graph::opName(node->kind), elemName(node->result()->type.elem));
+        placement.op = fmt::format("{} {}", graph::shownOp(*node), elemName(node->result()->type.elem));
         placement.on = onHost ? "host" : devices_[part.target]->plugin().name();
         placement.cls = classOf(onHost, instrs.emulated.empty());
         placement.why = onHost ? whyHost(partitioning, *node) : whyHere(instrs);

@@ -5,6 +5,7 @@
 
 #include "core/reference/reference.h"
 #include "core/runtime/bundle/flow_bundle.h"
+#include "core/target/refusal.h"
 
 namespace candela::pipeline {
 namespace {
@@ -199,8 +200,10 @@ public:
       if (described)
         for (const import::Section::Item& item : section->items) {
           ++described->modelNodes;
-          described->placement.push_back({item.name, item.node.opType, "host", "waits for the run: " + section->why,
-                                          runtime::NodePlacement::Class::host, 0, 0});
+          described->placement.push_back(
+              {item.name, item.node.opType, "host",
+               target::refusalText(CDL_REASON_DYNAMIC_SHAPE, "waits for the run: " + section->why),
+               runtime::NodePlacement::Class::host, 0, 0});
         }
       units.push_back(std::make_unique<SectionUnit>(std::move(section), how));
     }

@@ -20,7 +20,7 @@ uint64_t macs(const graph::Node& node) {
   if (node.body) {
     uint64_t each = 0;
     for (const auto& inner : node.body->nodes()) each += macs(*inner);
-    return each * static_cast<uint64_t>(node.intAttr("trips"));
+    return node.kind == graph::OpKind::Loop ? each * static_cast<uint64_t>(node.intAttr("trips")) : each;
   }
   if (!node.info().has(graph::kTraitContraction)) return 0;
   const bool transposed = node.kind == graph::OpKind::ConvTranspose; // counts x's elements instead

@@ -144,54 +144,6 @@ std::string placementJson(const runtime::Bundle& bundle) {
   return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-namespace {
-
-/// What an instruction is: its kind, the model's node, the elements that it computes on, and the bytes that its views
-/// name, repeated elements once.
-Json describeInstr(const cdl_image_t* image, uint32_t index) {
-  const cdl_instr_t* instr = cdl_get_instr(image, index);
-  const cdl_provenance_t* origin = cdl_get_provenance(image, instr->provenance);
-  const uint32_t views = uint32_t(instr->inputs) + instr->outputs;
-  uint64_t bytes = 0;
-  for (uint32_t v = 0; v < views; ++v) {
-    const cdl_view_t* view = cdl_get_view(image, instr->first_view + v);
-    uint64_t count = 1;
-    for (uint32_t d = 0; d < view->rank; ++d) count *= view->strides[d] ? static_cast<uint64_t>(view->dims[d]) : 1;
-    bytes += elemBytes(static_cast<Elem>(view->elem), count);
-  }
-  return {{"kind", program::kindName(instr->kind)},
-          {"node", cdl_get_string(image, origin->node)},
-          {"op", cdl_get_string(image, origin->op)},
-          {"type", cdl_elem_name(views ? cdl_get_view(image, instr->first_view)->elem : 0)},
-          {"bytes", bytes}};
-}
-
-} // namespace
-
-std::string traceJson(const runtime::Bundle& bundle, const std::vector<runtime::TraceEvent>& events) {
-  std::map<std::string, int> tracks;
-  Json list = Json::array();
-  for (const runtime::TraceEvent& event : events) {
-    const auto [at, isNew] = tracks.try_emplace(event.on, static_cast<int>(tracks.size()));
-    if (isNew)
-      list.push_back(
-          {{"ph", "M"}, {"name", "thread_name"}, {"pid", 0}, {"tid", at->second}, {"args", {{"name", event.on}}}});
-    list.push_back({{"ph", "X"},
-                    {"name", event.name},
-                    {"pid", 0},
-                    {"tid", at->second},
-                    {"ts", event.startNs / 1e3},
-                    {"dur", (event.endNs - event.startNs) / 1e3}});
-    if (event.instr == 0) continue;
-    const Bytes& image = bundle.partitions[event.partition].image;
-    Json args = describeInstr(reinterpret_cast<const cdl_image_t*>(image.data()), event.instr);
-    args.update({{"partition", event.partition}, {"instr", event.instr}});
-    list.back()["name"] = args["node"] == "" ? args["kind"] : args["node"];
-    list.back()["args"] = std::move(args);
-  }
-  return Json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump(1);
-}
-
 std::string backendsJson(const std::vector<std::string>& paths) {
   Json list = Json::array();
   list.push_back({{"name", "reference"},

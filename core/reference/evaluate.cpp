@@ -104,7 +104,8 @@ Result<std::vector<Tensor>> evaluate(const Node& node, std::span<const Tensor> o
     CDL_ASSIGN(Tensor tensor, node.payload->materialize(node.result()->type.shape()));
     return std::vector<Tensor>{std::move(tensor)};
   }
-  if (node.body) return evaluateLoop(node, operands);
+  if (node.kind == OpKind::Loop) return evaluateLoop(node, operands);
+  if (node.kind == OpKind::Custom) return evaluateCustom(node, operands);
   const auto given = [&](size_t i) {
     return i < operands.size() && operands[i].elem != Elem::none ? &operands[i] : nullptr;
   };

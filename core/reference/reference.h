@@ -42,6 +42,9 @@ Result<std::vector<Tensor>> evaluate(const graph::Node& node);
 /// The same of a loop; in ops/loop.cpp.
 Result<std::vector<Tensor>> evaluateLoop(const graph::Node& node, std::span<const Tensor> operands);
 
+/// The same of what a plugin claims: its body; in ops/custom.cpp. Failure: unsupported where it has none.
+Result<std::vector<Tensor>> evaluateCustom(const graph::Node& node, std::span<const Tensor> operands);
+
 /// A whole graph.
 Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tensor> inputs);
 

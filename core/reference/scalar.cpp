@@ -104,7 +104,7 @@ double unary(uint16_t fn, double x) {
   case CDL_UNARY_TAN: return std::tan(x);
   case CDL_UNARY_TANH: return std::tanh(x);
   case CDL_UNARY_ERF: return std::erf(x);
-  case CDL_UNARY_SIGMOID: return 1 / (1 + std::exp(-x));
+  case CDL_UNARY_SIGMOID: return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); // exp stays finite
   }
   CDL_CHECK(false, "unary function {}", fn);
 }

@@ -4,6 +4,7 @@
 #include "core/runtime/image_runner.h"
 #include "core/runtime/shortage.h"
 #include "core/soft/soft.h"
+#include "core/target/refusal.h"
 
 namespace candela::runtime {
 namespace {
@@ -13,12 +14,19 @@ using target::Support;
 
 /// What one execution needs on the device; kept for the next one.
 struct Context {
-  std::shared_ptr<Queue> queue;
   std::vector<MemoryPtr> memory; ///< per image buffer; TEMP buffers of a space share its arena
   std::vector<MemoryPtr> own;    ///< of inputs and outputs, for what lies in no memory of the device's
   std::vector<cdl_binding_t> bindings;
   MemoryPtr scratch;
+  std::shared_ptr<Queue> queue; ///< goes first, with what it has not done: then nothing uses the memory
 };
+
+/// What a row calls NATIVE may not be refused once it runs: that is the backend's failure, and says nothing of the
+/// model.
+Status promised(const Status& status) {
+  const bool refuses = status.code() == Code::unsupported || status.code() == Code::refused;
+  return refuses ? failure(Code::internal, "{}, which its rows call native", status.message()) : status;
+}
 
 /// Runs a Program on a device through either door.
 class DeviceRunner : public ImageRunner<Context> {
@@ -42,6 +50,7 @@ public:
                      device_->name(), partition.backend, partition.backendVersion);
     if (!isStored) CDL_TRY(readConstants(bundle, partition));
     CDL_TRY(makeFixed());
+    const Span span("compile for", device_->name());
     support_.assign(image_->instrs.count, Support::none);
     for (uint32_t i = 1; i < image_->instrs.count; ++i) {
       const target::Answer answer = device_->target().query(describe(image_, i));
@@ -72,6 +81,7 @@ public:
 private:
   /// Constants, and states that are zero before the first execution.
   Status makeFixed() {
+    const Span span("upload constants to", device_->name());
     fixed_.resize(image_->buffers.count);
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
@@ -103,7 +113,8 @@ private:
                                  &executable_, &refused);
         !status) {
       executable_ = nullptr;
-      if (refusal) *refusal = {refused.instr, static_cast<uint16_t>(refused.reason), status.message()};
+      const auto reason = static_cast<uint16_t>(refused.reason);
+      if (refusal) *refusal = {refused.instr, reason, target::refusalText(reason, status.message())};
       return status;
     }
     return executable_ ? Status::ok() : noExecutable("compile");
@@ -189,7 +200,9 @@ private:
       const Bytes& bytes = isInput ? inputs[nextIn++].bytes : outputs[nextOut].bytes;
       nextOut += isOutput;
       CDL_ASSIGN(inPlace[b], place(context, b, bytes, stats));
-      if (isInput && !inPlace[b]) CDL_TRY(context.queue->write(*context.memory[b], 0, bytes.data(), buffer.bytes));
+      if (!isInput || inPlace[b]) continue;
+      const Span span("upload", cdl_get_string(image_, buffer.name), buffer.bytes);
+      CDL_TRY(context.queue->write(*context.memory[b], 0, bytes.data(), buffer.bytes));
     }
     nextOut = 0;
     cdl_bindings_t bindings{};
@@ -201,34 +214,45 @@ private:
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
       if (buffer.role != CDL_ROLE_OUTPUT && buffer.role != CDL_ROLE_INOUT) continue;
       Bytes& bytes = outputs[nextOut++].bytes;
-      if (!inPlace[b]) CDL_TRY(context.queue->read(*context.memory[b], 0, bytes.mutableData(), buffer.bytes));
+      if (inPlace[b]) continue;
+      const Span span("download", cdl_get_string(image_, buffer.name), buffer.bytes);
+      CDL_TRY(context.queue->read(*context.memory[b], 0, bytes.mutableData(), buffer.bytes));
     }
+    const Span span("wait");
     return context.queue->drain();
   }
 
   Status execute(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
-    const bool profile = stats.profile && table.profile_begin && table.profile_end;
-    if (profile) CDL_TRY(callSlot(device_->name(), table.profile_begin, queue));
+    if (keepsProfile()) CDL_TRY(callSlot(device_->name(), table.profile_begin, queue));
     const uint64_t start = nowNs(), done = context.queue->next();
     const cdl_timeline_t signal{queue, done};
-    CDL_TRY(callSlot(device_->name(), table.execute, queue, executable_, &bindings, nullptr, uint32_t{0}, signal));
+    {
+      const Span span("execute");
+      CDL_TRY(promised(
+          callSlot(device_->name(), table.execute, queue, executable_, &bindings, nullptr, uint32_t{0}, signal)));
+    }
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
+    const Span span("wait");
     CDL_TRY(context.queue->wait(done));
-    return profile ? endProfile(queue, start, stats) : Status::ok();
+    return keepsProfile() ? endProfile(queue, start, executions(image_)) : Status::ok();
   }
 
-  /// Takes the records of an execution that began at `start`; those by another clock than the host's are moved there.
-  Status endProfile(cdl_queue_t* queue, uint64_t start, RunStats& stats) {
+  /// Whether instructions are asked for, and the device itself tells of them.
+  bool keepsProfile() const { return tracesInstrs() && device_->table().profile_begin && device_->table().profile_end; }
+
+  /// Takes the records of `most` instructions that began at `start`; those by another clock than the host's are moved
+  /// there, the first one to `start`.
+  Status endProfile(cdl_queue_t* queue, uint64_t start, uint64_t most) {
     const uint64_t end = nowNs();
-    std::vector<cdl_profile_record_t> records(std::min<uint64_t>(executions(image_), 1 << 20));
+    std::vector<cdl_profile_record_t> records(std::min<uint64_t>(most, 1 << 20));
     uint32_t count = 0;
     CDL_TRY(callSlot(device_->name(), device_->table().profile_end, queue, records.data(),
                      static_cast<uint32_t>(records.size()), &count));
     // Of a long loop the first million is kept; more than there were executions is no profile.
-    if (count > std::max<uint64_t>(records.size(), executions(image_)))
+    if (count > std::max<uint64_t>(records.size(), most))
       return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", device_->name(), count,
                      records.size());
     records.resize(std::min<size_t>(count, records.size()));
@@ -238,7 +262,12 @@ private:
     const uint64_t shift = first >= start && first <= end ? 0 : start - first;
     for (const cdl_profile_record_t& r : records)
       if (r.instr > 0 && r.instr < image_->instrs.count && r.end_ns >= r.start_ns)
-        stats.records.push_back({r.instr, r.engine, r.start_ns + shift, r.end_ns + shift});
+        Trace::current()->add({.startNs = r.start_ns + shift,
+                               .endNs = r.end_ns + shift,
+                               .instr = r.instr,
+                               .engine = r.engine,
+                               .support = Support::native,
+                               .deviceClock = shift != 0});
     return Status::ok();
   }
 
@@ -250,26 +279,40 @@ private:
       last = first;
       if (support_[first] == Support::emulated) {
         ++stats.emulatedInstrs;
-        CDL_TRY(timed(stats, first, [&] { return emulate(context, first, loops, stats); }));
+        CDL_TRY(timed(first, Support::emulated, [&] { return emulate(context, first, loops, stats); }));
         continue;
       }
       const uint32_t block = cdl_get_instr(image_, first)->loop;
-      while (!stats.profile && last + 1 < end && support_[last + 1] == Support::native &&
+      const bool alone = tracesInstrs() && !keepsProfile();
+      while (!alone && last + 1 < end && support_[last + 1] == Support::native &&
              cdl_get_instr(image_, last + 1)->loop == block)
         ++last;
       stats.nativeInstrs += last - first + 1;
-      CDL_TRY(timed(stats, first, [&]() -> Status {
-        CDL_TRY(callSlot(device_->name(), device_->table().run, context.queue->handle(), image_, first,
-                         last - first + 1, loops, &bindings));
-        return stats.profile ? context.queue->drain() : Status::ok();
-      }));
+      const auto runNative = [&] { return submit(context, first, last - first + 1, loops, bindings); };
+      CDL_TRY(alone ? timed(first, Support::native, runNative) : runNative());
     }
     return Status::ok();
   }
 
+  /// Runs of native instructions; where they are traced, to their end.
+  Status submit(Context& context, uint32_t first, uint32_t count, const int64_t* loops,
+                const cdl_bindings_t& bindings) {
+    const cdl_plugin_t& table = device_->table();
+    cdl_queue_t* queue = context.queue->handle();
+    const Span span("execute", "instructions");
+    if (keepsProfile()) CDL_TRY(callSlot(device_->name(), table.profile_begin, queue));
+    const uint64_t start = nowNs();
+    CDL_TRY(promised(callSlot(device_->name(), table.run, queue, image_, first, count, loops, &bindings)));
+    if (tracesInstrs()) CDL_TRY(context.queue->drain());
+    return keepsProfile() ? endProfile(queue, start, count) : Status::ok();
+  }
+
   Status emulate(Context& context, uint32_t index, const int64_t* loops, RunStats& stats) {
     const cdl_instr_t* instr = cdl_get_instr(image_, index);
-    CDL_TRY(context.queue->drain());
+    {
+      const Span span("wait");
+      CDL_TRY(context.queue->drain());
+    }
     std::vector<void*> addresses(image_->buffers.count, nullptr);
     std::map<uint32_t, Bytes> staged;
     std::set<uint32_t> written;
@@ -284,6 +327,7 @@ private:
         addresses[b] = static_cast<char*>(memory->mapped()) + binding.offset;
         continue;
       }
+      const Span span("stage in", {}, binding.bytes);
       CDL_ASSIGN(Bytes bytes, Bytes::allocate(binding.bytes));
       CDL_TRY(context.queue->read(*memory, binding.offset, bytes.mutableData(), binding.bytes));
       stats.stagedBytes += binding.bytes;
@@ -293,6 +337,7 @@ private:
     CDL_TRY(callSlot("soft", soft::run, image_, index, loops, addresses.data()));
     for (auto& [b, bytes] : staged) {
       if (!written.count(b)) continue;
+      const Span span("stage out", {}, bytes.size());
       CDL_TRY(context.queue->write(*context.memory[b], context.bindings[b].offset, bytes.data(), bytes.size()));
       stats.stagedBytes += bytes.size();
     }

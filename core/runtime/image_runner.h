@@ -74,14 +74,14 @@ protected:
     return bytes;
   }
 
-  /// Runs one instruction; records how long it took when that is asked.
-  template <typename F> static Status timed(RunStats& stats, uint32_t instr, F&& run) {
-    if (!stats.profile) return run();
+  /// Runs one instruction, here or on the device; records how long it took when that is asked.
+  template <typename F> static Status timed(uint32_t instr, target::Support support, F&& run) {
     const uint64_t start = nowNs();
     CDL_TRY(run());
-    stats.records.push_back({instr, 0, start, nowNs()});
+    if (tracesInstrs()) Trace::current()->add({.startNs = start, .endNs = nowNs(), .instr = instr, .support = support});
     return Status::ok();
   }
+  static bool tracesInstrs() { return Trace::current() && Trace::current()->wantsInstrs(); }
 
   Bytes bytes_;
   const cdl_image_t* image_;

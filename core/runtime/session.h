@@ -1,11 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
-
 #include "core/runtime/bundle/bundle.h"
 #include "core/runtime/plugin/plugin.h"
 #include "core/runtime/states.h"
+#include "core/runtime/trace.h"
 
 /// Loading, binding and running a bundle. Carries no compiler.
 namespace candela::runtime {
@@ -15,22 +13,7 @@ struct RunStats {
   uint64_t nativeInstrs = 0, emulatedInstrs = 0, hostInstrs = 0; ///< executed, loop iterations counted
   uint64_t stagedBytes = 0; ///< copied to and from the host for emulated instructions on memory that cannot be mapped
   uint64_t stateBytes = 0;  ///< of states, copied to be kept: 0 where they lie in memory that the host sees
-  bool profile = false;     ///< asks for records
-  std::vector<cdl_profile_record_t> records; ///< one per executed instruction, by nowNs()
-  const Residents* residents = nullptr;      ///< for runners: where states lie
-};
-
-/// Nanoseconds of the steady clock.
-inline uint64_t nowNs() {
-  const auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
-}
-
-/// One step on the timeline of a run, or one execution of an instruction in it, in nanoseconds from the run's start.
-struct TraceEvent {
-  std::string name, on; ///< name: of a step
-  uint64_t startNs = 0, endNs = 0;
-  uint32_t partition = 0, instr = 0; ///< instr 0: a step
+  const Residents* residents = nullptr; ///< for runners: where states lie
 };
 
 /// A partition that is ready to run. Implementations: soft_runner.cpp, device_runner.cpp.
@@ -60,7 +43,9 @@ struct Refusal {
 Result<std::unique_ptr<Runner>> makeRunner(const Bundle& bundle, const BundlePartition& partition,
                                            std::shared_ptr<Device> device, Refusal* refusal = nullptr);
 
-/// A bundle with its devices open. run() may be called by many threads at once.
+/// A bundle with its devices open. run() may be called by many threads at once; where a thread has a Trace, it tells
+/// what it does. With instructions in it, a device that keeps no profile shows steps alone; one that takes instructions
+/// one by one gets each alone.
 class Session {
 public:
   /// `devices`: what to use for partitions of these backends; others are found by name and opened with the bundle's
@@ -82,11 +67,6 @@ public:
   /// inputs in the bundle's order; checked against its types. A state's may have no type: it is as the last run left
   /// it, or zero. Returns the outputs. Runs of a model with states take turns.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
-  /// Of the newest run.
-  std::vector<TraceEvent> trace() const;
-  /// Whether traces of the runs to come hold instructions too. A device that keeps no profile shows steps alone; one
-  /// that takes instructions one by one gets each alone.
-  void profile(bool on) { profile_ = on; }
 
 private:
   Status initStates();
@@ -96,9 +76,6 @@ private:
   std::vector<std::unique_ptr<Runner>> runners_;
   Residents residents_;
   States states_;
-  mutable std::mutex traceMutex_;
-  std::vector<TraceEvent> trace_;
-  std::atomic<bool> profile_ = false;
 };
 
 } // namespace candela::runtime

@@ -45,13 +45,8 @@ Result<std::vector<Tensor>> Session::runOnce(std::span<const Tensor> inputs, Run
   }
 
   RunStats counted;
-  counted.profile = profile_;
   counted.residents = residents_.empty() ? nullptr : &residents_;
-  std::vector<TraceEvent> events;
-  const uint64_t start = nowNs();
-  for (size_t s = 0; s < bundle_.steps.size(); ++s) {
-    const BundleStep& step = bundle_.steps[s];
-    TraceEvent event{fmt::format("step {}", s), "host", nowNs() - start};
+  for (const BundleStep& step : bundle_.steps) {
     if (step.kind == StepKind::copy) {
       values[step.outputs[0]] = values[step.inputs[0]];
     } else {
@@ -67,20 +62,12 @@ Result<std::vector<Tensor>> Session::runOnce(std::span<const Tensor> inputs, Run
         out.push_back(*std::move(tensor));
       }
       const std::string& backend = bundle_.partitions[step.partition].backend;
-      event.on = backend.empty() ? "soft" : backend;
-      event.name = fmt::format("partition {}", step.partition);
-      CDL_TRY(runners_[step.partition]->run(in, out, counted).context(fmt::format("{} on {}", event.name, event.on)));
+      const std::string on = fmt::format("{} on {}", step.partition, backend.empty() ? "soft" : backend);
+      const Span span("partition", on);
+      if (Trace* trace = Trace::current()) trace->enter(bundle_.partitions[step.partition].image, backend);
+      CDL_TRY(runners_[step.partition]->run(in, out, counted).context("partition " + on));
       for (size_t i = 0; i < step.outputs.size(); ++i) values[step.outputs[i]] = std::move(out[i]);
-      for (const cdl_profile_record_t& r : counted.records)
-        events.push_back({"", event.on, r.start_ns - start, r.end_ns - start, step.partition, r.instr});
-      counted.records.clear();
     }
-    event.endNs = nowNs() - start;
-    events.push_back(std::move(event));
-  }
-  {
-    const std::lock_guard lock(traceMutex_);
-    trace_ = std::move(events);
   }
   if (stats) *stats = counted;
   std::vector<Tensor> outputs;
@@ -109,11 +96,6 @@ Result<Bundle> Session::stored() const {
     for (uint32_t& constant : partition.constants) keep(constant);
   }
   return stored;
-}
-
-std::vector<TraceEvent> Session::trace() const {
-  const std::lock_guard lock(traceMutex_);
-  return trace_;
 }
 
 } // namespace candela::runtime

@@ -55,10 +55,11 @@ private:
       }
     }
     stats.hostInstrs += executions_;
-    if (!stats.profile) return callSlot("soft", soft::runAll, image_, buffers.data());
+    if (!tracesInstrs()) return callSlot("soft", soft::runAll, image_, buffers.data());
     int64_t loops[CDL_MAX_LOOP_NESTING] = {};
     for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops))
-      CDL_TRY(timed(stats, i, [&] { return callSlot("soft", soft::run, image_, i, loops, buffers.data()); }));
+      CDL_TRY(timed(i, target::Support::none,
+                    [&] { return callSlot("soft", soft::run, image_, i, loops, buffers.data()); }));
     return Status::ok();
   }
 

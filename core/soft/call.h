@@ -38,7 +38,7 @@ using RunKind = cdl::Status(const Call& call);
 RunKind runCopy, runFill, runBlockOp, runElementwise, runGather, runScatter, runReduce, runArgReduce, runMatmul,
     runRescale, runTable, runSort, runSoftmax, runNorm;
 
-/// The type in which MATMUL of these operands accumulates; 0: it does not run them.
-uint8_t productElem(uint8_t a, uint8_t b);
+/// Whether MATMUL runs these operands with sums of type `acc`.
+bool hasProduct(uint8_t a, uint8_t b, uint8_t acc);
 
 } // namespace candela::soft

@@ -11,31 +11,28 @@ int64_t indexAt(const Operand& index, int64_t k) {
   return index.elem == CDL_I32 ? *index.at<int32_t>(at) : *index.at<int64_t>(at);
 }
 
-struct Set {
-  template <class C> static C apply(C, C b) { return b; }
-};
-
-template <class T, class Op> void scatter(const Operand& index, const Operand& updates, const Operand& y) {
+/// f(place, update) for every k in order.
+template <class T, class F> void scatter(const Operand& index, const Operand& updates, const Operand& y, F f) {
   for (int64_t o = 0; o < y.dims[0]; ++o)
     for (int64_t k = 0; k < updates.dims[1]; ++k) {
       const int64_t at = indexAt(index, k);
       if (at < 0 || at >= y.dims[1]) continue;
       const T* from = updates.at<T>(updates.start + o * updates.strides[0] + k * updates.strides[1]);
       T* to = y.at<T>(y.start + o * y.strides[0] + at * y.strides[1]);
-      for (int64_t i = 0; i < y.dims[2]; ++i) {
-        T& place = to[i * y.strides[2]];
-        place = store<T>(Op::apply(load(place), load(from[i * updates.strides[2]])));
-      }
+      for (int64_t i = 0; i < y.dims[2]; ++i) f(to[i * y.strides[2]], from[i * updates.strides[2]]);
     }
+}
+
+template <class T, class Op> void combine(const Operand& index, const Operand& updates, const Operand& y) {
+  scatter<T>(index, updates, y, [](T& place, T update) { place = store<T>(Op::apply(load(place), load(update))); });
 }
 
 template <class T> void scatterBy(uint16_t fn, const Operand& index, const Operand& updates, const Operand& y) {
   switch (fn) {
-  case CDL_SCATTER_SET: return scatter<T, Set>(index, updates, y);
-  case CDL_SCATTER_ADD: return scatter<T, Add>(index, updates, y);
-  case CDL_SCATTER_MIN: return scatter<T, Min>(index, updates, y);
-  case CDL_SCATTER_MAX: return scatter<T, Max>(index, updates, y);
-  default: return scatter<T, Mul>(index, updates, y);
+  case CDL_SCATTER_ADD: return combine<T, Add>(index, updates, y);
+  case CDL_SCATTER_MIN: return combine<T, Min>(index, updates, y);
+  case CDL_SCATTER_MAX: return combine<T, Max>(index, updates, y);
+  default: return combine<T, Mul>(index, updates, y);
   }
 }
 
@@ -72,7 +69,11 @@ cdl::Status runGather(const Call& call) {
 cdl::Status runScatter(const Call& call) {
   const Operand index = call.input(0), updates = call.input(1), y = call.output();
   if (updates.elem != y.elem || !isArithmetic(y.elem) || !isIndex(index)) return call.failElems();
-  withAny(y.elem, [&]<class T>(Tag<T>) { scatterBy<T>(call.instr->fn, index, updates, y); });
+  if (call.instr->fn == CDL_SCATTER_SET) // moved, not computed with: a NaN keeps its bits
+    withBits(y.elem,
+             [&]<class T>(Tag<T>) { scatter<T>(index, updates, y, [](T& place, T update) { place = update; }); });
+  else
+    withAny(y.elem, [&]<class T>(Tag<T>) { scatterBy<T>(call.instr->fn, index, updates, y); });
   return cdl::ok();
 }
 

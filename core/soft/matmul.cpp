@@ -133,6 +133,9 @@ struct Product {
 template <class TA, class TB, class S, class TAcc> constexpr Product small(uint8_t a, uint8_t b, uint8_t acc) {
   return {a, b, acc, gemm<TA, TB, S, TAcc, TAcc>, gemm<TA, TB, uint64_t, TAcc>};
 }
+template <class T> constexpr Product half(uint8_t elem) { // the sum as it is
+  return {elem, elem, CDL_F32, gemm<T, T, float, float>, gemm<T, T, float, float>};
+}
 template <class T, class S> constexpr Product alike(uint8_t elem) {
   return {elem, elem, elem, gemm<T, T, S, T>, gemm<T, T, S, T>};
 }
@@ -142,6 +145,8 @@ constexpr Product kProducts[] = {
     alike<double, double>(CDL_F64),
     alike<F16, float>(CDL_F16),
     alike<Bf16, float>(CDL_BF16),
+    half<F16>(CDL_F16),
+    half<Bf16>(CDL_BF16),
     alike<int32_t, uint64_t>(CDL_I32),
     alike<uint32_t, uint64_t>(CDL_U32),
     alike<int64_t, uint64_t>(CDL_I64),
@@ -154,10 +159,23 @@ constexpr Product kProducts[] = {
     small<int16_t, int16_t, double, int64_t>(CDL_I16, CDL_I16, CDL_I64),
 };
 
-const Product* find(uint8_t a, uint8_t b) {
+/// acc 0: what is usual.
+const Product* find(uint8_t a, uint8_t b, uint8_t acc) {
   for (const Product& product : kProducts)
-    if (product.a == a && product.b == b) return &product;
+    if (product.a == a && product.b == b && (acc == 0 || product.acc == acc)) return &product;
   return nullptr;
+}
+
+/// The type of the sums: the result's, or what the epilogue reads; 0 where it reads none.
+uint8_t accumulatorElem(const Call& call) {
+  const cdl_expr_t* expr = cdl_get_expr(call.image, call.instr->expr);
+  if (call.instr->expr == 0 || call.attr(CDL_ATTR_ACCUMULATE, 0) != 0) return call.output().elem;
+  for (uint32_t s = 0; s < expr->steps; ++s) {
+    const cdl_step_t& step = *cdl_get_step(call.image, expr->first_step + s);
+    for (int k = 0; k < step.operands; ++k)
+      if (step.in[k].source == CDL_FROM_ACC) return step.in[k].elem;
+  }
+  return 0;
 }
 
 bool isZero(const Operand& zero, uint8_t elem) {
@@ -180,18 +198,13 @@ std::vector<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
 
 } // namespace
 
-uint8_t productElem(uint8_t a, uint8_t b) {
-  const Product* product = find(a, b);
-  return product ? product->acc : uint8_t{0};
-}
+bool hasProduct(uint8_t a, uint8_t b, uint8_t acc) { return find(a, b, acc) != nullptr; }
 
 cdl::Status runMatmul(const Call& call) {
   Problem p{call.input(0), call.input(1), call.output(), {}, {}, call.attr(CDL_ATTR_ACCUMULATE, 0) != 0};
   const Operand aZero = call.input(2), bZero = call.input(3);
-  const Product* product = find(p.a.elem, p.b.elem);
-  const bool plain = call.instr->expr == 0 || p.accumulate;
-  if (!product || (plain && p.y.elem != product->acc) || !isZero(aZero, p.a.elem) || !isZero(bZero, p.b.elem))
-    return call.failElems();
+  const Product* product = find(p.a.elem, p.b.elem, accumulatorElem(call));
+  if (!product || !isZero(aZero, p.a.elem) || !isZero(bZero, p.b.elem)) return call.failElems();
   Finisher finisher;
   if (cdl::Status status = finisher.bind(call, product->acc); !status.isOk()) return status;
   bool usual = true;

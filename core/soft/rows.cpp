@@ -38,12 +38,14 @@ struct Rows : std::vector<cdl_row_t> {
   void addAll(uint16_t kind, const Elems& elems) {
     for (uint16_t fn = 0; cdl_fn_known(kind, fn); ++fn) add(kind, fn, elems);
   }
-  /// Plain, and with an epilogue: the result has the type that the expression gives, any.
-  void addFinished(uint16_t kind, uint16_t fn, Elems elems, uint8_t result) {
-    elems.push_back(result);
-    add(kind, fn, elems);
-    elems.back() = 0;
+  /// Plain, with a result of one of these types, and with an epilogue: then it has what the expression gives, any.
+  void addFinished(uint16_t kind, uint16_t fn, Elems elems, const Elems& results) {
+    elems.push_back(0);
     add(kind, fn, elems, kSteps);
+    for (const uint8_t result : results) {
+      elems.back() = result;
+      add(kind, fn, elems);
+    }
   }
 
   Rows() {
@@ -61,16 +63,16 @@ struct Rows : std::vector<cdl_row_t> {
         if (findBinary(fn, e)) add(CDL_KIND_BINARY, fn, {e, e, e});
       for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_UNARY, fn); ++fn)
         if (findUnary(fn, e)) add(CDL_KIND_UNARY, fn, {e, e});
-      for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_REDUCE, fn); ++fn) addFinished(CDL_KIND_REDUCE, fn, {e}, e);
+      for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_REDUCE, fn); ++fn) addFinished(CDL_KIND_REDUCE, fn, {e}, {e});
       addAll(CDL_KIND_COMPARE, {e, e, CDL_BOOL});
       addAll(CDL_KIND_SORT, {e, e, CDL_I32});
       add(CDL_KIND_SELECT, 0, {CDL_BOOL, e, e, e});
       for (const uint8_t index : {CDL_I32, CDL_I64}) {
         addAll(CDL_KIND_SCATTER, {index, e, e});
-        addAll(CDL_KIND_ARG_REDUCE, {e, index});
+        if (e != CDL_BOOL) addAll(CDL_KIND_ARG_REDUCE, {e, index});
       }
       for (const uint8_t x : {CDL_I8, CDL_U8}) add(CDL_KIND_TABLE, 0, {x, e, e});
-      for (const uint8_t b : kArithmetic) addMatmul(e, b, productElem(e, b));
+      for (const uint8_t b : kArithmetic) addMatmul(e, b);
     }
     add(CDL_KIND_TABLE, 0, {CDL_I16, CDL_I16, CDL_I16});
     for (const uint8_t a : kRescaled)
@@ -84,13 +86,16 @@ struct Rows : std::vector<cdl_row_t> {
       for (const Elems& elems : {Elems{e, e}, Elems{e, e, e}, Elems{e, e, e, e}}) addAll(CDL_KIND_NORM, elems);
     }
   }
-  void addMatmul(uint8_t a, uint8_t b, uint8_t y) {
-    if (y == 0) return;
-    addFinished(CDL_KIND_MATMUL, 0, {a, b}, y);
+  void addMatmul(uint8_t a, uint8_t b) {
+    Elems sums;
+    for (const uint8_t y : kArithmetic)
+      if (hasProduct(a, b, y)) sums.push_back(y);
+    if (sums.empty()) return;
+    addFinished(CDL_KIND_MATMUL, 0, {a, b}, sums);
     if (cdl_elem_bits(a) > 16 || isFloatElem(a)) return; // no zero points
     for (const uint8_t za : {a, uint8_t{CDL_I32}}) {
-      addFinished(CDL_KIND_MATMUL, 0, {a, b, za}, y);
-      for (const uint8_t zb : {b, uint8_t{CDL_I32}}) addFinished(CDL_KIND_MATMUL, 0, {a, b, za, zb}, y);
+      addFinished(CDL_KIND_MATMUL, 0, {a, b, za}, sums);
+      for (const uint8_t zb : {b, uint8_t{CDL_I32}}) addFinished(CDL_KIND_MATMUL, 0, {a, b, za, zb}, sums);
     }
   }
 };

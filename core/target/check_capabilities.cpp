@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/target/foreign.h"
 #include "core/target/rows.h"
 #include "core/target/target.h"
 
@@ -26,13 +27,6 @@ Status checkArray(const char* what, const void* data, uint32_t count, uint32_t s
   return Status::ok();
 }
 
-// Records are copied byte by byte at the writer's stride: a longer record of a newer plugin is cut.
-template <typename T> T recordAt(const T* data, uint32_t stride, uint32_t index) {
-  T record;
-  memcpy(&record, reinterpret_cast<const char*>(data) + uint64_t(stride) * index, sizeof(T));
-  return record;
-}
-
 Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row) {
   if (atom.subject < CDL_ATOM_RANK || atom.subject > CDL_ATOM_DIM_PRODUCT)
     return badArgument("subject {} is unknown", atom.subject);
@@ -46,7 +40,8 @@ Status checkAtom(const cdl_atom_t& atom, const cdl_row_t& row) {
     if (dim < -CDL_MAX_RANK || dim >= CDL_MAX_RANK) return badArgument("dim {} is out of range", dim);
   }
   if (atom.subject == CDL_ATOM_ATTR) {
-    if (!cdl_attr_facts(atom.attr)) return badArgument("attribute {} is unknown", atom.attr);
+    if (!cdl_attr_facts(atom.attr) && row.kind != CDL_KIND_CUSTOM)
+      return badArgument("attribute {} is unknown", atom.attr);
     if (atom.dim >= 8) return badArgument("value {} of an attribute is out of range", atom.dim);
   }
   if (atom.subject == CDL_ATOM_DIM_PRODUCT && (atom.attr == 0 || atom.attr >> CDL_MAX_RANK != 0))
@@ -101,9 +96,7 @@ Status checkLayout(const cdl_layout_t& layout) {
 bool covers(const cdl_row_t& row, const RequiredRow& need) {
   if (row.kind != need.kind || row.fn != need.fn || row.support == CDL_SUPPORT_NONE) return false;
   if (row.operand_class < need.operandClass) return false;
-  bool same = row.elem_count == 0 || row.elem_count == need.elemCount;
-  for (int i = 0; same && i < row.elem_count; ++i) same = row.elems[i] == 0 || row.elems[i] == need.elems[i];
-  return same;
+  return takesElems(row, {need.elems, need.elemCount}, false);
 }
 
 // A row that is limited by atoms counts: what lies outside of the limits goes to another target.
@@ -126,16 +119,17 @@ Result<Target> Target::fromCapabilities(std::string name, const cdl_capabilities
   return target;
 }
 
-Status Target::read(const cdl_capabilities_t& table) {
-  if (table.header.major != CDL_ABI_MAJOR || table.header.struct_size < sizeof(cdl_capabilities_t))
+Status Target::read(const cdl_capabilities_t& given) {
+  if (given.header.major != CDL_ABI_MAJOR || given.header.struct_size < CDL_OLDEST_cdl_capabilities_t)
     return failure(Code::incompatible, "built against {}.{} with {} bytes, this core has {}.{} with {}",
-                   table.header.major, table.header.minor, table.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
+                   given.header.major, given.header.minor, given.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
                    sizeof(cdl_capabilities_t));
-  CDL_TRY(checkArray("row", table.rows, table.row_count, table.row_stride, sizeof(cdl_row_t), kMaxRows));
-  CDL_TRY(checkArray("atom", table.atoms, table.atom_count, table.atom_stride, sizeof(cdl_atom_t), kMaxAtoms));
-  CDL_TRY(
-      checkArray("layout", table.layouts, table.layout_count, table.layout_stride, sizeof(cdl_layout_t), kMaxLayouts));
-  CDL_TRY(checkArray("space", table.spaces, table.space_count, table.space_stride, sizeof(cdl_space_t), kMaxSpaces));
+  const cdl_capabilities_t table = copyStruct(given);
+  CDL_TRY(checkArray("row", table.rows, table.row_count, table.row_stride, CDL_OLDEST_cdl_row_t, kMaxRows));
+  CDL_TRY(checkArray("atom", table.atoms, table.atom_count, table.atom_stride, CDL_OLDEST_cdl_atom_t, kMaxAtoms));
+  CDL_TRY(checkArray("layout", table.layouts, table.layout_count, table.layout_stride, CDL_OLDEST_cdl_layout_t,
+                     kMaxLayouts));
+  CDL_TRY(checkArray("space", table.spaces, table.space_count, table.space_stride, CDL_OLDEST_cdl_space_t, kMaxSpaces));
   if (table.profiles >> kProfileCount != 0)
     return badArgument("profile mask {:#x} names unknown profiles", table.profiles);
   if (!(table.profiles >> CDL_PROFILE_BASE & 1)) return badArgument("profile BASE is not claimed");

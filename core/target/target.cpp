@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "core/target/atom_holds.h"
+#include "core/target/refusal.h"
 #include "core/target/rows.h"
 
 namespace candela::target {
@@ -56,16 +58,6 @@ std::optional<int64_t> subjectOf(const cdl_atom_t& atom, const InstrDesc& desc) 
   }
 }
 
-bool holds(const cdl_atom_t& atom, int64_t value) {
-  switch (atom.relation) {
-  case CDL_REL_EQ: return value == atom.a;
-  case CDL_REL_LE: return value <= atom.a;
-  case CDL_REL_GE: return value >= atom.a;
-  case CDL_REL_MOD: return value % atom.a == atom.b;
-  default: return std::find(atom.set, atom.set + atom.set_count, value) != atom.set + atom.set_count;
-  }
-}
-
 /// By CDL_ATOM_*: how a message names it, and the reason that it gives.
 struct Subject {
   std::string_view text;
@@ -113,14 +105,11 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
                 const std::vector<cdl_layout_t>& layouts) {
   const cdl_row_t& row = entry.row;
   if (row.fn != desc.fn) return {};
-  if (row.elem_count != 0) {
-    bool same = row.elem_count == desc.operands.size();
-    for (size_t i = 0; same && i < desc.operands.size(); ++i)
-      same = row.elems[i] == 0 || row.elems[i] == static_cast<uint8_t>(desc.operands[i].elem);
-    if (!same)
-      return {kElems, CDL_REASON_DTYPE,
-              fmt::format("{} of {} is in no row", instrText(desc.kind, desc.fn), elemsText(desc))};
-  }
+  std::vector<uint8_t> elems;
+  for (const OperandDesc& operand : desc.operands) elems.push_back(static_cast<uint8_t>(operand.elem));
+  if (!takesElems(row, elems, desc.stepKinds != 0))
+    return {kElems, CDL_REASON_DTYPE,
+            fmt::format("{} of {} is in no row", instrText(desc.kind, desc.fn), elemsText(desc))};
   if (desc.stepKinds) {
     const bool takes = desc.kind == CDL_KIND_ELEMENTWISE || (row.flags & CDL_ROW_EPILOGUE);
     if (!takes || (desc.stepKinds & ~row.steps_mask))
@@ -141,7 +130,7 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
   }
   for (const cdl_atom_t& atom : entry.atoms) {
     const std::optional<int64_t> value = subjectOf(atom, desc);
-    if (value && holds(atom, *value)) continue;
+    if (value && atomHolds(atom, *value)) continue;
     return {kAtoms, kSubjects[atom.subject].reason,
             fmt::format("{} {}, expected {} (row {})", subjectText(atom), value ? std::to_string(*value) : "is missing",
                         relationText(atom), index)};
@@ -178,12 +167,35 @@ OperandClass classify(std::span<const int64_t> dims, std::span<const int64_t> st
   return rowStrided ? OperandClass::rowStrided : OperandClass::affine;
 }
 
+/// Whether a row that names no types takes all of these: those of claimed profiles, and whatever else the table names.
+static bool namesAll(const std::vector<Target::Row>& rows, uint32_t profiles, const InstrDesc& desc) {
+  return std::ranges::all_of(desc.operands, [&](const OperandDesc& operand) {
+    const auto elem = static_cast<uint8_t>(operand.elem);
+    return profilesCover(profiles, operand.elem) || std::ranges::any_of(rows, [&](const Target::Row& entry) {
+             return std::find(entry.row.elems, entry.row.elems + entry.row.elem_count, elem) !=
+                    entry.row.elems + entry.row.elem_count;
+           });
+  });
+}
+
+bool takesElems(const cdl_row_t& row, std::span<const uint8_t> elems, bool hasExpr) {
+  if (row.elem_count == 0) return true;
+  if (row.elem_count != elems.size()) return false;
+  for (size_t i = 0; i < elems.size(); ++i)
+    if (row.elems[i] != 0 && row.elems[i] != elems[i]) return false;
+  return hasExpr || !(row.flags & CDL_ROW_EPILOGUE) || row.elems[row.elem_count - 1] != 0;
+}
+
 Answer Target::query(const InstrDesc& desc) const {
   Answer best{Support::none, CDL_REASON_NO_ROW, "no row for " + instrText(desc.kind, desc.fn), -1};
+  if (const std::string text = tooLarge(desc, spaces_); !text.empty())
+    return {Support::none, CDL_REASON_MEMORY, refusalText(CDL_REASON_MEMORY, text), -1};
   Stage closest = kFn;
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (rows_[i].row.kind != desc.kind || rows_[i].row.support == CDL_SUPPORT_NONE) continue;
     Objection objection = judge(rows_[i], i, desc, layouts_);
+    if (objection.stage == kTaken && rows_[i].row.elem_count == 0 && !isHost_ && !namesAll(rows_, profiles_, desc))
+      objection = {kElems, CDL_REASON_DTYPE, elemsText(desc) + " are types that no row names"};
     if (objection.stage == kTaken) {
       const auto support = static_cast<Support>(rows_[i].row.support);
       if (support > best.support) best = {support, CDL_REASON_NONE, "", static_cast<int>(i)};
@@ -202,6 +214,8 @@ Answer Target::query(const InstrDesc& desc) const {
         best.detail = fmt::format("{} is outside every claimed profile", elemName(operand.elem));
         break;
       }
+  if (closest == kFn && isHostOp(desc.kind)) best.reason = CDL_REASON_HOST_ONLY;
+  if (best.support == Support::none) best.detail = refusalText(best.reason, best.detail);
   return best;
 }
 

@@ -32,6 +32,10 @@ struct InstrDesc {
   uint64_t stepKinds = 0; ///< mask of 1 << kind of the steps of its expr; 0: none
 };
 
+/// Whether a row takes these types, operands first. What it would give with an expression is no promise of the plain
+/// instruction.
+bool takesElems(const cdl_row_t& row, std::span<const uint8_t> elems, bool hasExpr);
+
 struct Answer {
   Support support = Support::none;
   uint16_t reason = CDL_REASON_NONE; ///< CDL_REASON_* when none: of the row that came closest

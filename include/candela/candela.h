@@ -143,9 +143,13 @@ CANDELA_API const char* candela_report_json(const candela_model_t* model);
  * backends that take instructions one by one; those that compile may keep no profile, and then show steps alone. */
 CANDELA_API void candela_profile(candela_model_t* model, int on);
 
-/* The trace of the newest run on any thread as Chrome trace JSON. An instruction's `args` are {kind, node, op: of the
- * model, type: of its first operand, bytes: that it reads and writes, partition, instr: counted from 1}. The caller
- * frees it with candela_free_text. */
+/* Compiling and the newest run on any thread, as Chrome trace JSON for ui.perfetto.dev, on one time line: the host's
+ * thread, and a process for each backend with a track for each engine. A step's `args` are {step, bytes: that it moved};
+ * an instruction's (category "instruction") are {kind, function, node, op: of the model, type: of its first operand,
+ * operands: with results, class: the largest of theirs, bytes: that it reads and writes, partition, instr: counted from
+ * 1, on: the backend, support: native, emulated or host, clock}. A backend's own clock cannot be related to the host's:
+ * records that lie outside of their execution are moved, the first one to its submission, and `clock` says so. The
+ * caller frees it with candela_free_text. */
 CANDELA_API char* candela_trace_json(const candela_model_t* model);
 
 /* Every backend that can be found, as JSON (schema candela.backends/1): backends [{name, version, origin, description,

@@ -68,19 +68,21 @@ std::vector<cdl_profile_record_t> endProfile(Device& device, uint32_t capacity, 
 }
 
 TEST(Profile, HasARecordOfEachInstructionThatRan) {
-  Device device(load(PLUGIN_door2));
-  Sample sample;
-  const Block block(sample.m.bytes());
-  uint32_t count = 0;
-  ASSERT_EQ(device.table.profile_begin(device.queue, device.error()), CDL_OK);
-  device.run(block, sample.inputs);
-  const auto records = endProfile(device, 8, count);
-  ASSERT_EQ(device.code, CDL_OK) << device.text;
-  ASSERT_EQ(count, 3u); // the loop runs twice
-  for (uint32_t i = 0; i < count; ++i) {
-    EXPECT_EQ(records[i].instr, i == 0 ? 1u : 2u);
-    EXPECT_LE(records[i].start_ns, records[i].end_ns);
-    EXPECT_GE(records[i].start_ns, i == 0 ? 1 : records[i - 1].end_ns);
+  for (const char* path : {PLUGIN_door2, PLUGIN_template}) {
+    Device device(load(path));
+    Sample sample;
+    const Block block(sample.m.bytes());
+    uint32_t count = 0;
+    ASSERT_EQ(device.table.profile_begin(device.queue, device.error()), CDL_OK);
+    device.run(block, sample.inputs);
+    const auto records = endProfile(device, 8, count);
+    ASSERT_EQ(device.code, CDL_OK) << device.text;
+    ASSERT_EQ(count, 3u) << path; // the loop runs twice
+    for (uint32_t i = 0; i < count; ++i) {
+      EXPECT_EQ(records[i].instr, i == 0 ? 1u : 2u);
+      EXPECT_LE(records[i].start_ns, records[i].end_ns);
+      EXPECT_GE(records[i].start_ns, i == 0 ? 1 : records[i - 1].end_ns);
+    }
   }
 }
 
@@ -98,7 +100,6 @@ TEST(Profile, GivesWhatThereIsRoomForAndEnds) {
   endProfile(device, 2, count);
   EXPECT_EQ(device.code, CDL_INVALID_ARGUMENT);
   EXPECT_STREQ(device.text, "no profile was begun on this queue");
-  EXPECT_EQ(Device(load(PLUGIN_template)).table.profile_begin, nullptr); // the host times what it sends one by one
 }
 
 // Every required row of the claimed profiles is there once, NATIVE or EMULATED, and nothing else is
@@ -205,6 +206,69 @@ TEST(Claims, OverridesAreSeen) {
   EXPECT_EQ(cdl::detail::overriddenKinds<Hidden>(), uint64_t(1) << CDL_KIND_UNARY | uint64_t(1) << CDL_KIND_COPY);
 }
 
+// What a door that is given this image answers: run is asked for instruction 1.
+cdl_code_t answerTo(Device& d, const void* image) {
+  const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
+  std::vector<cdl_binding_t> bindings(16);
+  const cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t), 16, 0, bindings.data()};
+  const auto* data = static_cast<const cdl_image_t*>(image);
+  if (d.table.run) return d.table.run(d.queue, data, 1, 1, loops, &bound, d.error());
+  cdl_executable_t* executable = nullptr;
+  const std::vector<const void*> constants(16);
+  d.refusal = {CDL_HEADER(cdl_refusal_t), 0, 0};
+  const cdl_code_t code = d.table.compile(d.device, data, constants.data(), &executable, &d.refusal, d.error());
+  if (executable) d.table.executable_destroy(d.device, executable);
+  return code;
+}
+
+TEST(Images, ThatADoorCannotReadAreRefusedByIt) {
+  for (const char* path : {PLUGIN_template, PLUGIN_door2}) {
+    Device d(load(path));
+    ASSERT_EQ(d.code, CDL_OK) << d.text;
+    Sample sample;
+    EXPECT_EQ(answerTo(d, nullptr), CDL_INVALID_ARGUMENT);
+    std::vector<uint8_t> bytes = sample.m.bytes(), shifted(4);
+    shifted.insert(shifted.end(), bytes.begin(), bytes.end());
+    const Block misaligned(shifted);
+    EXPECT_EQ(answerTo(d, static_cast<const uint8_t*>(misaligned.data()) + 4), CDL_INVALID_ARGUMENT);
+    bytes[4] ^= 9; // the major version
+    const Block newer(bytes);
+    EXPECT_EQ(answerTo(d, newer.image()), CDL_INCOMPATIBLE) << d.text;
+    bytes[0] ^= 1; // the magic
+    const Block other(bytes);
+    EXPECT_EQ(answerTo(d, other.image()), CDL_BAD_MODEL) << d.text;
+    Sample unknown;
+    unknown.m.instrs[1].kind = 62;
+    EXPECT_EQ(answerTo(d, Block(unknown.m.bytes()).image()), CDL_INCOMPATIBLE) << d.text;
+    EXPECT_THAT(d.text, HasSubstr("kind 62 is unknown"));
+  }
+}
+
+TEST(Images, WithALaterInstructionOfUnknownKindRunBehindDoorOne) {
+  Device d(load(PLUGIN_template));
+  Sample sample;
+  sample.m.instrs[2].kind = 62; // the host runs that
+  EXPECT_EQ(answerTo(d, Block(sample.m.bytes()).image()), CDL_INVALID_ARGUMENT);
+  EXPECT_THAT(d.text, HasSubstr("binding of buffer")) << "the first instruction is what is looked at";
+}
+
+TEST(Images, ThatAreMalformedAreNotCompiled) {
+  Device d(load(PLUGIN_door2));
+  Sample sample;
+  sample.m.views[1].buffer = 77;
+  EXPECT_EQ(answerTo(d, Block(sample.m.bytes()).image()), CDL_BAD_MODEL);
+  EXPECT_THAT(d.text, HasSubstr("image: instrs 1: input 0"));
+}
+
+TEST(Devices, BeyondTheCountAreNotFound) {
+  Device d(load(PLUGIN_template));
+  const cdl_host_t host = currentHost();
+  cdl_device_t* device = nullptr;
+  EXPECT_EQ(d.table.device_open(&host, d.table.device_count, nullptr, 0, &device, d.error()), CDL_NOT_FOUND);
+  EXPECT_STREQ(d.text, "device 1 of 1");
+  EXPECT_EQ(device, nullptr);
+}
+
 TEST(Options, AreNamedWhenUnknown) {
   Device device(load(PLUGIN_template), {{"speed", "fast"}});
   EXPECT_EQ(device.code, CDL_INVALID_ARGUMENT);
@@ -309,16 +373,19 @@ TEST(Bindings, TooFewOrTooSmallAreErrors) {
   const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
   std::vector<cdl_binding_t> bindings(block.image()->buffers.count);
   cdl_bindings_t bound = {CDL_HEADER(cdl_bindings_t), 2, 0, bindings.data()};
-  EXPECT_NE(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_OK);
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
   EXPECT_STREQ(d.text, "bindings: 2 for 5 buffers");
   bound.count = static_cast<uint32_t>(bindings.size());
-  EXPECT_NE(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_OK);
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
   EXPECT_THAT(d.text, HasSubstr("binding of buffer 1"));
   cdl_memory_t* memory = nullptr;
   ASSERT_EQ(d.table.memory_create(d.device, 0, 64, 64, &memory, d.error()), CDL_OK);
   for (size_t i = 1; i < bindings.size(); ++i) bindings[i] = {memory, 48, 24};
   EXPECT_NE(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_OK);
   EXPECT_THAT(d.text, HasSubstr("24 bytes at 48 of a memory of 64, need 24"));
+  for (size_t i = 1; i < bindings.size(); ++i) bindings[i] = {memory, 8, 24};
+  EXPECT_EQ(d.table.run(d.queue, block.image(), 1, 1, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
+  EXPECT_STREQ(d.text, "binding of buffer 1: 24 bytes at 8, which is not aligned to 64");
   EXPECT_EQ(d.table.run(d.queue, block.image(), 2, 2, loops, &bound, d.error()), CDL_INVALID_ARGUMENT);
   d.table.memory_destroy(d.device, memory);
 }

@@ -40,8 +40,8 @@ using Buffers = std::map<uint32_t, std::vector<uint8_t>>;
 
 class Device {
 public:
-  explicit Device(cdl_backend_query_fn query, const std::vector<cdl_option_t>& options = {}) {
-    const cdl_host_t host = currentHost();
+  explicit Device(cdl_backend_query_fn query, const std::vector<cdl_option_t>& options = {},
+                  const cdl_host_t& host = currentHost()) {
     table.header = CDL_HEADER(cdl_plugin_t);
     code = query(&host, &table, error());
     if (code == CDL_OK)

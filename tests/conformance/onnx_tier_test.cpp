@@ -1,14 +1,14 @@
 // The onnx tier must notice: wrong values, shapes, types, missing outputs, refusals. It runs real node tests on
 // answers that are made up here.
-#include "core/conform/onnx_tier.h"
+#include "core/conform/tiers/onnx_tier.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "core/conform/reasons.h"
-#include "core/conform/report.h"
+#include "core/conform/judge/random_numbers.h"
 #include "core/import/onnx_io/values.h"
+#include "core/support/compare.h"
+#include "core/support/float_bits.h"
 
 namespace candela::conform {
 namespace {
@@ -63,6 +63,49 @@ TEST(OnnxTier, WrongAnswersFail) {
   EXPECT_EQ(judge("test_add", {relabelled}).outcome, Outcome::failed);
   EXPECT_EQ(judge("test_add", {}).outcome, Outcome::failed);
   EXPECT_EQ(judge("test_add", {right, right}).outcome, Outcome::failed);
+}
+
+Tensor mapped(const Tensor& from, const std::function<double(double)>& to) {
+  Tensor copy{from.elem, from.dims, Bytes::copyOf(from.bytes.data(), from.sizeBytes())};
+  for (int64_t i = 0; i < copy.count(); ++i)
+    storeElement(copy.elem, copy.bytes.mutableData(), i, fromReal(copy.elem, to(elementAsReal(from, i))));
+  return copy;
+}
+
+TEST(OnnxTier, RandomNumbersAreJudgedByTheirDistribution) {
+  const Tensor coins = expectedOutputs("test_bernoulli", 1)[0],
+               dropped = expectedOutputs("test_training_dropout", 1)[0],
+               kept = expectedOutputs("test_training_dropout_zero_ratio", 1)[0];
+  const auto reasonOf = [](const std::string& name, const Tensor& answer) { return judge(name, {answer}).reason; };
+  EXPECT_EQ(reasonOf("test_bernoulli", coins), "");
+  EXPECT_EQ(reasonOf("test_bernoulli", mapped(coins, [](double x) { return 1 - x; })), "") << "other coins";
+  EXPECT_EQ(reasonOf("test_training_dropout", dropped), "");
+  using testing::HasSubstr;
+  for (const double all : {0., 1.})
+    EXPECT_THAT(reasonOf("test_bernoulli", mapped(coins, [=](double) { return all; })),
+                HasSubstr("all 10 random numbers"));
+  EXPECT_THAT(reasonOf("test_bernoulli", mapped(coins, [](double x) { return x == 0 ? 7. : 0.; })),
+              HasSubstr("is 7, neither 0 nor 1"));
+  EXPECT_THAT(reasonOf("test_training_dropout", mapped(dropped, [](double x) { return 2 * x; })),
+              HasSubstr("was kept as"));
+  EXPECT_THAT(reasonOf("test_training_dropout", mapped(dropped, [](double x) { return x == 0 ? 1 : x; })),
+              HasSubstr("0 of 60 elements are 0, of the expected ones"));
+  EXPECT_THAT(reasonOf("test_training_dropout_zero_ratio", changed(kept, 5, -kept.as<float>()[5])),
+              HasSubstr("1 of 60 elements are 0"));
+}
+
+TEST(OnnxTier, DrawnNumbersHaveAMeanAndAVariance) {
+  Tensor drawn{Elem::f32_, {64}, *Bytes::allocate(256)};
+  for (int i = 0; i < 64; ++i) drawn.mutableAs<float>()[i] = static_cast<float>(i * 29 % 64) / 64;
+  const auto reasonOf = [&](const std::function<double(double)>& to) {
+    return checkDrawn(mapped(drawn, to), drawn).message();
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(reasonOf([](double x) { return 1 - x; }), "");
+  EXPECT_THAT(reasonOf([](double) { return 0.5; }), HasSubstr("all 64 random numbers are 0.5"));
+  EXPECT_THAT(reasonOf([](double x) { return x + 0.5; }), HasSubstr("have a mean of 0.9922"));
+  EXPECT_THAT(reasonOf([](double x) { return 3 * x - 1; }), HasSubstr("have a variance of"));
+  EXPECT_THAT(reasonOf([](double x) { return 1 / x; }), HasSubstr("no number"));
 }
 
 TEST(OnnxTier, SequencesAreComparedItemByItem) {
@@ -134,57 +177,6 @@ TEST(OnnxTier, DataThatContradictsItsModelExplainsAFailure) {
   EXPECT_EQ(cut.outcome, Outcome::xfail);
   EXPECT_NE(cut.reason.find("truncated"), std::string::npos) << cut.reason;
   EXPECT_EQ(judge("test_cast_FLOAT16_to_FLOAT", {}).outcome, Outcome::failed) << "that data is right";
-}
-
-TEST(Report, CountsAndNames) {
-  std::vector<CaseResult> results(3);
-  results[0] = {"onnx:a", Outcome::passed, true, "", {4, 1, 100, 50}, 1};
-  results[1] = {"onnx:b", Outcome::failed, false, "<wrong & \"bad\">", {}, 1};
-  results[2] = {"onnx:c", Outcome::unsupported, false, "no such op", {}, 1};
-  const auto json = resultsJson(results);
-  EXPECT_EQ(json["total"], 3);
-  EXPECT_EQ(json["passed"], 1);
-  EXPECT_EQ(json["raw_passed"], 1);
-  EXPECT_EQ(json["failed"][0]["case"], "onnx:b");
-  EXPECT_EQ(json["unsupported"][0]["reason"], "no such op");
-  EXPECT_EQ(json["unsupported"][0]["class"], "other");
-  EXPECT_EQ(json["unsupported_by_class"].dump(), R"({"other":1})");
-  EXPECT_EQ(json["native"]["nodes"], 0.25);
-  EXPECT_EQ(json["native"]["macs"], 0.5);
-  const std::string xml = junitXml(results, "soft");
-  EXPECT_NE(xml.find("<testsuite name=\"soft:onnx\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
-            std::string::npos)
-      << xml;
-  EXPECT_NE(xml.find("<failure message=\"&lt;wrong &amp; &quot;bad&quot;&gt;\"/>"), std::string::npos) << xml;
-}
-
-TEST(Report, ClassesOfReasons) {
-  EXPECT_EQ(reasonClass("'x' is a tensor of STRING"), "strings");
-  EXPECT_EQ(reasonClass("m.onnx: input 's' is a sequence\nm.onnx: node 'n' (SequenceAt): operator SequenceAt of"),
-            "sequences");
-  EXPECT_EQ(reasonClass("m.onnx: node 'a (b)' (NonZero): operator NonZero of opset 13 is not supported"),
-            "data-dependent shapes");
-  EXPECT_EQ(reasonClass("m.onnx: node 'n' (Adam): operator ai.onnx.preview.training.Adam of opset 1"), "training");
-  EXPECT_EQ(reasonClass("m.onnx: node 'l' (Loop): operator Loop\nm.onnx: node 'NonZero' (Conv): operator Conv"),
-            "other")
-      << "one complaint of no class is enough";
-  EXPECT_EQ(reasonClass("node 'n' (Mish): operator Mish of opset 18 is not supported"), "other");
-  EXPECT_EQ(reasonClass(""), "other");
-}
-
-TEST(Report, QueriesAndShards) {
-  EXPECT_TRUE(matchesQuery("onnx:test_add_bcast", "onnx:test_add*"));
-  EXPECT_TRUE(matchesQuery("onnx:test_add_bcast", "test_add*"));
-  EXPECT_FALSE(matchesQuery("onnx:test_add_bcast", "onnx:test_add"));
-  EXPECT_FALSE(matchesQuery("onnx:test_add_bcast", "abi:test_add*"));
-  for (const char* bad : {"", "1", "0/2", "3/2", "1/2x", "a/b", "1/"}) EXPECT_FALSE(parseShard(bad).isOk()) << bad;
-  size_t held = 0;
-  for (const char* text : {"1/3", "2/3", "3/3"}) {
-    const auto shard = parseShard(text);
-    ASSERT_TRUE(shard.isOk());
-    for (size_t i = 0; i < 10; ++i) held += shard->holds(i);
-  }
-  EXPECT_EQ(held, 10u) << "every case is in exactly one shard";
 }
 
 } // namespace

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstring>
+#include <fstream>
 
 #include <set>
 
@@ -94,6 +99,116 @@ TEST(Workers, AnExceptionIsAFailedCase) {
   EXPECT_EQ(results[0].outcome, Outcome::failed);
   EXPECT_EQ(results[0].reason, "threw: no more");
   EXPECT_EQ(results[1].outcome, Outcome::passed);
+}
+
+TEST(Workers, AnExceptionOfAnyKindIsAFailedCase) {
+  const auto results = runCases(2, [](size_t i) -> CaseResult {
+    if (i == 0) throw 7;
+    return passed();
+  });
+  EXPECT_EQ(results[0].reason, "threw something that is no std::exception");
+  EXPECT_EQ(results[1].outcome, Outcome::passed);
+}
+
+/// Case 1 of 4 fails with the reason, the others pass.
+void expectOneFailure(const std::function<void()>& deed, const std::string& reason, double limit = 30) {
+  const auto results = runCases(
+      4,
+      [&](size_t i) {
+        if (i == 1) deed();
+        return passed();
+      },
+      1, limit);
+  EXPECT_EQ(results[1].outcome, Outcome::failed);
+  EXPECT_EQ(results[1].reason, reason);
+  for (const size_t i : {0, 2, 3}) EXPECT_EQ(results[i].outcome, Outcome::passed) << i << ": " << results[i].reason;
+}
+
+/// The sockets of this process.
+std::vector<int> sockets() {
+  std::vector<int> found;
+  for (int fd = 0; fd < 2000; ++fd)
+    if (struct stat info; fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode)) found.push_back(fd);
+  return found;
+}
+
+TEST(Workers, AnExitThatCallsItselfASuccessIsAFailedCase) {
+  expectOneFailure([] { _exit(0); }, "the process ended with status 0");
+  expectOneFailure([] { std::quick_exit(0); }, "the process ended with status 0");
+}
+
+TEST(Workers, AChildThatHoldsTheSocketHidesNoEnd) {
+  const auto start = std::chrono::steady_clock::now();
+  expectOneFailure(
+      [] {
+        if (fork() == 0)
+          for (;;) pause();
+        _exit(5);
+      },
+      "the process ended with status 5");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST(Workers, AForkThatReturnsTwiceIsAFailedCase) {
+  const std::string reason = "the backend forked, and returned in both processes";
+  expectOneFailure([] { (void)fork(); }, reason);
+  expectOneFailure([] { (void)fork(), (void)fork(), (void)fork(); }, reason);
+}
+
+TEST(Workers, AChildThatStaysIsNoFailure) {
+  pid_t child = -1;
+  const auto results = runCases(3, [&](size_t i) {
+    if (i == 0 && (child = fork()) == 0)
+      for (;;) pause();
+    CaseResult result = passed();
+    result.reason = std::to_string(child);
+    return result;
+  });
+  for (const CaseResult& result : results) EXPECT_EQ(result.outcome, Outcome::passed) << result.reason;
+  // It ends with its worker, which has been waited for; the child may yet be on its way out.
+  const pid_t left = std::stoi(results[2].reason);
+  for (int i = 0; i < 1000 && kill(left, 0) == 0; ++i) {
+    std::ifstream stat(fmt::format("/proc/{}/stat", left));
+    std::string number, name, state;
+    if (stat >> number >> name >> state; state == "Z") break;
+    usleep(10000);
+    ASSERT_LT(i, 999);
+  }
+}
+
+TEST(Workers, AClosedConnectionIsAFailedCase) {
+  expectOneFailure(
+      [] {
+        for (const int fd : sockets()) close(fd);
+      },
+      "the process closed its connection");
+  expectOneFailure(
+      [] {
+        for (const int fd : sockets()) close(fd);
+        for (;;) pause();
+      },
+      "the process closed its connection");
+}
+
+TEST(Workers, NonsenseOnTheConnectionIsAFailedCase) {
+  const auto say = [](const std::string& text) {
+    for (const int fd : sockets()) (void)send(fd, text.data(), text.size(), 0);
+  };
+  expectOneFailure([&] { say(std::string(100, 'x')); }, "the process answered nonsense");
+  // The beginning of an answer, and nothing more.
+  const uint64_t head[] = {0x43444C434F4E464D, 1, 1000, 0};
+  std::string begun(sizeof head, 0);
+  std::memcpy(begun.data(), head, sizeof head);
+  expectOneFailure(
+      [&] {
+        say(begun);
+        for (;;) pause();
+      },
+      "no answer after 0.3 s", 0.3);
+}
+
+TEST(Workers, AStoppedProcessEndsAtTheLimit) {
+  expectOneFailure([] { raise(SIGSTOP); }, "no answer after 0.3 s", 0.3);
 }
 
 TEST(Workers, StateStaysInTheWorker) {

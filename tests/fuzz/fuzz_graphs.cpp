@@ -7,13 +7,12 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/conform/random/random_graphs.h"
+#include "core/conform/random/run_on.h"
 #include "core/graph/text.h"
 #include "core/support/file.h"
-#include "tests/fuzz/random_graphs.h"
-#include "tests/fuzz/reduce.h"
-#include "tests/fuzz/run_on.h"
 
-namespace candela::fuzz {
+namespace candela::conform {
 namespace {
 
 constexpr const char* kUsage = R"(Usage: fuzz_graphs [--seed N] [--count N] [--backends LIST] [--out DIR]
@@ -53,12 +52,6 @@ bool parse(int count, char** words, Arguments& arguments) {
     if (flag != "--seed" && flag != "--count" && flag != "--out" && flag != "--backends") return false;
   }
   return true;
-}
-
-/// Lowered forms are instructions, which a target takes or not.
-bool mayRefuse(const Recipe& recipe) {
-  return std::ranges::any_of(
-      recipe.steps, [](const Recipe::Step& step) { return graph::opInfo(step.kind).has(graph::kTraitPrimitive); });
 }
 
 // A crash is a finding like any other: what it leaves behind is lost, which a tool of tests can bear.
@@ -130,22 +123,20 @@ private:
   }
 
   void shrink(const Recipe& recipe, Finding::Kind kind, const Executor& executor, uint64_t seed) {
-    const auto fails = [&](const Recipe& candidate) {
-      const auto expected = expect(candidate);
-      return expected && judgeGuarded(candidate, *expected, executor).kind == kind;
-    };
-    const Recipe small = reduce(recipe, fails);
-    const auto expected = expect(small);
-    const auto graph = small.build();
-    if (!expected || !graph) return;
-    double width = 0;
-    for (const Interval& interval : expected->intervals) width = std::max(width, interval.width());
     const std::string folder =
         fmt::format("{}/{}_{}", arguments_.out, seed, executor.name.substr(0, executor.name.find(' ')));
-    const auto line = writeCase(small, expected->outputs, width, folder, executor.name);
-    const auto text = graph::print(*graph);
-    fmt::print("{} nodes are left: {}\n{}{}\n", small.steps.size(), judgeGuarded(small, *expected, executor).text,
-               text ? *text : "", line ? *line : line.status().message());
+    const auto judge = [&](const Recipe& candidate, const Expected& expected) {
+      return judgeGuarded(candidate, expected, executor);
+    };
+    const auto small = writeReduced(recipe, kind, judge, folder, executor.name);
+    if (!small) {
+      fmt::print("{}\n", small.status().message());
+      return;
+    }
+    const auto graph = small->recipe.build();
+    const auto text = graph ? graph::print(*graph) : graph.status();
+    fmt::print("{} nodes are left: {}\n{}{}\n", small->recipe.steps.size(), small->finding.text, text ? *text : "",
+               small->command);
     std::fflush(stdout);
   }
 
@@ -178,16 +169,16 @@ private:
 };
 
 } // namespace
-} // namespace candela::fuzz
+} // namespace candela::conform
 
 int main(int count, char** words) {
-  candela::fuzz::Arguments arguments;
-  if (!candela::fuzz::parse(count, words, arguments)) {
-    fmt::print(stderr, "{}", candela::fuzz::kUsage);
+  candela::conform::Arguments arguments;
+  if (!candela::conform::parse(count, words, arguments)) {
+    fmt::print(stderr, "{}", candela::conform::kUsage);
     return 2;
   }
 #ifdef PLUGIN_PATH
   setenv("CANDELA_PLUGIN_PATH", PLUGIN_PATH, 0); // those of this build
 #endif
-  return candela::fuzz::Fuzzer(arguments).run();
+  return candela::conform::Fuzzer(arguments).run();
 }

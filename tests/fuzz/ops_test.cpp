@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/conform/random/random_ops.h"
+#include "core/conform/random/run_on.h"
 #include "core/graph/text.h"
-#include "tests/fuzz/random_ops.h"
-#include "tests/fuzz/run_on.h"
 
-namespace candela::fuzz {
+namespace candela::conform {
 namespace {
 
 /// Samples of an op in an element type.
@@ -134,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(Records, Ops, ::testing::ValuesIn(kinds()),
                          [](const auto& test) { return std::string(graph::opName(test.param)); });
 
 } // namespace
-} // namespace candela::fuzz
+} // namespace candela::conform

@@ -1,28 +1,41 @@
-#include "tests/fuzz/reduce.h"
+#include "core/conform/random/reduce.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "core/conform/random/random_graphs.h"
+#include "core/conform/random/run_on.h"
 #include "core/pipeline/pipeline.h"
 #include "core/support/file.h"
-#include "tests/fuzz/random_graphs.h"
-#include "tests/fuzz/run_on.h"
 
-namespace candela::fuzz {
+namespace candela::conform {
 namespace {
 
 using graph::OpKind;
 
 /// The oracle with a wrong answer to one op.
 Executor faulty(OpKind kind, OpKind instead) {
-  return {"faulty", [kind, instead](const Recipe& recipe) -> Result<std::vector<Tensor>> {
+  return {"faulty", [kind, instead](const Recipe& recipe, Work&) -> Result<std::vector<Tensor>> {
             Recipe wrong = recipe;
             for (Recipe::Step& step : wrong.steps)
               if (step.kind == kind) step.kind = instead;
             CDL_ASSIGN(const graph::Graph graph, wrong.build());
             return reference::run(graph, wrong.inputs());
           }};
+}
+
+/// Graphs with lowered forms among their nodes are no excuse: only what nobody takes may be refused.
+TEST(MayRefuse, OnlyWhatTheHostRefusesToo) {
+  const auto isLowered = [](const Recipe::Step& step) { return graph::opInfo(step.kind).has(graph::kTraitPrimitive); };
+  int lowered = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const Recipe recipe = randomGraph(seed);
+    lowered += std::ranges::any_of(recipe.steps, isLowered);
+    EXPECT_FALSE(mayRefuse(recipe)) << "seed " << seed << " runs everywhere";
+  }
+  EXPECT_GE(lowered, 3);
+  EXPECT_TRUE(mayRefuse(randomGraph(38))) << "a rescale with shifts of i64";
 }
 
 bool isWrong(const Recipe& recipe, const Executor& executor) {
@@ -62,13 +75,16 @@ TEST(Case, OnDiskIsTheCase) {
   const Executor executor = faulty(OpKind::Add, OpKind::Sub);
   uint64_t seed = 1;
   while (!isWrong(randomGraph(seed), executor)) ++seed;
-  const Recipe small = reduce(randomGraph(seed), [&](const Recipe& candidate) { return isWrong(candidate, executor); });
-  const auto expected = expect(small);
-  ASSERT_TRUE(expected.isOk());
   const std::string folder = ::testing::TempDir() + "candela_case";
-  const auto line = writeCase(small, expected->outputs, 0.5, folder, "soft");
-  ASSERT_TRUE(line.isOk()) << line.status().message();
-  EXPECT_EQ(line->substr(0, line->find(" --backend")), "candela run " + folder + "/model.cdl");
+  const auto judged = [&](const Recipe& recipe, const Expected& expected) { return judge(recipe, expected, executor); };
+  const auto small = writeReduced(randomGraph(seed), Finding::Kind::wrong, judged, folder, "soft");
+  ASSERT_TRUE(small.isOk()) << small.status().message();
+  EXPECT_EQ(small->finding.kind, Finding::Kind::wrong);
+  EXPECT_LE(small->recipe.steps.size(), 3u);
+  const std::string& line = small->command;
+  EXPECT_EQ(line.substr(0, line.find(" --backend")), "candela run " + folder + "/model.cdl");
+  const auto expected = expect(small->recipe);
+  ASSERT_TRUE(expected.isOk());
   auto ir = pipeline::loadAny(folder + "/model.cdl", {});
   ASSERT_TRUE(ir.isOk()) << ir.status().message();
   const auto& graph = std::get<graph::Graph>(*ir);
@@ -85,4 +101,4 @@ TEST(Case, OnDiskIsTheCase) {
 }
 
 } // namespace
-} // namespace candela::fuzz
+} // namespace candela::conform

@@ -73,8 +73,12 @@ def main(argv=None):
     violations, paths = [], {limit["name"]: limit["paths"] for limit in rules["limit"]}
     for limit in rules["limit"]:
         elsewhere = [p for name in limit.get("without", []) for p in paths[name]]
-        lines = sum(n for p, n in found.items()
-                    if common.belowAny(p, limit["paths"]) and not common.belowAny(p, elsewhere))
+        if limit.get("every_line"):
+            lines = sum(len(common.readLines(root, p)) for p in common.listFiles(root)
+                        if common.belowAny(p, limit["paths"]) and not p.endswith(".md"))
+        else:
+            lines = sum(n for p, n in found.items()
+                        if common.belowAny(p, limit["paths"]) and not common.belowAny(p, elsewhere))
         print(f"{lines:8,d} of {limit['max']:,d}  {limit['name']}")
         if lines > limit["max"]:
             violations.append(Violation(limit["paths"][0], 1, "size",

@@ -13,8 +13,9 @@
 #include <sstream>
 
 #include "core/conform/backend_runner.h"
-#include "core/conform/onnx_tier.h"
-#include "core/conform/reasons.h"
+#include "core/conform/port.h"
+#include "core/conform/tiers/onnx_tier.h"
+#include "core/conform/report/reasons.h"
 #include "core/import/import.h"
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
@@ -266,7 +267,8 @@ std::string runProblem(const Model& made) {
     graph::Graph graph = importOf(made).orAbort();
     std::vector<flow::Value> inputs;
     for (const graph::Value* input : graph.inputs()) inputs.emplace_back(made.data.at(input->name));
-    return conform::backendRunner(backend, toPrimitives)(import::Script::of(std::move(graph)), inputs);
+    conform::Port port(backend);
+    return conform::backendRunner(port, toPrimitives)(import::Script::of(std::move(graph)), inputs);
   };
   const auto want = answer("reference", false), got = answer("soft", true);
   if (!want) return want.status().message();

@@ -1,8 +1,7 @@
 // candela backends: what can be found, and what a port should do next.
 #include <algorithm>
-#include <map>
 
-#include "tools/candela/model.h"
+#include "tools/candela/next.h"
 
 namespace candela::tool {
 namespace {
@@ -11,18 +10,13 @@ constexpr const char* kFooter = R"(Examples:
   candela backends
   candela backends ./libacme.so --next resnet50.onnx bert.onnx --dim N=1
 
---next compiles each model for each plugin and lists, by their part of the multiply-accumulates, the ops that the plugin
-does not run itself.)";
+--next runs each model on each plugin that is named, or on all that are found, with random inputs, and lists the rows
+that it does not run natively, by their part of the time: rung B1 is a required row of the primitives, B2 an op or a
+function that has a decomposition. Parts overlap: an op's row takes all of a node, those of primitives a part of each.)";
 
 struct Arguments {
   std::vector<std::string> paths, next;
   ModelOptions model; ///< --dim and --shape for the models of --next
-};
-
-/// The work of one op that a backend leaves to the host.
-struct Missing {
-  uint64_t nodes = 0, macs = 0;
-  std::string why; ///< of the first node
 };
 
 std::string names(const Json& list) {
@@ -34,46 +28,12 @@ std::string names(const Json& list) {
   return text;
 }
 
-/// What `backend` should implement next for these models, heaviest first.
-Json nextSteps(const Arguments& arguments, const std::string& backend, Console& console) {
-  std::map<std::string, Missing> missing;
-  uint64_t nodes = 0, macs = 0;
-  for (const std::string& path : arguments.next) {
-    ModelOptions options = arguments.model;
-    options.path = path;
-    options.backends = backend;
-    const Json report = placementReport(compileModel(options));
-    for (const Json& node : report.value("nodes_detail", Json::array())) {
-      const uint64_t nodeMacs = node.value("macs", uint64_t(0));
-      ++nodes;
-      macs += nodeMacs;
-      if (node.value("class", "") == "native") continue;
-      Missing& entry = missing[node.value("op", "")];
-      if (entry.nodes == 0) entry.why = node.value("why", "");
-      ++entry.nodes;
-      entry.macs += nodeMacs - std::min(nodeMacs, node.value("native_macs", uint64_t(0)));
-    }
-  }
-  std::vector<std::pair<std::string, Missing>> sorted(missing.begin(), missing.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second.macs, a.second.nodes) > std::pair(b.second.macs, b.second.nodes);
-  });
-  Table table({"next", "nodes", "MACs", "why"});
-  Json list = Json::array();
-  for (const auto& [op, entry] : sorted) {
-    const double part = macs ? double(entry.macs) / double(macs) : 0;
-    table.add({op, fmt::format("{}", entry.nodes), fmt::format("{:.1f} %", 100 * part), entry.why});
-    list.push_back(
-        {{"op", op}, {"nodes", entry.nodes}, {"macs", entry.macs}, {"mac_fraction", part}, {"why", entry.why}});
-  }
-  console.print("\n{}  {} nodes in {} model{}\n", console.bold(backend), nodes, arguments.next.size(),
-                arguments.next.size() == 1 ? "" : "s");
-  console.print("{}", table.empty() ? std::string("  every node is native\n") : table.text());
-  return {{"backend", backend}, {"nodes", nodes}, {"macs", macs}, {"next", std::move(list)}};
-}
-
 void backends(const Arguments& arguments, Console& console) {
-  const Json known = Json::parse(sdk::Model::backendsJson(arguments.paths), nullptr, false);
+  // Names are among what is found.
+  std::vector<std::string> files;
+  for (const std::string& path : arguments.paths)
+    if (path.find('/') != std::string::npos || endsWith(path, ".so")) files.push_back(path);
+  const Json known = Json::parse(sdk::Model::backendsJson(files), nullptr, false);
   if (!known.is_object() || !known.contains("backends"))
     fail(kWorkFailed, "the list of backends is not what it should be");
   Table table({"backend", "version", "device", "profiles", "native rows", "emulated rows", "options"});
@@ -86,9 +46,12 @@ void backends(const Arguments& arguments, Console& console) {
       problems.emplace_back(name.empty() ? origin : name, error.get<std::string>());
       continue;
     }
-    const bool given = std::any_of(arguments.paths.begin(), arguments.paths.end(),
-                                   [&](const std::string& path) { return fileName(path) == fileName(origin); });
-    if (name != "soft" && name != "reference") plugins.push_back(given ? origin : name);
+    const auto file = std::ranges::find(files, fileName(origin), fileName);
+    const bool isFile = file != files.end(), isPlugin = name != "soft" && name != "reference";
+    const bool asked = arguments.paths.empty() || isFile || std::ranges::count(arguments.paths, name) > 0;
+    // What is given by its path may be found by its name as well.
+    const std::string given = isFile ? *file : name;
+    if (isPlugin && asked && !std::ranges::count(plugins, given)) plugins.push_back(given);
     const Json devices = backend.value("devices", Json::array()), options = backend.value("options", Json::array());
     if (devices.empty()) table.add({name, backend.value("version", ""), "", "", "", "", names(options)});
     for (const Json& device : devices) {
@@ -103,8 +66,12 @@ void backends(const Arguments& arguments, Console& console) {
   Json report = console.report("backends");
   report["backends"] = known["backends"];
   if (!arguments.next.empty()) {
+    for (const std::string& path : arguments.paths)
+      if (std::ranges::find(files, path) == files.end() && std::ranges::find(plugins, path) == plugins.end())
+        fail(kBadInput, "{}: no plugin of this name is found; give its path, or set CANDELA_PLUGIN_PATH", path);
     report["next"] = Json::array();
-    for (const std::string& plugin : plugins) report["next"].push_back(nextSteps(arguments, plugin, console));
+    for (const std::string& plugin : plugins)
+      report["next"].push_back(nextSteps(arguments.next, arguments.model, plugin, console));
     if (plugins.empty()) console.print("no plugin found for --next: give its path, or set CANDELA_PLUGIN_PATH\n");
   }
   console.writeJson(report);
@@ -126,6 +93,7 @@ void addBackends(CLI::App& app, Console& console) {
   command->add_option("PLUGIN", arguments->paths, "plugins by path, beside those that are found")->type_name("FILE...");
   command->add_option("--next", arguments->next, "list what to implement next for these models")->type_name("MODEL...");
   addRepeated(command, "--dim", arguments->model.dims, "with --next: the value of a symbolic dimension", "NAME=VALUE");
+  addRepeated(command, "--option", arguments->model.options, "with --next: an option of the plugin", "KEY=VALUE");
   addRepeated(command, "--shape", arguments->model.shapes, "with --next: the shape of an input", "NAME=DIMS");
   addJsonOption(command, console);
   command->footer(kFooter);

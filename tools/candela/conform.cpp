@@ -1,152 +1,132 @@
 // candela conform: the conformance suite.
-#include <algorithm>
-#include <thread>
+#include "tools/candela/conform.h"
 
-#include "core/conform/backend_runner.h"
-#include "core/conform/onnx_tier.h"
-#include "core/conform/report.h"
-#include "core/conform/workers.h"
-#include "core/support/file.h"
-#include "tools/candela/model.h"
+#include "core/conform/report/tally.h"
+#include "core/conform/suite.h"
+#include "tools/candela/command.h"
+#include "tools/candela/conform_mutants.h"
 
 namespace candela::tool {
 namespace {
 
-using conform::CaseResult;
-
 constexpr const char* kFooter = R"(Examples:
-  candela conform --backend ./libacme.so --tier onnx
-  candela conform --backend ./libacme.so --tier onnx --cases 'onnx:test_conv_*' --to-primitives
-  candela conform --backend soft --tier onnx --shard 1/4 --jobs 4 --json shard1.json --junit shard1.xml
+  candela conform --backend ./libacme.so
+  candela conform --backend ./libacme.so --size nightly --resume acme.journal --html acme.html --certificate acme.cert
+  candela conform --backend ./libacme.so --cases 'primitives:matmul/i8_i8:data=extremes;*'
+  candela conform --backend ./libacme.so --shard 1/4 --json shard1.json
+  candela conform --merge shard1.json shard2.json shard3.json shard4.json --json acme.json --html acme.html
+  candela conform --verify acme.cert --backend ./libacme.so
+
+A case's address is tier:group/row:axis=value;axis=value. A query is an address, a glob of addresses, or a glob of a row
+and values of some of its axes in any order, with * for the others. Without --size, --cases searches the whole suite.
+A case that crashes or hangs the backend fails with the signal's name, and the run goes on.
+
+libacme.expectations.toml beside libacme.so may hold two lists, [[unsupported]] (cases, reason) and [[xfail]] (cases,
+reason, owner, expires: the version of the suite that ends it). What is listed and passes has failed.
 
 --onnx-data holds the ONNX project's test folders: <case>/model.onnx, test_data_set_*/input_*.pb and output_*.pb; or
-suites of such, whose cases are named onnx:<suite>/<case>: /usr/share/libonnx-testdata/data has four.
-A case that crashes the backend fails with the signal's name, and the run goes on.)";
+suites of such, whose cases are named onnx:<suite>/<case>: /usr/share/libonnx-testdata/data has four.)";
 
-struct Arguments {
-  std::string backend, onnxData = "/usr/share/libonnx-testdata/data/node", query, shard = "1/1", junit;
-  std::vector<std::string> tiers;
-  bool toPrimitives = false;
-  int jobs = 0;
-  double timeLimit = 60;
-};
-
-std::vector<conform::OnnxCase> selectCases(const Arguments& arguments) {
-  const std::vector<conform::OnnxCase> all = check(conform::listOnnxCases(arguments.onnxData));
-  const conform::Shard shard = check(conform::parseShard(arguments.shard));
-  std::vector<conform::OnnxCase> matching, selected;
-  for (const conform::OnnxCase& c : all)
-    if (arguments.query.empty() || conform::matchesQuery(c.name, arguments.query)) matching.push_back(c);
-  if (matching.empty()) fail(kBadInput, "--cases {}: none of {} cases has such a name", arguments.query, all.size());
-  for (size_t i = 0; i < matching.size(); ++i)
-    if (shard.holds(i)) selected.push_back(matching[i]);
-  return selected;
+/// What the command writes beside --json, where it runs no case.
+void refuseFiles(const ConformArguments& arguments, const char* command) {
+  for (const auto& [option, file] : {std::pair{"--junit", &arguments.junit},
+                                     {"--html", &arguments.html},
+                                     {"--certificate", &arguments.certificate},
+                                     {"--resume", &arguments.journal},
+                                     {"--failures", &arguments.failures}})
+    if (!file->empty()) fail(kBadInput, "{}: {} runs no case that it could tell of", option, command);
 }
 
-/// What to type to run one case again.
-std::string rerunCommand(const Arguments& arguments, const std::string& name) {
-  std::string command = fmt::format("candela conform --backend {} --tier onnx", shellQuoted(arguments.backend));
-  if (arguments.onnxData != Arguments().onnxData) command += " --onnx-data " + shellQuoted(arguments.onnxData);
-  if (arguments.toPrimitives) command += " --to-primitives";
-  return command + " --cases " + fmt::format("'{}'", name);
-}
-
-void printResults(const Arguments& arguments, const std::vector<CaseResult>& results, double milliseconds,
-                  Console& console) {
-  const conform::Summary summary = conform::summarise(results);
-  console.print("onnx  {}/{} passed ({} raw), {} unsupported, {} expected to fail, {}      {}   {}\n", summary.passed,
-                summary.total, summary.rawPassed, summary.unsupported, summary.xfail,
-                summary.failed ? console.red(fmt::format("{} failed", summary.failed)) : "0 failed",
-                console.bold(arguments.backend), timeText(milliseconds));
-  const auto percent = [](uint64_t part, uint64_t whole) { return whole ? 100.0 * double(part) / double(whole) : 0.0; };
-  console.print("native  {:.1f} % of nodes, {:.1f} % of MACs\n", percent(summary.work.nativeNodes, summary.work.nodes),
-                percent(summary.work.nativeMacs, summary.work.macs));
-  std::string classes;
-  for (const auto& [name, count] : summary.unsupportedByClass)
-    classes += fmt::format("{}{} {}", classes.empty() ? "" : ", ", name, count);
-  if (!classes.empty()) console.print("unsupported  {}\n", classes);
-  constexpr uint64_t kShown = 10;
-  uint64_t shown = 0;
-  std::string first;
-  for (const CaseResult& result : results) {
-    if (result.outcome != CaseResult::Outcome::failed || shown == kShown) continue;
-    if (shown++ == 0) first = result.name;
-    console.print("{}  {}   {}\n", console.red("FAILED"), result.name, result.reason);
+void conformCommand(const ConformArguments& arguments, Console& console) {
+  if (arguments.list) {
+    refuseFiles(arguments, "--list");
+    return listConformCases(arguments, console);
   }
-  if (summary.failed > shown) console.print("and {} more (--json has them all)\n", summary.failed - shown);
-  if (!first.empty()) console.print("rerun   {}\n", rerunCommand(arguments, first));
-}
-
-void conformCommand(Arguments& arguments, Console& console) {
-  for (const std::string& tier : arguments.tiers)
-    if (tier != "onnx") fail(kBadInput, "--tier {}: not available yet in this version: tiers are onnx", tier);
-  if (arguments.backend == "reference" && arguments.toPrimitives)
-    fail(kBadInput, "--to-primitives: the reference runs every op as it is");
-  if (arguments.backend.find(',') != std::string::npos)
-    fail(kBadInput, "--backend {}: conform judges one backend", arguments.backend);
-  const std::vector<conform::OnnxCase> cases = selectCases(arguments);
-  check(conform::probeBackend(arguments.backend));
-  std::vector<std::string> names;
-  for (const conform::OnnxCase& c : cases) names.push_back(c.name);
-
-  const auto start = std::chrono::steady_clock::now();
-  conform::WorkerOptions options;
-  options.jobs = arguments.jobs ? arguments.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  options.timeLimitSeconds = arguments.timeLimit;
-  // Every worker has its own copy, and opens the backend there.
-  const conform::RunCase run = conform::backendRunner(arguments.backend, arguments.toPrimitives);
-  uint64_t failed = 0;
-  std::vector<CaseResult> results;
-  {
-    Progress progress("onnx");
-    results = check(conform::runInWorkers(
-                        names, [&](size_t index) { return conform::runOnnxCase(cases[index], run); }, options,
-                        [&](const CaseResult& result, size_t finished) {
-                          failed += result.outcome == CaseResult::Outcome::failed;
-                          progress.update(fmt::format("{}/{}, {} failed", finished, names.size(), failed),
-                                          double(finished) / double(names.size()));
-                        }),
-                    kWorkFailed);
+  if (!arguments.verify.empty()) return verifyConform(arguments, console);
+  if (arguments.mutants) {
+    if (arguments.queries.size() > 1) fail(kBadInput, "--mutants: takes one --cases");
+    const std::string query = arguments.queries.empty() ? "" : arguments.queries[0];
+    return conformMutants({conformJobs(arguments), arguments.onnxData, query, arguments.tiers}, console);
   }
-  const double milliseconds = millisecondsSince(start);
-  printResults(arguments, results, milliseconds, console);
-  Json report = console.report("conform");
-  report["backend"] = arguments.backend;
-  report["tiers"] = {"onnx"};
-  report["to_primitives"] = arguments.toPrimitives;
-  report["shard"] = arguments.shard;
-  report["wall_ms"] = milliseconds;
-  report.update(conform::resultsJson(results));
-  console.writeJson(report);
-  if (!arguments.junit.empty()) {
-    const std::string xml = conform::junitXml(results, arguments.backend);
-    check(writeFile(arguments.junit, xml.data(), xml.size()), kWorkFailed);
+  const bool merges = !arguments.merged.empty();
+  if (!merges && arguments.backend.empty()) fail(kBadInput, "--backend: what is to be judged?");
+  const bool inPart = !arguments.queries.empty() || !arguments.tiers.empty() || arguments.shard != "1/1";
+  if (!arguments.certificate.empty() && !merges && inPart)
+    fail(kBadInput, "--certificate: of a whole run only, of all tiers; --merge joins shards");
+  checkConformFiles(arguments, console);
+  const conform::Report report = merges ? mergeConform(arguments) : runConform(arguments, console);
+  if (!arguments.certificate.empty() && !report.isWhole())
+    fail(kBadInput, "--certificate: {} has chosen cases or tiers only", arguments.merged.front());
+  if (merges) {
+    ConformView view(report, console);
+    view.begin();
+    view.tellFailures();
   }
-  if (failed) {
+  printConformSummary(report, console);
+  const bool certifies = conform::nativeOf(report.results).work.nativeNodes > 0;
+  ConformArguments files = arguments;
+  if (!certifies) files.certificate.clear();
+  writeConformFiles(files, report, console);
+  if (!certifies && !arguments.certificate.empty()) {
     console.finish();
-    fail(kWorkFailed, "{} of {} cases failed on {}", failed, results.size(), arguments.backend);
+    fail(kWorkFailed, "--certificate: nothing runs native on {}: there is no port to certify",
+         report.candidate.backend);
   }
+  if (conform::isConformant(report)) return;
+  console.finish();
+  const conform::Tally all = conform::tallyOf(report.results);
+  if (const uint64_t failed = all[conform::CaseResult::Outcome::failed])
+    fail(kWorkFailed, "{} of {} cases failed on {}", failed, all.total, report.candidate.backend);
+  fail(kWorkFailed, "{}: {}", report.candidate.backend, conform::problemsOf(report).front());
 }
 
-} // namespace
-
-void addConform(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("conform", "Run the conformance suite on a backend.");
-  auto arguments = std::make_shared<Arguments>();
-  Arguments& a = *arguments;
-  command->add_option("--backend", a.backend, "the backend, by name or path")->required()->type_name("B");
-  addRepeated(command, "--tier", a.tiers, "what to run: onnx", "T");
-  command->add_option("--cases", a.query, "only cases whose name matches this glob")->type_name("QUERY");
+void addSelection(CLI::App* command, ConformArguments& a) {
+  command->add_option("--backend", a.backend, "the backend, by name or path")->type_name("B");
+  addRepeated(command, "--option", a.options, "an option of the backend", "NAME=VALUE");
+  addRepeated(command, "--tier", a.tiers, "what to run (default: all tiers)", "T");
+  addRepeated(command, "--cases", a.queries, "only cases whose address matches", "QUERY");
+  command->add_option("--size", a.size, "how much of the suite (full)")
+      ->type_name("quick|full|nightly")
+      ->check(CLI::IsMember({"quick", "full", "nightly"}));
+  command->add_option("--seed", a.seed, "of the sample that `full` takes, and of random graphs (1)")
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
   command->add_option("--onnx-data", a.onnxData, "folder of the ONNX node tests")->type_name("DIR");
   command->add_flag("--to-primitives", a.toPrimitives, "lower every op to the 13 primitives first");
   command->add_option("--shard", a.shard, "only part K of N")->type_name("K/N");
+  command->add_flag("--list", a.list, "print the addresses and run nothing");
+}
+
+void addRunning(CLI::App* command, ConformArguments& a) {
   command->add_option("--jobs", a.jobs, "worker processes (default: one per core)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   command->add_option("--time-limit", a.timeLimit, "seconds for one case (60)")
       ->type_name("S")
       ->check(CLI::Range(0.1, 86400.0));
+  command->add_option("--expectations", a.expectations, "what is unsupported or fails (default: beside the plugin)")
+      ->type_name("FILE");
+  command->add_option("--resume", a.journal, "keep what is done in a journal, and go on from there")->type_name("FILE");
+  command->add_option("--failures", a.failures, "write random graphs that fail there, made small")->type_name("DIR");
+  command->add_flag("--mutants", a.mutants, "run the suite on its own catalogue of faulty backends instead");
+  command->add_option("--merge", a.merged, "join the reports of all shards instead of running")
+      ->type_name("FILE")
+      ->expected(1, -1);
+  command->add_option("--verify", a.verify, "check a certificate, its report and, with --backend, the plugin's file")
+      ->type_name("FILE");
   command->add_option("--junit", a.junit, "write JUnit XML")->type_name("FILE");
+  command->add_option("--html", a.html, "write a page to read")->type_name("FILE");
+  command->add_option("--certificate", a.certificate, "write a certificate, with the report beside it")
+      ->type_name("FILE");
+}
+
+} // namespace
+
+void addConform(CLI::App& app, Console& console) {
+  auto* command = app.add_subcommand("conform", "Run the conformance suite on a backend.");
+  auto arguments = std::make_shared<ConformArguments>();
+  addSelection(command, *arguments);
+  addRunning(command, *arguments);
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { conformCommand(*arguments, console); });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/support/status.h"
+#include "core/support/text/shell.h"
 
 /// What every sub-command says to people and scripts, and how it ends.
 namespace candela::tool {
@@ -96,6 +97,8 @@ public:
   explicit Progress(std::string what) : what_(std::move(what)) {}
   ~Progress();
   void update(std::string_view stage, double fraction);
+  /// Takes the bar off the screen, so that a line can be written; the next update draws it again.
+  void clear();
   /// The form of the embedding API; context is a Progress.
   static void callback(void* context, const char* stage, double fraction);
 
@@ -109,8 +112,7 @@ std::string bytesText(uint64_t bytes);     ///< "1.2 MB"
 std::string countText(uint64_t count);     ///< "35 k"
 std::string timeText(double milliseconds); ///< "7.2 us", "0.31 ms", "4.2 s"
 double millisecondsSince(std::chrono::steady_clock::time_point start);
-/// Quoted for a shell where it has to be.
-std::string shellQuoted(const std::string& argument);
+using text::shellQuoted;
 /// "1x3x8x8" as text of a JSON list or of anything that fmt joins.
 std::string typeText(std::string_view elem, const std::vector<int64_t>& dims);
 

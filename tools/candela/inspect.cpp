@@ -15,6 +15,7 @@ constexpr const char* kFooter = R"(Examples:
   candela inspect resnet50.onnx
   candela inspect detector.cdb --html detector.html
   candela inspect ./libacme.so --all
+  candela inspect detector.onnx --backend ./libacme.so --dim N=1
   candela inspect model.cdl --dot | dot -Tsvg -o model.svg
 
 FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of this
@@ -22,11 +23,13 @@ tool or a .npy tensor; its content decides.
 A plugin is loaded, so its code runs.)";
 
 struct Arguments {
-  std::string path, html;
+  std::string path, html, backends;
+  ImportFlags import;
   bool dot = false, all = false;
 };
 
-Page inspectFile(const std::string& path) {
+Page inspectFile(const Arguments& arguments) {
+  const std::string& path = arguments.path;
   const Bytes file = check(mapFile(path));
   const auto begins = [&](std::string_view magic) {
     return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
@@ -39,11 +42,11 @@ Page inspectFile(const std::string& path) {
   if (begins("{")) return inspectReport(path);
   if (runtime::isBundle(path)) return inspectBundle(path);
   if (endsWith(path, ".cdl")) return inspectText(path);
-  return inspectOnnx(path);
+  return inspectOnnx(path, arguments.backends, arguments.import);
 }
 
 void inspect(const Arguments& arguments, Console& console) {
-  const Page page = inspectFile(arguments.path);
+  const Page page = inspectFile(arguments);
   if (arguments.dot) {
     if (page.drawing.nodes.empty())
       fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
@@ -69,6 +72,11 @@ void addInspect(CLI::App& app, Console& console) {
   command->add_flag("--all", arguments->all, "all rows of long tables");
   command->add_flag("--dot", arguments->dot, "print a graph for Graphviz instead");
   command->add_option("--html", arguments->html, "write a self-contained page")->type_name("FILE");
+  command->add_option("--backend", arguments->backends, "backends that may claim operators of other domains")
+      ->type_name("B[,B2...]");
+  addRepeated(command, "--dim", arguments->import.dims, "the value of a symbolic dimension, for them: N=1",
+              "NAME=VALUE");
+  addRepeated(command, "--shape", arguments->import.shapes, "the shape of an input, for them", "NAME=DIMS");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { inspect(*arguments, console); });

@@ -1,12 +1,14 @@
 #pragma once
 
 #include "core/program/program.h"
+#include "tools/candela/ir_file.h"
 #include "tools/candela/page.h"
 
 /// One page per kind of file. All throw Failure when the file is malformed.
 namespace candela::tool {
 
-Page inspectOnnx(const std::string& path);
+/// `backends`: who is asked about operators that import does not know, with the dims that they need; empty: nobody.
+Page inspectOnnx(const std::string& path, const std::string& backends = "", ImportFlags flags = {});
 Page inspectText(const std::string& path);   ///< .cdl: a graph or a program
 Page inspectBundle(const std::string& path); ///< .cdb
 Page inspectImage(const std::string& path);  ///< the flat image of a Program

@@ -1,9 +1,11 @@
 // Pages about models and data: ONNX, graphs, tensors, reports.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/import/import.h"
 #include "core/import/onnx_io/model.h"
+#include "core/pipeline/custom_ops.h"
 #include "core/support/compare.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
@@ -66,9 +68,37 @@ void drawOnnx(Drawing& drawing, const onnx_io::Graph& graph) {
   }
 }
 
+/// Who claims what, by operator; those that somebody refused are not in the result.
+std::set<std::string> addClaims(Page& page, const std::string& path, const std::string& backends, ImportFlags flags) {
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  for (const std::string& name : splitList(backends))
+    if (name != "soft" && name != "reference") devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
+  const import::ClaimOp ask = check(pipeline::claimBy(devices));
+  PageTable table{"operators of backends", {"node", "op", "claimed by", "results", "other form"}, {}};
+  std::set<std::string> claimed, refused;
+  flags.claim = [&](const import::CustomNode& asked) {
+    Result<import::CustomOp> op = ask(asked);
+    (op ? claimed : refused).insert(asked.node.opType);
+    if (!op) return op;
+    std::vector<std::string> results;
+    for (const graph::TensorType& type : op->results) results.push_back(type.text());
+    table.rows.push_back({asked.name, asked.node.domain + "." + asked.node.opType,
+                          std::get<std::string>(op->attrs.at("plugin")), fmt::format("{}", fmt::join(results, " ")),
+                          op->body ? "yes" : "no"});
+    return op;
+  };
+  try {
+    std::string flow;
+    readGraphs(path, flags, flow);
+  } catch (const Failure& failure) { page.fact("refused", failure.what()); }
+  page.tables.push_back(std::move(table));
+  for (const std::string& op : refused) claimed.erase(op);
+  return claimed;
+}
+
 } // namespace
 
-Page inspectOnnx(const std::string& path) {
+Page inspectOnnx(const std::string& path, const std::string& backends, ImportFlags flags) {
   const onnx_io::Model model = check(onnx_io::readModel(path));
   Page page{"ONNX model", path, {}, {}, {}};
   std::map<std::string, uint64_t> ops;
@@ -100,6 +130,10 @@ Page inspectOnnx(const std::string& path) {
     if (!isFunction && std::find(known.begin(), known.end(), std::pair(node.domain, node.opType)) == known.end() &&
         std::find(unknown.begin(), unknown.end(), node.opType) == unknown.end())
       unknown.push_back(node.opType);
+  }
+  if (!backends.empty()) {
+    const std::set<std::string> claimed = addClaims(page, path, backends, std::move(flags));
+    std::erase_if(unknown, [&](const std::string& op) { return claimed.count(op) > 0; });
   }
   page.fact("unsupported operators", unknown);
   page.tables.push_back(ports("inputs", model.graph.inputs, initialised));

@@ -26,6 +26,7 @@ using Options = import::ImportOptions;
 
 Options importOptions(const ImportFlags& flags) {
   Options options;
+  options.claim = flags.claim;
   for (const std::string& text : flags.dims) {
     const Binding dim = parseBinding("--dim", text);
     options.dims[dim.name] = parseInteger("--dim", text, dim.value);

@@ -17,6 +17,7 @@ Result<std::string> readText(const std::string& path);
 /// Options of import from --dim NAME=1 and --shape NAME=1x3. Throws Failure on bad usage.
 struct ImportFlags {
   std::vector<std::string> dims, shapes;
+  import::ClaimOp claim = {}; ///< who may claim nodes that import does not know
 };
 /// A graph from a .onnx or .cdl file. Throws Failure naming the file; a program is refused.
 graph::Graph readGraph(const std::string& path, const ImportFlags& flags);

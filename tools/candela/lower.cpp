@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "core/passes/passes.h"
+#include "core/pipeline/custom_ops.h"
 #include "core/pipeline/pipeline.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
@@ -40,8 +41,9 @@ std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& bac
 /// As the pipeline does it, up to where the backends compile: every Graph of the model.
 std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::vector<std::string>& backends,
                                               std::string& flow) {
-  std::vector<graph::Graph> graphs = readGraphs(options.path, {options.dims, options.shapes}, flow);
   const auto devices = openDevices(options.backends);
+  const ImportFlags flags{options.dims, options.shapes, check(pipeline::claimBy(devices))};
+  std::vector<graph::Graph> graphs = readGraphs(options.path, flags, flow);
   std::vector<target::Target> nativeOnly;
   nativeOnly.reserve(devices.size());
   std::vector<const target::Target*> targets;

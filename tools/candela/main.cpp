@@ -4,6 +4,7 @@
 
 #include "candela/candela.hpp"
 #include "tools/candela/command.h"
+#include "tools/candela/new_backend.h"
 
 namespace {
 
@@ -40,6 +41,7 @@ int run(int argc, char** argv) {
   addOpt(app, console);
   addLower(app, console);
   addConform(app, console);
+  addNewBackend(app, console);
   // CLI11 would only say that a command is missing.
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/support/file.h"
+#include "tools/candela/profile.h"
 
 namespace candela::tool {
 namespace {
@@ -16,6 +17,7 @@ constexpr const char* kFooter = R"(Examples:
   candela run digits.onnx --backend soft --input images=test_images.npy --labels test_labels.npy
   candela run resnet50.onnx --backend ./libacme.so,soft --random 1 --dim N=1 --expect logits=logits.npy
   candela run model.onnx --input x=x.npy --dump values --only Conv_12
+  candela run model.onnx --backend ./libacme.so --random 1 --profile --trace trace.json
 
 Symbolic dimensions take their values from the given tensors unless --dim or --shape says otherwise.
 --random fills what no --input gives; the definition is in tests/models/README.md.)";
@@ -26,7 +28,7 @@ struct Arguments {
   std::optional<double> rtol, atol;
   std::string outputFolder, only, labels, namesFile, trace, precision = "f32";
   int top = 0, repeat = 1, threads = 0;
-  bool explain = false;
+  bool explain = false, profile = false;
 };
 
 /// Names of classes, one a line.
@@ -127,6 +129,7 @@ void run(Arguments& arguments, Console& console) {
   Json report = console.report("run");
   std::vector<double> latencies;
   std::vector<Tensor> outputs;
+  ProfileSum profile;
   try {
     Progress progress("running");
     const auto runs = static_cast<int>(std::max(session.runs(), static_cast<size_t>(arguments.repeat)));
@@ -134,8 +137,9 @@ void run(Arguments& arguments, Console& console) {
       fail(kBadInput, "--repeat {}: the files of --input make {} runs", arguments.repeat, session.runs());
     for (int i = 0; i < runs; ++i) {
       if (i > 0) session.prepare(static_cast<size_t>(i));
-      session.model.profile(!arguments.trace.empty() && i + 1 == runs);
+      session.model.profile(arguments.profile || (!arguments.trace.empty() && i + 1 == runs));
       outputs = session.run(latencies, i + 1 == runs);
+      if (arguments.profile) profile.add(session.model.traceJson());
       progress.update(fmt::format("{} of {}", i + 1, runs), double(i + 1) / runs);
     }
   } catch (const sdk::Error& error) { failWith(error, arguments.run.model.path); }
@@ -180,6 +184,12 @@ void run(Arguments& arguments, Console& console) {
       printTop(arguments, outputs[0], console, report);
     else
       console.print("{}", summary.text());
+  }
+  if (arguments.profile) {
+    report["profile"] = profile.json(session.report);
+    console.print("{}", profile.empty() ? std::string("no instruction was profiled: the oracle and models without "
+                                                      "work have none, and a backend that compiles need not tell\n")
+                                        : profile.text(session.report, 20));
   }
   if (arguments.explain) console.print("{}", explainText(session.report));
   if (!arguments.outputFolder.empty()) {
@@ -230,8 +240,10 @@ void addRun(CLI::App& app, Console& console) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command->add_option("--precision", a.precision, "arithmetic: f32")->type_name("P");
-  command->add_option("--trace", a.trace, "write a Chrome trace of the last run, instruction by instruction")
+  command->add_option("--trace", a.trace, "write a trace of compiling and of the last run for ui.perfetto.dev")
       ->type_name("FILE");
+  command->add_flag("--profile", a.profile,
+                    "per instruction: its node, time, share; of --repeat N runs the shortest time");
   command->add_flag("--explain", a.explain, "per node: native, emulated or host, and why");
   addJsonOption(command, console);
   command->footer(kFooter);

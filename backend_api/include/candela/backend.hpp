@@ -8,6 +8,7 @@
 #pragma once
 
 #include "candela/backend/capabilities.hpp"
+#include "candela/backend/custom.hpp"
 #include "candela/backend/device.hpp"
 #include "candela/backend/doors.hpp"
 #include "candela/backend/entry.hpp"

@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 #define CDL_ABI_MAJOR 0
-#define CDL_ABI_MINOR 1
+#define CDL_ABI_MINOR 2
 #define CDL_IMAGE_MAJOR 0
 #define CDL_IMAGE_MINOR 1
 #define CDL_MAX_RANK 8
@@ -42,6 +42,7 @@ extern "C" {
 
 /* ---- Headers and errors ---------------------------------------------------------------------------------------- */
 
+/* At the start of tables and argument structs. */
 typedef struct {
   uint16_t struct_size;  /* bytes that the one who fills the struct knows */
   uint16_t major, minor; /* the ABI that it was built against */
@@ -54,9 +55,11 @@ typedef struct {
 /* True when a struct that came from the other side is long enough to hold `field`. */
 #define CDL_HAS(ptr, field) ((ptr)->header.struct_size >= offsetof(__typeof__(*(ptr)), field) + sizeof((ptr)->field))
 
+/* Where a slot says what went wrong, in words: lower case, no full stop, the two numbers that disagree. Any thread may
+ * pass its own; the pointer to it may be null. After CDL_OK it holds nothing that counts. */
 typedef struct {
-  char* text;          /* NUL-terminated by the callee, truncated to capacity */
-  uint32_t capacity;   /* bytes at text */
+  char* text;          /* the caller's; NUL-terminated by the callee, truncated to capacity; may be null */
+  uint32_t capacity;   /* bytes at text; 0: nothing is written there */
   int32_t vendor_code; /* the backend's own number, 0 when it has none */
 } cdl_error_t;
 
@@ -351,10 +354,10 @@ enum {
  * and a conjunction of atoms. A later row for the same (kind, fn, elems) replaces none: any row that matches counts. */
 typedef struct {
   uint16_t kind, fn;
-  uint8_t elem_count, support; /* CDL_SUPPORT_* */
+  uint8_t elem_count, support; /* 0 types: those of the profiles and of other rows; CDL_SUPPORT_* */
   uint8_t operand_class;       /* CDL_CLASS_* */
   uint8_t flags;               /* CDL_ROW_* */
-  uint8_t elems[8];
+  uint8_t elems[8];    /* 0: any; of a result with CDL_ROW_EPILOGUE: any that an expr gives, and only then */
   uint16_t layouts[8]; /* per operand: index into cdl_capabilities_t.layouts, 0 row-major */
   uint32_t first_atom, atoms;
   uint64_t steps_mask; /* bit k: steps of kind k may stand in its expr (CDL_KIND_UNARY ...) */
@@ -380,6 +383,10 @@ typedef struct {
   int64_t set[6];
 } cdl_atom_t;
 
+/* What a device can do. Strides are the bytes per record as the plugin knew it, at least those of the oldest ABI: a
+ * longer record's end is not read. Counts may be 0, their arrays null then. A kind, profile or flag that the host does
+ * not know makes it refuse the table: leave out what is newer than the host's version. The struct and what it points to
+ * live as long as the device is open, and never change. */
 typedef struct {
   cdl_header_t header;
   uint32_t profiles; /* mask of 1 << CDL_PROFILE_*; BASE and at least one more */
@@ -390,180 +397,491 @@ typedef struct {
   uint32_t layout_count, layout_stride;
   const cdl_layout_t* layouts; /* [0] is unused */
   uint32_t space_count, space_stride;
-  const cdl_space_t* spaces; /* [0] is the default space */
-  const char* const* space_names;
-  uint32_t engine_count;
-  uint32_t flags; /* CDL_DEVICE_* */
+  const cdl_space_t* spaces;      /* [0] is the default space; their `name` is not used */
+  const char* const* space_names; /* of each space, not empty */
+  uint32_t engine_count;          /* at least 1 */
+  uint32_t flags;                 /* CDL_DEVICE_* */
 } cdl_capabilities_t;
 
-enum { CDL_DEVICE_FTZ_F32 = 1, CDL_DEVICE_FTZ_F16 = 2, CDL_DEVICE_DETERMINISTIC = 4 };
+enum {
+  CDL_DEVICE_FTZ_F32 = 1,      /* f32 denormals are flushed to zero */
+  CDL_DEVICE_FTZ_F16 = 2,      /* f16 and bf16 ones are */
+  CDL_DEVICE_DETERMINISTIC = 4 /* the same Program on the same bytes gives the same bytes, however many threads */
+};
+
+#include "candela/cdl_custom.h"
 
 /* ---- The plugin ------------------------------------------------------------------------------------------------ */
+
+/* The rules of every slot. Its comment says the rest, in five lines that begin with the same words:
+ *
+ *   Presence    "required", "door 1", "door 2", or "optional" with what the host does where the slot is null.
+ *   Ownership   who frees what. Other pointers are the caller's and valid during the call alone: copy what is kept.
+ *   Threads     "any": several at once, on the same object too. "one per queue": the host makes one such call at a time
+ *               on each queue, on different queues at once. "last": nobody else uses the object, then or later.
+ *   Errors      the codes. "common" is CDL_OUT_OF_MEMORY, CDL_DEVICE_LOST, CDL_INTERNAL and, on a queue,
+ *               CDL_CANCELLED. A code that this header does not have counts as CDL_INTERNAL.
+ *   Lifetime    how long what it made lives, and what the host does before it goes.
+ *
+ * Out parameters are left as they were unless the slot returns CDL_OK. Handles come from the same device and are alive;
+ * others, and null ones, are the caller's bug. Where a comment says "unpredictable", anything may happen but a write
+ * outside of what was given, a crash or a hang.
+ *
+ * Work may run behind a call (run, execute, queue_write, queue_copy). If it fails there, the next call on its queue
+ * that returns a code says so, at the latest queue_wait for a value that was signalled after it: a wait never outlasts
+ * failed work. After an error other than CDL_INVALID_ARGUMENT, CDL_UNSUPPORTED and CDL_TIMEOUT a queue is only
+ * destroyed.
+ *
+ * A device that is gone, or that its driver had to reset, is CDL_DEVICE_LOST: from then on every call on it that
+ * returns a code returns that at once, waits included. The slots that destroy still free what they are given.
+ *
+ * Order of destruction: queues before the memory, executables and images that their work uses; all of them before the
+ * device. Executions that were waited for are done: then the order is free.
+ *
+ * A plugin never exits, never leaves the floating-point environment, the locale or signal handlers changed, and prints
+ * through the host's log alone. */
 
 typedef struct cdl_device cdl_device_t;
 typedef struct cdl_queue cdl_queue_t;
 typedef struct cdl_memory cdl_memory_t; /* a buffer of the device, owned by the host */
 typedef struct cdl_executable cdl_executable_t;
 
-/* What the host offers. All optional: a null slot means that the backend does without. */
+/* What the host offers. The struct may be gone after the call that it was given to: copy it. Its functions and its
+ * context live until the last device that was opened with it is closed. */
 typedef struct {
   cdl_header_t header;
-  void* context;
-  void (*log)(void* context, int level, const char* text); /* 0 debug, 1 information, 2 warning; any thread */
-  /* Runs body(arg, 0) .. body(arg, count - 1) on the caller's threads and returns when all are done. Null: run in line.
-   */
+  void* context; /* the first argument of every service */
+
+  /* Writes a line for people. level: 0 debug, 1 information, 2 warning.
+   * Presence: optional, nothing is written
+   * Ownership: `text` is the plugin's
+   * Threads: any
+   * Errors: none
+   * Lifetime: until the last device is closed */
+  void (*log)(void* context, int level, const char* text);
+
+  /* Runs body(arg, 0) .. body(arg, count - 1), some at the same time, and returns when all are done. `body` neither
+   * throws nor calls a service but log.
+   * Presence: optional, the plugin calls them one by one
+   * Ownership: `arg` is the plugin's
+   * Threads: any
+   * Errors: none
+   * Lifetime: until the last device is closed */
   void (*parallel_for)(void* context, uint32_t count, void (*body)(void* arg, uint32_t index), void* arg);
-  /* A persistent cache by key. get returns the bytes, valid until the next call on this thread, or null. */
+
+  /* Bytes that cache_put once took for this key, perhaps in an earlier process; null when there are none. Keys name
+   * the plugin and its version.
+   * Presence: optional, nothing is cached
+   * Ownership: the bytes are the host's
+   * Threads: any
+   * Errors: none
+   * Lifetime: the bytes until the next cache call on this thread */
   const void* (*cache_get)(void* context, const void* key, uint64_t key_size, uint64_t* size);
+
+  /* Keeps a copy of the bytes, or does not.
+   * Presence: optional, nothing is cached
+   * Ownership: all pointers are the plugin's
+   * Threads: any
+   * Errors: none
+   * Lifetime: the copy as long as the host likes */
   void (*cache_put)(void* context, const void* key, uint64_t key_size, const void* data, uint64_t size);
 } cdl_host_t;
 
+/* Elements of arrays that come without a stride never grow: cdl_option_t, cdl_option_schema_t, cdl_binding_t,
+ * cdl_timeline_t, cdl_profile_record_t, cdl_cost_query_t, cdl_cost_t, cdl_custom_value_t, cdl_custom_attr_t. What more is
+ * needed comes in a new slot. */
+
+/* An option of device_open. Both texts are valid during that call. */
 typedef struct {
-  const char* name;
-  const char* value;
+  const char* name;  /* of the schema; no name stands twice */
+  const char* value; /* fits the schema's `values` */
 } cdl_option_t;
 
+/* An option that a plugin has. All texts live as long as the plugin. */
 typedef struct {
-  const char* name;
-  const char* summary;
-  const char* values;        /* "a|b|c", "int", "float", "string" */
-  const char* default_value; /* may be null */
+  const char* name;          /* not null */
+  const char* summary;       /* one line for people; may be null */
+  const char* values;        /* "a|b|c", "int", "float", "string"; null: "string" */
+  const char* default_value; /* of an option that is not given; may be null */
 } cdl_option_schema_t;
 
 /* A part of a device buffer that stands for one buffer of the Program. */
 typedef struct {
-  cdl_memory_t* memory;
-  uint64_t offset; /* bytes, aligned as the buffer asks */
-  uint64_t bytes;
+  cdl_memory_t* memory; /* in the space that the buffer names; null where nothing is bound */
+  uint64_t offset;      /* bytes, a multiple of the buffer's alignment, as the memory's start is */
+  uint64_t bytes;       /* at least the buffer's, all inside of the memory */
 } cdl_binding_t;
 
-/* Bindings of one execution, indexed like the image's buffers ([0] unused). */
+/* Bindings of one execution, indexed like the image's buffers ([0] unused). Both structs are valid during the call, the
+ * memory until the work is done. Two bindings overlap only where the plan put TEMP buffers on the same bytes. */
 typedef struct {
   cdl_header_t header;
-  uint32_t count;
+  uint32_t count; /* the image's buffers, and one more for scratch (executable_scratch) */
   uint32_t reserved;
   const cdl_binding_t* buffers;
 } cdl_bindings_t;
 
+/* A moment of a queue: all work is done that was submitted to it before this value was signalled. */
 typedef struct {
   cdl_queue_t* queue;
-  uint64_t value; /* the timeline has reached it when all work submitted with this signal value is done */
+  uint64_t value; /* 0 was reached when the queue was made */
 } cdl_timeline_t;
 
+/* Filled by compile when it returns CDL_REFUSED, no further than its header says. */
 typedef struct {
   cdl_header_t header;
   uint32_t instr;  /* the refused instruction, 0 when it is the whole program */
   uint32_t reason; /* CDL_REASON_* */
 } cdl_refusal_t;
 
-/* Where a blob goes. Returns 0 when it could not be written. */
+/* Where a blob goes: any number of writes, one behind the other, during the call that the writer was given to. Returns
+ * 0 when it could not write; the slot then returns CDL_IO. */
 typedef struct {
-  void* context;
+  void* context; /* the first argument of write */
   int (*write)(void* context, const void* data, uint64_t size);
 } cdl_writer_t;
 
+/* When an instruction ran. The clock is the device's own or the host's steady one; all records of a profile are of the
+ * same. */
 typedef struct {
-  uint32_t instr; /* 0: not tied to one */
-  uint32_t engine;
+  uint32_t instr;  /* 0: not tied to one */
+  uint32_t engine; /* below the capabilities' engine_count */
   uint64_t start_ns, end_ns;
 } cdl_profile_record_t;
 
-/* A candidate for the tiler and what it would cost. */
+/* A candidate for the tiler. */
 typedef struct {
-  const cdl_image_t* image;
+  const cdl_image_t* image; /* checked */
   uint32_t instr, reserved;
 } cdl_cost_query_t;
+
+/* What it would cost. */
 typedef struct {
   uint64_t busy_cycles[8]; /* per engine */
   uint64_t latency_cycles;
   uint64_t bytes[4]; /* per space */
 } cdl_cost_t;
 
-/* The table. "required" slots must not be null. Door 1: run. Door 2: compile, executable_destroy, execute. At least one
- * door is required; a plugin with both is called through door 2. */
+/* The table. At least one door is required: `run`, or the three of door 2. A plugin with both is called through door 2.
+ * Everything that it points to lives as long as the plugin, which is never unloaded. */
 typedef struct {
   cdl_header_t header;
   uint16_t min_host_major, min_host_minor; /* the oldest host ABI that this plugin works with; the query holds it */
-  uint32_t device_count;
-  const char* name;        /* required: lower case, [a-z0-9_]+, static */
-  const char* version;     /* required: of the backend */
-  const char* description; /* may be null */
-  const cdl_option_schema_t* options;
+  uint32_t device_count;                   /* when it was asked; 0: none is there */
+  const char* name;                        /* not null: [a-z0-9_]+ */
+  const char* version;                     /* not null: of the backend */
+  const char* description;                 /* one line; may be null */
+  const cdl_option_schema_t* options;      /* may be null when there are none */
   uint32_t option_count, reserved;
 
-  /* Device. Required. Options were checked against the schema. Threads: any; one device is used by many threads. */
+  /* Opens device `index`. The host checked names and values of the options against the schema; a device may be open
+   * more than once. `options` is null when there are none; an option that is not given has its default.
+   * Presence: required
+   * Ownership: the host owns *device
+   * Threads: any
+   * Errors: common; CDL_NOT_FOUND no device `index`; CDL_INVALID_ARGUMENT an option; CDL_UNSUPPORTED what this machine
+   * lacks
+   * Lifetime: *device until device_close */
   cdl_code_t (*device_open)(const cdl_host_t* host, uint32_t index, const cdl_option_t* options, uint32_t option_count,
                             cdl_device_t** device, cdl_error_t* error);
-  void (*device_close)(cdl_device_t* device);                             /* required; after all of its objects */
-  const cdl_capabilities_t* (*device_capabilities)(cdl_device_t* device); /* required; lives as long as the device */
-  const char* (*device_name)(cdl_device_t* device);                       /* (optional, default: name) */
 
-  /* Memory. Required but for map. The host owns every buffer. `space` is an index into the capabilities' spaces: space
-   * i there is space i + 1 of an image. Threads: any. */
+  /* Closes a device, lost ones too.
+   * Presence: required
+   * Ownership: takes the device
+   * Threads: last
+   * Errors: none
+   * Lifetime: after all objects of the device were destroyed */
+  void (*device_close)(cdl_device_t* device);
+
+  /* What the device can do. The same pointer and the same bytes at every call; never null.
+   * Presence: required
+   * Ownership: the tables are the plugin's
+   * Threads: any
+   * Errors: none
+   * Lifetime: as long as the device is open */
+  const cdl_capabilities_t* (*device_capabilities)(cdl_device_t* device);
+
+  /* The device's name for people.
+   * Presence: optional, the plugin's name
+   * Ownership: the text is the plugin's
+   * Threads: any
+   * Errors: none
+   * Lifetime: as long as the device is open */
+  const char* (*device_name)(cdl_device_t* device);
+
+  /* Makes a buffer with undefined content. `space` is an index into the capabilities' spaces: space i there is space
+   * i + 1 of an image. `bytes` is at least 1; the first byte is aligned to `alignment`, a power of two.
+   * Presence: required
+   * Ownership: the host owns *memory
+   * Threads: any
+   * Errors: common; CDL_INVALID_ARGUMENT no such space, or no power of two
+   * Lifetime: *memory until memory_destroy */
   cdl_code_t (*memory_create)(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
                               cdl_memory_t** memory, cdl_error_t* error);
+
+  /* Frees a buffer.
+   * Presence: required
+   * Ownership: takes the memory
+   * Threads: last
+   * Errors: none
+   * Lifetime: after it was unmapped and its work is done, or the work's queue destroyed */
   void (*memory_destroy)(cdl_device_t* device, cdl_memory_t* memory);
-  /* (optional, default: not mappable, the host copies through the queue.) Pointer stays valid until unmap. */
+
+  /* Gives the host's address of bytes of a buffer. The host maps a buffer once, as a whole, and leaves it mapped while
+   * work runs; it touches it only when no submitted work uses it, so what it wrote before a submission is seen there,
+   * and it sees what the device wrote once it has waited. Memory that is not coherent in this way is not mappable.
+   * Presence: optional, the host copies through the queue
+   * Ownership: the bytes stay the memory's
+   * Threads: any
+   * Errors: common; CDL_INVALID_ARGUMENT outside of the memory; CDL_UNSUPPORTED this memory cannot be mapped (the host
+   * copies then)
+   * Lifetime: *pointer until memory_unmap */
   cdl_code_t (*memory_map)(cdl_device_t* device, cdl_memory_t* memory, uint64_t offset, uint64_t bytes, void** pointer,
                            cdl_error_t* error);
+
+  /* Ends a mapping; `pointer` is what memory_map gave.
+   * Presence: optional, mappings need no end
+   * Ownership: takes the pointer
+   * Threads: any
+   * Errors: common; CDL_INVALID_ARGUMENT not mapped there
+   * Lifetime: before memory_destroy */
   cdl_code_t (*memory_unmap)(cdl_device_t* device, cdl_memory_t* memory, void* pointer, cdl_error_t* error);
 
-  /* Queue: in order. Required. Threads: one at a time per queue. */
+  /* Makes a queue: what is submitted to it takes effect in order. Its timeline stands at 0.
+   * Presence: required
+   * Ownership: the host owns *queue
+   * Threads: any
+   * Errors: common
+   * Lifetime: *queue until queue_destroy */
   cdl_code_t (*queue_create)(cdl_device_t* device, cdl_queue_t** queue, cdl_error_t* error);
+
+  /* Frees a queue, first waiting for its work or giving it up: afterwards nothing touches the work's memory.
+   * Presence: required
+   * Ownership: takes the queue
+   * Threads: last
+   * Errors: none
+   * Lifetime: at any time, after an error too */
   void (*queue_destroy)(cdl_device_t* device, cdl_queue_t* queue);
+
+  /* Copies bytes of the host into a buffer; 0 bytes are allowed. `from` may be reused when it returns.
+   * Presence: required
+   * Ownership: `from` is the host's
+   * Threads: one per queue
+   * Errors: common; CDL_INVALID_ARGUMENT outside of the memory
+   * Lifetime: `to` until the work is done */
   cdl_code_t (*queue_write)(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes,
-                            cdl_error_t* error); /* `from` may be reused when it returns */
+                            cdl_error_t* error);
+
+  /* Copies bytes of a buffer to the host; 0 bytes are allowed. Blocks until earlier work is done and `to` filled.
+   * Presence: required
+   * Ownership: `to` is the host's
+   * Threads: one per queue
+   * Errors: common; CDL_INVALID_ARGUMENT outside of the memory
+   * Lifetime: done when it returns */
   cdl_code_t (*queue_read)(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes,
-                           cdl_error_t* error); /* blocks until `to` is filled */
+                           cdl_error_t* error);
+
+  /* Copies between buffers of one device, of any spaces. What ranges that overlap hold then is unpredictable.
+   * Presence: required
+   * Ownership: all is the host's
+   * Threads: one per queue
+   * Errors: common; CDL_INVALID_ARGUMENT outside of a memory
+   * Lifetime: both memories until the work is done */
   cdl_code_t (*queue_copy)(cdl_queue_t* queue, cdl_memory_t* to, uint64_t to_offset, cdl_memory_t* from,
                            uint64_t from_offset, uint64_t bytes, cdl_error_t* error);
-  cdl_code_t (*queue_signal)(cdl_queue_t* queue, uint64_t value,
-                             cdl_error_t* error); /* after all earlier work; rising */
-  /* Blocks until the timeline reached value. timeout_ns UINT64_MAX: no limit. CDL_TIMEOUT when it passed. Any thread.
-   */
+
+  /* Moves the timeline to `value` when all earlier work is done. Values rise; one that does not is unpredictable.
+   * Presence: required
+   * Ownership: none passes
+   * Threads: one per queue
+   * Errors: common
+   * Lifetime: the value stays reached as long as the queue */
+  cdl_code_t (*queue_signal)(cdl_queue_t* queue, uint64_t value, cdl_error_t* error);
+
+  /* Blocks until the timeline reached `value`, which may be signalled later and by another thread; a value that nobody
+   * signals is waited for until the time is over. timeout_ns 0: asks only; UINT64_MAX: no limit. Waiting may be
+   * repeated.
+   * Presence: required
+   * Ownership: none passes
+   * Threads: any
+   * Errors: common, also those of the work before `value`; CDL_TIMEOUT not reached in time, the work goes on
+   * Lifetime: the queue is not destroyed meanwhile */
   cdl_code_t (*queue_wait)(cdl_queue_t* queue, uint64_t value, uint64_t timeout_ns, cdl_error_t* error);
 
-  /* Door 1. Runs instructions first .. first + count - 1 in order; all are NATIVE by the rows, of one block, outside or
-   * inside of loops; loop_values are the values of the enclosing loop variables, outer first. The image was checked. */
+  /* Runs instructions first .. first + count - 1, at least one, in order; may return before they are done. All are
+   * NATIVE by the rows, of one block, outside or inside of loops; loop_values are the values of the enclosing loop
+   * variables, outer first. The host has checked the image; instructions that it runs itself may be of kinds that the
+   * plugin does not know.
+   * Presence: door 1
+   * Ownership: all is the host's
+   * Threads: one per queue
+   * Errors: common; CDL_INVALID_ARGUMENT a null or misaligned image, instructions outside of it, a binding that is
+   * missing, too small, outside of its memory or misaligned; CDL_INCOMPATIBLE the image's version, or a kind that the
+   * plugin does not know; CDL_BAD_MODEL no image; CDL_UNSUPPORTED an instruction that no row claims
+   * Lifetime: the image and the memory until the work is done */
   cdl_code_t (*run)(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
                     const int64_t loop_values[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings,
                     cdl_error_t* error);
 
-  /* Door 2. May refuse with CDL_REFUSED and *refusal. The image stays valid until executable_destroy; `constants[i]`
-   * is the payload of image constant i ([0] unused) and is valid only during the call. Threads: any. */
+  /* Compiles a Program; checks the image by cdl_image_check, of image->size bytes. `constants[i]` is the payload of
+   * image constant i, null for a splat ([0] unused). CDL_REFUSED is for what data cannot say: the host bars the
+   * instruction and asks again with another Program. A single instruction that a row claims is not refused.
+   * Presence: door 2
+   * Ownership: the host owns *executable; the constants are valid during the call alone; `refusal` may be null
+   * Threads: any
+   * Errors: common; what cdl_image_check returns: CDL_INVALID_ARGUMENT, CDL_INCOMPATIBLE, CDL_BAD_MODEL; CDL_REFUSED
+   * an instruction, with *refusal
+   * Lifetime: *executable until executable_destroy, the image as long, unchanged */
   cdl_code_t (*compile)(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
                         cdl_executable_t** executable, cdl_refusal_t* refusal, cdl_error_t* error);
+
+  /* Frees an executable.
+   * Presence: door 2
+   * Ownership: takes the executable
+   * Threads: last
+   * Errors: none
+   * Lifetime: after its executions are done, or their queues destroyed */
   void (*executable_destroy)(cdl_device_t* device, cdl_executable_t* executable);
-  /* Submits one execution; several executions of one executable may be in flight with different bindings. Bindings hold
-   * every buffer; TEMP ones lie where the plan put them. Waits for `wait[]`, then signals `signal` (queue null: none).
-   */
+
+  /* Submits one execution; several of one executable may be in flight, on different queues, with different bindings:
+   * all its state is in them. Bindings hold every buffer; TEMP ones lie where the plan put them; CONSTANT ones are null
+   * when the executable holds its constants (executable_load). It begins when every `wait` is reached, of queues of the
+   * same device, and moves the timeline of signal.queue (null: none) to signal.value when it is done. May block.
+   * Presence: door 2
+   * Ownership: all is the host's
+   * Threads: one per queue
+   * Errors: common; CDL_INVALID_ARGUMENT a binding that is missing, too small, outside of its memory or misaligned
+   * Lifetime: executable and memory until the work is done; `bindings` and `wait` during the call */
   cdl_code_t (*execute)(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
                         const cdl_timeline_t* wait, uint32_t wait_count, cdl_timeline_t signal, cdl_error_t* error);
-  /* (optional, default 0 bytes) scratch in the default space that each execution gets as the last binding. */
+
+  /* Bytes of scratch that each execution gets as the binding behind the last buffer: in the default space, aligned to
+   * 64 bytes, undefined at the start. The same at every call. 0: no such binding.
+   * Presence: optional, 0
+   * Ownership: none passes
+   * Threads: any
+   * Errors: none
+   * Lifetime: of one execution */
   uint64_t (*executable_scratch)(cdl_executable_t* executable);
-  /* (optional, default: as the rows say) CDL_SUPPORT_* per instruction, [0] unused. */
+
+  /* Says of each instruction who runs it: CDL_SUPPORT_*. `count` is the image's instructions, [0] unused.
+   * Presence: optional, as the rows say
+   * Ownership: `support` is the host's
+   * Threads: any
+   * Errors: common
+   * Lifetime: none */
   cdl_code_t (*executable_support)(cdl_executable_t* executable, uint8_t* support, uint32_t count, cdl_error_t* error);
-  /* (optional, both or none) With them executables hold their constants: CONSTANT buffers get no memory (doors.hpp). */
+
+  /* Writes what executable_load reads, any number of times. With this pair executables hold their constants, those that
+   * were compiled too: CONSTANT buffers get no memory.
+   * Presence: optional, both or none; nothing is stored
+   * Ownership: the writer is the host's
+   * Threads: any
+   * Errors: common; CDL_IO the writer failed; CDL_UNSUPPORTED this executable cannot be stored
+   * Lifetime: what was written has no end */
   cdl_code_t (*executable_save)(cdl_executable_t* executable, const cdl_writer_t* writer, cdl_error_t* error);
+
+  /* Makes an executable of what executable_save wrote, perhaps on another machine, and the same image. The blob may be
+   * damaged in any way: it is checked before it is believed. Its first byte is aligned to 64.
+   * Presence: optional, both or none; nothing is stored
+   * Ownership: the host owns *executable and the blob
+   * Threads: any
+   * Errors: common; CDL_BAD_MODEL a damaged blob; CDL_INCOMPATIBLE of another image or version, or for another device,
+   * naming both; what cdl_image_check returns
+   * Lifetime: *executable until executable_destroy; image and blob as long, unchanged */
   cdl_code_t (*executable_load)(cdl_device_t* device, const cdl_image_t* image, const void* blob, uint64_t size,
                                 cdl_executable_t** executable, cdl_error_t* error);
 
-  /* Optional services. */
+  /* Writes a constant in one of the backend's own layouts; `view` says how `data` lies. The same bytes at every call.
+   * Presence: optional, required with OPAQUE layouts
+   * Ownership: all is the host's
+   * Threads: any
+   * Errors: common; CDL_IO the writer failed; CDL_UNSUPPORTED no such layout, or not for this view
+   * Lifetime: what was written lives as long as the device's version */
   cdl_code_t (*pack_constant)(cdl_device_t* device, const char* layout, const void* data, const cdl_view_t* view,
-                              const cdl_writer_t* writer, cdl_error_t* error); /* (required with OPAQUE layouts) */
+                              const cdl_writer_t* writer, cdl_error_t* error);
+
+  /* Estimates candidates: costs[i] of queries[i]. Pure: the same costs at every call. It ranks and never decides what
+   * is legal.
+   * Presence: optional, a roofline from the declared numbers
+   * Ownership: all is the host's
+   * Threads: any
+   * Errors: common; CDL_UNSUPPORTED a kind that no row claims
+   * Lifetime: none */
   cdl_code_t (*cost_batch)(cdl_device_t* device, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs,
-                           cdl_error_t* error); /* (default: a roofline from the declared numbers) pure */
+                           cdl_error_t* error);
+
+  /* Writes object code for a build ahead of time.
+   * Presence: optional, no build ahead of time
+   * Ownership: the writer is the host's
+   * Threads: any
+   * Errors: common; CDL_IO the writer failed; CDL_UNSUPPORTED not of this executable
+   * Lifetime: what was written has no end */
   cdl_code_t (*emit)(cdl_device_t* device, cdl_executable_t* executable, const cdl_writer_t* writer,
-                     cdl_error_t* error);                              /* (default: no AOT) object code */
-  cdl_code_t (*profile_begin)(cdl_queue_t* queue, cdl_error_t* error); /* (default: no profile) until profile_end: */
+                     cdl_error_t* error);
+
+  /* Begins to record the executions on this queue; one that was begun before begins anew.
+   * Presence: optional, both or none; the host times whole executions
+   * Ownership: none passes
+   * Threads: one per queue
+   * Errors: common
+   * Lifetime: until profile_end */
+  cdl_code_t (*profile_begin)(cdl_queue_t* queue, cdl_error_t* error);
+
+  /* Ends it, when the work is done: a record per executed instruction, loops played. *count is how many there are; no
+   * more than `capacity` are written.
+   * Presence: optional, both or none; the host times whole executions
+   * Ownership: the records are the host's
+   * Threads: one per queue
+   * Errors: common; CDL_INVALID_ARGUMENT no profile was begun
+   * Lifetime: the records are gone from the queue */
   cdl_code_t (*profile_end)(cdl_queue_t* queue, cdl_profile_record_t* records, uint32_t capacity, uint32_t* count,
-                            cdl_error_t* error); /* a record per executed instruction; *count may exceed capacity */
-  cdl_code_t (*cancel)(cdl_queue_t* queue, cdl_error_t* error); /* (default: not cancellable) any thread */
+                            cdl_error_t* error);
+
+  /* Gives up, as soon as it can, what the queue has not done; waits for it return CDL_CANCELLED, now and later. Nothing
+   * to give up: nothing happens.
+   * Presence: optional, work is not cancelled
+   * Ownership: none passes
+   * Threads: any
+   * Errors: common
+   * Lifetime: the queue is only destroyed then, if there was work */
+  cdl_code_t (*cancel)(cdl_queue_t* queue, cdl_error_t* error);
+
+  /* Claims a node of a domain that the host does not import: fills the types of the outputs, which follow from those of
+   * the inputs and from the attributes, and what the CUSTOM instruction for it is to have: its function, by which rows
+   * name the op, and attributes with ids from CDL_CUSTOM_ATTR_FIRST on, each of 1 to 8 values of the types 1 to 3. The
+   * operands of the instruction are the inputs that the node does not leave out, then its tensor attributes, by name,
+   * as constants. Pure: the same claim at every call.
+   * Presence: optional, no node is claimed
+   * Ownership: all is the host's, during the call alone
+   * Threads: any
+   * Errors: common; CDL_UNSUPPORTED not an op of this device, or not as it stands in the node; CDL_BAD_MODEL the node
+   * breaks a rule of its op. The text of both is what the user reads
+   * Lifetime: none */
+  cdl_code_t (*custom_op)(cdl_device_t* device, const cdl_custom_node_t* node, cdl_custom_claim_t* claim,
+                          cdl_error_t* error);
+
+  /* Writes what a claimed node means: a Graph as text (.cdl) whose inputs are the operands of the CUSTOM instruction and
+   * whose outputs have the claimed types. It is what the reference computes, and what runs where no row takes the
+   * instruction.
+   * Presence: optional, claimed ops have no other form
+   * Ownership: the writer is the host's
+   * Threads: any
+   * Errors: common; CDL_IO the writer failed; CDL_UNSUPPORTED this op has no other form
+   * Lifetime: what was written has no end */
+  cdl_code_t (*custom_op_decompose)(cdl_device_t* device, const cdl_custom_node_t* node, const cdl_writer_t* writer,
+                                    cdl_error_t* error);
 } cdl_plugin_t;
 
 /* The one symbol of a plugin. `host` says which ABI the host has; `out->header.struct_size` how much of the table it
- * knows. The plugin answers CDL_INCOMPATIBLE, naming both numbers, before it writes anything when it needs a newer one.
- * May be called more than once, from any thread. */
+ * knows. Fills as much of the table as both know and sets struct_size to that.
+ * Presence: required
+ * Ownership: both structs are the host's
+ * Threads: any, more than once
+ * Errors: CDL_INVALID_ARGUMENT a null pointer, or a struct shorter than its header; CDL_INCOMPATIBLE it needs a newer
+ * host, or a host of another major version, naming both numbers, before it writes anything; CDL_OUT_OF_MEMORY;
+ * CDL_INTERNAL
+ * Lifetime: what the table points to lives as long as the plugin, which is never unloaded */
 typedef cdl_code_t (*cdl_backend_query_fn)(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
 #define CDL_BACKEND_QUERY_SYMBOL "cdl_backend_query"
 
@@ -571,6 +889,7 @@ typedef cdl_code_t (*cdl_backend_query_fn)(const cdl_host_t* host, cdl_plugin_t*
 } /* extern "C" */
 #endif
 
+#include "candela/cdl_frozen.h"
 #include "candela/cdl_image.h"
 
 #endif

@@ -135,24 +135,6 @@ static inline uint16_t cdl_f32_to_bf16_sat(float x) {
 static inline uint16_t cdl_f64_to_bf16(double x) { return (uint16_t)cdl_float_encode(x, 8, 7, 0, 0); }
 static inline uint16_t cdl_f64_to_bf16_sat(double x) { return (uint16_t)cdl_float_encode(x, 8, 7, 0, 1); }
 
-static inline float cdl_f8e4m3_to_f32(uint8_t v) {
-  const uint32_t sign = (uint32_t)(v & 0x80u) << 24, mag = v & 0x7fu;
-  if (mag == 0x7fu) return cdl_f32_of_bits(sign | 0x7fc00000u);
-  if (mag < 8u) return cdl_f32_of_bits(sign | cdl_f32_bits((float)(int32_t)mag * 0x1p-9f));
-  return cdl_f32_of_bits(sign | ((mag << 20) + (120u << 23)));
-}
-static inline uint8_t cdl_f64_to_f8e4m3(double x) { return (uint8_t)cdl_float_encode(x, 4, 3, 1, 0); }
-static inline uint8_t cdl_f64_to_f8e4m3_sat(double x) { return (uint8_t)cdl_float_encode(x, 4, 3, 1, 1); }
-static inline uint8_t cdl_f32_to_f8e4m3(float x) { return cdl_f64_to_f8e4m3((double)x); }
-static inline uint8_t cdl_f32_to_f8e4m3_sat(float x) { return cdl_f64_to_f8e4m3_sat((double)x); }
-
-/* f8e5m2 is the upper half of f16. */
-static inline float cdl_f8e5m2_to_f32(uint8_t v) { return cdl_f16_to_f32((uint16_t)((uint32_t)v << 8)); }
-static inline uint8_t cdl_f64_to_f8e5m2(double x) { return (uint8_t)cdl_float_encode(x, 5, 2, 0, 0); }
-static inline uint8_t cdl_f64_to_f8e5m2_sat(double x) { return (uint8_t)cdl_float_encode(x, 5, 2, 0, 1); }
-static inline uint8_t cdl_f32_to_f8e5m2(float x) { return cdl_f64_to_f8e5m2((double)x); }
-static inline uint8_t cdl_f32_to_f8e5m2_sat(float x) { return cdl_f64_to_f8e5m2_sat((double)x); }
-
 /* f8e8m0: the power of two of a biased exponent, or NaN. To nearest, ties up; outside of the powers, which is also what
  * is not above 0: the largest or smallest one when `saturate`, else NaN. */
 static inline float cdl_f8e8m0_to_f32(uint8_t v) {
@@ -170,8 +152,8 @@ static inline uint8_t cdl_f64_to_f8e8m0(double x, int saturate) {
  * 64 bits come by way of cdl_u64_to_f64_odd. */
 static inline float cdl_storage_to_f32(uint8_t elem, uint8_t bits) {
   switch (elem) {
-  case CDL_F8E4M3: return cdl_f8e4m3_to_f32(bits);
-  case CDL_F8E5M2: return cdl_f8e5m2_to_f32(bits);
+  case CDL_F8E4M3: return cdl_float_decode(bits, 4, 3, CDL_FLOAT_FN);
+  case CDL_F8E5M2: return cdl_float_decode(bits, 5, 2, CDL_FLOAT_IEEE);
   case CDL_F8E4M3FNUZ: return cdl_float_decode(bits, 4, 3, CDL_FLOAT_FNUZ);
   case CDL_F8E5M2FNUZ: return cdl_float_decode(bits, 5, 2, CDL_FLOAT_FNUZ);
   case CDL_F8E8M0: return cdl_f8e8m0_to_f32(bits);

@@ -48,6 +48,22 @@ RescaleForm rescaleForm(const Lowering& lowering, const cdl_instr_t& instr, uint
   return form;
 }
 
+namespace {
+
+/// Whether the products of a RESCALE's operands, aligned, and their sum stay within 63 bits. Sums of products, which
+/// i64 holds, stay below 2^39.
+bool fitsAlignment(const RescaleForm& form, const std::vector<Operand>& inputs) {
+  for (size_t i = 0; i < inputs.size(); i += 4) {
+    const uint8_t elem = inputs[i].elem;
+    const int magnitude = elem == CDL_I64 ? 39 : static_cast<int>(cdl_elem_bits(elem)) - (isSignedElem(elem) ? 1 : 0);
+    const int64_t left = i ? form.bLeftShift : form.aLeftShift;
+    if (magnitude + 24 + (inputs.size() > 4 ? 1 : 0) + left > 63) return false;
+  }
+  return true;
+}
+
+} // namespace
+
 bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   std::vector<Operand> inputs = operandsOf(lowering, instr);
   const Operand y = inputs.back();
@@ -68,6 +84,7 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   if (instr.kind == CDL_KIND_RESCALE) {
     if (cdl_elem_bits(y.elem) > 32) return why = "a result of 64 bits", false;
     const RescaleForm form = rescaleForm(lowering, instr, y.elem);
+    if (!fitsAlignment(form, inputs)) return why = "left shifts beyond 63 bits", false;
     Key key("rescale");
     key << form.aLeftShift << form.bLeftShift << form.clampMin << form.clampMax;
     map(lowering, key.text(), inputs, y,

@@ -9,21 +9,14 @@ using Types = std::vector<TensorType>;
 /// The type of operand i, which is there.
 inline const TensorType& typeOf(const Node& node, size_t i) { return node.operand(i)->type; }
 
-/// What an op with one result gives: neither quantized nor laid out.
-inline Types oneResult(Elem elem, std::vector<Dim> dims) {
-  TensorType type;
-  type.elem = elem;
-  type.dims = std::move(dims);
-  return {std::move(type)};
-}
+/// What an op with one result gives, without a layout.
+inline Types oneResult(Elem elem, Shape dims) { return {TensorType(elem, std::move(dims))}; }
 
-/// The element type and dims of operand i, without its quantization and layout.
-inline TensorType likeOperand(const Node& node, size_t i) {
-  return oneResult(typeOf(node, i).elem, typeOf(node, i).dims).front();
-}
+/// The element type and dims of operand i, without its layout.
+inline TensorType likeOperand(const Node& node, size_t i) { return {typeOf(node, i).elem, typeOf(node, i).dims}; }
 
-/// The operands broadcast together; nullopt when they do not. A dim is exact when all that decide it are.
-std::optional<std::vector<Dim>> broadcastDims(const Node& node);
+/// What the operands broadcast to together; nullopt when they do not.
+std::optional<Shape> broadcastShapes(const Node& node);
 
 /// Of all operands, for messages.
 inline std::vector<std::string> operandShapes(const Node& node) {

@@ -28,23 +28,20 @@ Status checkZeroPoints(const Node& node, size_t first, int64_t channels, std::st
 Result<Types> inferMatmul(const Node& node) {
   for (const size_t i : {0, 1})
     if (typeOf(node, i).rank() == 0) return node.fail("c1", node.info().operands[i].name);
-  std::vector<Dim> a = typeOf(node, 0).dims, b = typeOf(node, 1).dims;
+  Shape a = typeOf(node, 0).dims, b = typeOf(node, 1).dims;
   // A vector stands for a matrix of one row or one column, which the result loses again.
   const bool row = a.size() == 1, column = b.size() == 1;
-  if (row) a.insert(a.begin(), Dim(1));
-  if (column) b.push_back(Dim(1));
-  const Dim innerA = a[a.size() - 1], innerB = b[b.size() - 2];
-  if (innerA.bound != innerB.bound) return node.fail("c2", innerA.bound, innerB.bound);
-  const Shape shapeA = typeOf(node, 0).shape(), shapeB = typeOf(node, 1).shape();
-  const Shape batchA(shapeA.begin(), shapeA.end() - (row ? 1 : 2));
-  const Shape batchB(shapeB.begin(), shapeB.end() - (column ? 1 : 2));
-  const auto batch = broadcastShapes(batchA, batchB);
-  if (!batch) return node.fail("c3", shapeText(batchA), shapeText(batchB));
-  std::vector<Dim> dims(batch->begin(), batch->end());
-  if (!row) dims.push_back(a[a.size() - 2]);
-  if (!column) dims.push_back(b.back());
-  CDL_TRY(checkZeroPoints(node, 2, b.back().bound, "c4"));
-  return oneResult(productElem(node), dims);
+  if (row) a.insert(a.begin(), 1);
+  if (column) b.push_back(1);
+  const int64_t innerA = a[a.size() - 1], innerB = b[b.size() - 2];
+  if (innerA != innerB) return node.fail("c2", innerA, innerB);
+  const Shape batchA(a.begin(), a.end() - 2), batchB(b.begin(), b.end() - 2);
+  auto dims = broadcastShapes(batchA, batchB);
+  if (!dims) return node.fail("c3", shapeText(batchA), shapeText(batchB));
+  if (!row) dims->push_back(a[a.size() - 2]);
+  if (!column) dims->push_back(b.back());
+  CDL_TRY(checkZeroPoints(node, 2, b.back(), "c4"));
+  return oneResult(productElem(node), *std::move(dims));
 }
 
 Result<Types> inferGemm(const Node& node) {
@@ -80,8 +77,8 @@ Result<Types> inferConv(const Node& node) {
   if (node.operand(2) && typeOf(node, 2).shape() != Shape{w.dim(0)})
     return node.fail("c5", shapeText(typeOf(node, 2).shape()), w.dim(0));
   CDL_ASSIGN(const Window window, checkWindow(node, kernel, extents, "c6", "c4"));
-  std::vector<Dim> dims{x.dims[0], w.dims[0]};
-  for (int i = 0; i < window.rank(); ++i) dims.push_back(Dim(window.count(i, extents[i]), x.dims[i + 2].exact));
+  Shape dims{x.dim(0), w.dim(0)};
+  for (int i = 0; i < window.rank(); ++i) dims.push_back(window.count(i, extents[i]));
   CDL_TRY(checkZeroPoints(node, 3, w.dim(0), "c8"));
   return oneResult(productElem(node), dims);
 }
@@ -97,9 +94,9 @@ Result<Types> inferAttention(const Node& node) {
   scores.back() = k[rank - 2];
   if (node.operand(3) && broadcastShapes(typeOf(node, 3).shape(), scores) != scores)
     return node.fail("attention_c2", shapeText(typeOf(node, 3).shape()), shapeText(scores));
-  std::vector<Dim> dims = typeOf(node, 0).dims;
-  dims.back() = typeOf(node, 2).dims.back();
-  return oneResult(typeOf(node, 0).elem, dims);
+  TensorType type = likeOperand(node, 0);
+  type.dims.back() = v.back();
+  return Types{type};
 }
 
 } // namespace candela::graph

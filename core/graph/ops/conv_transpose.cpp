@@ -21,7 +21,7 @@ Result<Types> inferConvTranspose(const Node& node) {
       return node.fail("conv_transpose_c5", name, node.intsAttr(name).size(), expected);
   }
   const Window window = windowOf(node, kernel);
-  std::vector<Dim> dims{x.dims[0], Dim(channels)};
+  Shape dims{x.dim(0), channels};
   for (int i = 0; i < window.rank(); ++i) {
     // The limit keeps every product and sum below in 64 bits.
     constexpr int64_t kLimit = int64_t(1) << 30;
@@ -33,7 +33,7 @@ Result<Types> inferConvTranspose(const Node& node) {
     const int64_t reach = (extent - 1) * window.strides[i] + window.span(i);
     const int64_t left = reach - window.padsBegin[i] - window.padsEnd[i];
     if (kernel[i] == 0 || left < 0) return node.fail("conv_transpose_c3", kernel[i], extent, i);
-    dims.push_back(Dim(left, x.dims[i + 2].exact));
+    dims.push_back(left);
   }
   return oneResult(x.elem, dims);
 }

@@ -4,10 +4,10 @@
 
 namespace candela::graph {
 
-std::optional<std::vector<Dim>> broadcastDims(const Node& node) {
-  std::optional<std::vector<Dim>> dims(std::in_place);
+std::optional<Shape> broadcastShapes(const Node& node) {
+  std::optional<Shape> dims(std::in_place);
   for (const Value* operand : node.operands())
-    if (dims) dims = broadcastDims(*std::move(dims), operand->type.dims);
+    if (dims) dims = broadcastShapes(*std::move(dims), operand->type.dims);
   return dims;
 }
 
@@ -18,7 +18,7 @@ Result<Types> inferBroadcast(const Node& node) {
   const Elem elem = like                ? like->type.elem
                     : result.elems == 0 ? node.elemAttr("to")
                                         : static_cast<Elem>(std::countr_zero(result.elems));
-  if (const auto dims = broadcastDims(node)) return oneResult(elem, *dims);
+  if (const auto dims = broadcastShapes(node)) return oneResult(elem, *dims);
   return node.fail("c1", operandShapes(node));
 }
 

@@ -30,7 +30,6 @@ Result<Types> inferLoop(const Node& node) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i]) return badModel("{} '{}': operand {} is missing", opName(node.kind), node.userName(), i);
     const TensorType& type = operands[i]->type;
-    if (!type.isExact()) return node.fail("loop_c9", operands[i]->name);
     const bool isScanned = i >= form.carried && i - form.carried < form.scanned;
     if (isScanned && (type.rank() == 0 || type.dim(0) != form.trips))
       return node.fail("loop_c5", i, type.text(), form.trips);
@@ -40,7 +39,6 @@ Result<Types> inferLoop(const Node& node) {
   Types types;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorType& type = outputs[i]->type;
-    if (!type.isExact()) return node.fail("loop_c9", outputs[i]->name);
     if (i < form.carried) {
       types.push_back(likeOperand(node, i));
       if (!sameType(type, types[i])) return node.fail("loop_c7", i, type.text(), types[i].text());
@@ -48,7 +46,7 @@ Result<Types> inferLoop(const Node& node) {
     }
     if (!node.info().results[0].accepts(type.elem))
       return node.fail("loop_c7", i, type.text(), "a type that can be moved");
-    std::vector<Dim> dims = type.dims;
+    Shape dims = type.dims;
     dims.insert(dims.begin(), form.trips);
     types.push_back(oneResult(type.elem, std::move(dims))[0]);
   }

@@ -15,7 +15,7 @@ Result<Types> inferTranspose(const Node& node) {
   const TensorType& x = typeOf(node, 0);
   const std::vector<int64_t> perm = node.intsAttr("perm");
   std::vector<bool> seen(x.dims.size(), false);
-  std::vector<Dim> dims;
+  Shape dims;
   for (const int64_t axis : perm) {
     if (axis < 0 || axis >= x.rank() || seen[axis]) break;
     seen[axis] = true;
@@ -44,10 +44,8 @@ Result<Types> inferConcat(const Node& node) {
     bool fits = x.rank() == type.rank();
     for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || x.dim(d) == type.dim(d);
     if (!fits) return node.fail("concat_c2", i, shapeText(x.shape()), shapeText(first), axis);
-    Dim& sum = type.dims[axis];
-    if (__builtin_add_overflow(sum.bound, x.dim(axis), &sum.bound))
-      sum.bound = INT64_MAX; // refused as an impossible shape
-    sum.exact = sum.exact && x.dims[axis].exact;
+    int64_t& sum = type.dims[axis];
+    if (__builtin_add_overflow(sum, x.dim(axis), &sum)) sum = INT64_MAX; // refused as an impossible shape
   }
   return Types{type};
 }
@@ -89,7 +87,7 @@ Result<Types> inferPad(const Node& node) {
     const bool overflow = __builtin_add_overflow(extent, lo[d], &sum) || __builtin_add_overflow(sum, hi[d], &sum);
     if (overflow || sum < 0 || !source || std::max(lo[d], hi[d]) > std::max<int64_t>(most, 0))
       return node.fail("pad_c3", d, extent, lo[d], hi[d], mode);
-    type.dims[d].bound = sum;
+    type.dims[d] = sum;
   }
   return Types{type};
 }
@@ -98,7 +96,7 @@ Result<Types> inferGather(const Node& node) {
   const TensorType &x = typeOf(node, 0), &index = typeOf(node, 1);
   const int axis = wrapAxis(node.intAttr("axis"), x.rank());
   if (index.count() > 0 && x.dim(axis) == 0) return node.fail("gather_c2", axis, index.count());
-  std::vector<Dim> dims = x.dims;
+  Shape dims = x.dims;
   const auto place = dims.erase(dims.begin() + axis);
   dims.insert(place, index.dims.begin(), index.dims.end());
   return oneResult(x.elem, dims);

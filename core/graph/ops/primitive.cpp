@@ -54,8 +54,8 @@ Result<Types> inferPlace(const Node& node) {
     bool fits = x.dims.size() == rank;
     for (size_t d = 0; fits && d < rank; ++d) {
       const int64_t first = offsets[i * rank + d];
-      const __int128 last = first + static_cast<__int128>(x.dims[d].bound - 1) * steps[d];
-      fits = x.dims[d].bound == 0 || (first >= 0 && last < dims[d]);
+      const __int128 last = first + static_cast<__int128>(x.dims[d] - 1) * steps[d];
+      fits = x.dims[d] == 0 || (first >= 0 && last < dims[d]);
     }
     if (!fits) return node.fail("place_c1", i, shapeText(x.shape()), shapeText(dims));
   }
@@ -90,7 +90,7 @@ Result<Types> inferSort(const Node& node) {
   const int64_t count = types[0].dim(axis);
   if (k < 0 || k > count) return node.fail("sort_c1", k, axis, count);
   if (count > INT32_MAX) return node.fail("sort_c2", axis, count);
-  for (TensorType& type : types) type.dims[axis] = {k, true};
+  for (TensorType& type : types) type.dims[axis] = k;
   types[1].elem = Elem::i32_;
   return types;
 }
@@ -137,7 +137,7 @@ Result<Types> inferTable(const Node& node) {
 }
 
 Result<Types> inferExpr(const Node& node) {
-  const auto dims = broadcastDims(node);
+  const auto dims = broadcastShapes(node);
   if (!dims) return node.fail("expr_c1", fmt::format("{}", fmt::join(operandShapes(node), ", ")));
   const auto steps = text::parseExpr(node.stringAttr("steps"));
   if (!steps) return node.fail("expr_c2", steps.status().message());

@@ -10,10 +10,10 @@ Result<Types> inferReduction(const Node& node) {
     if (reduced[wrapAxis(axis, x.rank())]) return node.fail("c2", axis);
     reduced[wrapAxis(axis, x.rank())] = true;
   }
-  std::vector<Dim> dims;
+  Shape dims;
   for (int i = 0; i < x.rank(); ++i) {
     if (!reduced[i]) dims.push_back(x.dims[i]);
-    if (reduced[i] && node.intAttr("keepdims")) dims.push_back(Dim(1));
+    if (reduced[i] && node.intAttr("keepdims")) dims.push_back(1);
   }
   return oneResult(x.elem, dims);
 }

@@ -56,7 +56,7 @@ Result<Types> inferPool(const Node& node) {
   const Shape extents(input.begin() + 2, input.end());
   CDL_ASSIGN(const Window window, checkWindow(node, kernel, extents, "c2", "c3"));
   TensorType type = likeOperand(node, 0);
-  for (int i = 0; i < window.rank(); ++i) type.dims[i + 2].bound = window.count(i, extents[i]);
+  for (int i = 0; i < window.rank(); ++i) type.dims[i + 2] = window.count(i, extents[i]);
   Types types(node.info().results.size(), type);
   if (types.size() > 1) types[1].elem = Elem::i64_;
   return types;
@@ -65,7 +65,7 @@ Result<Types> inferPool(const Node& node) {
 Result<Types> inferGlobalAveragePool(const Node& node) {
   TensorType type = likeOperand(node, 0);
   if (type.rank() < 3) return node.fail("global_average_pool_c1", type.rank());
-  for (int i = 2; i < type.rank(); ++i) type.dims[i] = Dim(1);
+  for (int i = 2; i < type.rank(); ++i) type.dims[i] = 1;
   return Types{type};
 }
 

@@ -109,7 +109,6 @@ Elem readPrecision(Step& step, Elem otherwise) {
 }
 
 Status importAttention(Step& step) {
-  need(needExact(step));
   const Heads all = readHeads(step);
   Weighting weighting;
   weighting.precision = readPrecision(step, all.q.elem());
@@ -131,7 +130,6 @@ Status importAttention(Step& step) {
 /// Pairs of elements (halves of a head, or neighbours) turned by angles whose cosines and sines are given for each
 /// place.
 Status importRotaryEmbedding(Step& step) {
-  need(needExact(step));
   const bool interleaved = need(step.flagAttr("interleaved", false));
   const int64_t given = attrOf<int64_t>(step, "rotary_embedding_dim", 0);
   const int64_t count = attrOf<int64_t>(step, "num_heads", 0);

@@ -75,7 +75,6 @@ Status importMelWeightMatrix(Step& step) {
 
 /// Ones where the column is k behind the row.
 Status importEyeLike(Step& step) {
-  CDL_TRY(needExact(step));
   const Term x = termOf(step, 0);
   if (x.rank() != 2) return badModel("input has rank {}, expected 2", x.rank());
   const Elem elem = elemAttr(step, "dtype", x.elem());

@@ -191,7 +191,6 @@ std::vector<Operand> readOperands(const Step& step, const Equation& equation, si
 }
 
 Status importEinsum(Step& step) {
-  need(needExact(step));
   const Equation equation = parse(attrOf<std::string>(step, "equation", ""));
   size_t ellipsis = 0;
   std::vector<Operand> operands = readOperands(step, equation, ellipsis);

@@ -9,7 +9,6 @@ namespace {
 Status importIdentity(Step& step) { return step.set(step.input(0)); }
 
 Status importReshape(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const Shape wanted = need(step.neededInts("shape", 1, 5)), from = x.shape();
   const bool allowZero = step.opset >= 14 && need(step.flagAttr("allowzero", false));
@@ -42,13 +41,11 @@ Status importReshape(Step& step) {
 }
 
 Status importFlatten(Step& step) {
-  need(needExact(step));
   const int64_t rank = step.input(0)->type.rank(), axis = attrOf<int64_t>(step, "axis", 1);
   return step.set(step.build.flatten(step.input(0), axis == rank ? rank : need(resolveAxis(axis, rank))));
 }
 
 Status importSqueeze(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const auto given = need(step.intsAttrOrInput("axes", 1, 13));
   const std::vector<int64_t> axes = need(resolveAxes(given.value_or(std::vector<int64_t>()), x.rank()));
@@ -61,7 +58,6 @@ Status importSqueeze(Step& step) {
 }
 
 Status importUnsqueeze(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const auto given = need(step.neededInts("axes", 1, 13));
   std::vector<int64_t> axes = need(resolveAxes(given, x.rank() + static_cast<int64_t>(given.size())));
@@ -102,7 +98,6 @@ Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
 }
 
 Status importSlice(Step& step) {
-  need(needExact(step));
   const auto starts = need(step.neededInts("starts", 1, 10)), ends = need(step.neededInts("ends", 2, 10));
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);

@@ -66,7 +66,6 @@ Status importConvTranspose(Step& step) {
   const std::vector<int64_t> kernel = kernelOf(step, w.value()->type);
   const size_t spatial = kernel.size();
   if (x.rank() != w.rank()) return badModel("input {} but weight {}", x.text(), w.text());
-  need(needExact(step));
   const auto strides = perDim(step, "strides", spatial, 1, 1), dilations = perDim(step, "dilations", spatial, 1, 1);
   const auto added = perDim(step, "output_padding", spatial, 0, 0),
              wanted = perDim(step, "output_shape", spatial, 0, 0);

@@ -96,10 +96,7 @@ Elem elemAttr(Step& step, Elem fallback) {
 
 /// Of the shape that an attribute says, or of an input.
 Shape shapeOf(Step& step) {
-  if (step.input(0)) {
-    need(needExact(step));
-    return termOf(step, 0).shape();
-  }
+  if (step.input(0)) return termOf(step, 0).shape();
   const auto shape = need(step.maybe<std::vector<int64_t>>("shape"));
   if (!shape) need(badModel("attribute 'shape' is missing"));
   if (!elementCount(*shape)) need(badModel("impossible shape [{}]", fmt::join(*shape, ",")));
@@ -138,7 +135,6 @@ Status importBernoulli(Step& step) {
 /// Classes as often as exp(x[batch, classes]) says. Shares are counted in units of 2^-30, whose running sums are exact:
 /// the class of a number is how many of them it is not below.
 Status importMultinomial(Step& step) {
-  need(needExact(step));
   const Term x = widened(termOf(step, 0));
   if (x.rank() != 2 || !isFloat(x.elem()) || x.count() == 0)
     return badModel("input {}, expected floats [batch, classes]", x.text());

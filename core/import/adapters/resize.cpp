@@ -263,7 +263,6 @@ Status importOldResize(Step& step, const std::vector<double>& scales) {
 }
 
 Status importUpsample(Step& step) {
-  need(needExact(step));
   if (step.opset >= 10) return badModel("Upsample ended with opset 9, the model has {}", step.opset);
   std::optional<std::vector<double>> scales;
   if (step.opset < 9) {
@@ -302,7 +301,6 @@ Method readMethod(Step& step) {
 }
 
 Status importResize(Step& step) {
-  need(needExact(step));
   if (step.opset < 11) {
     const auto scales = knownReals(step, 1, "scales");
     if (!scales) return badModel("scales are missing");

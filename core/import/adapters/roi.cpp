@@ -35,7 +35,6 @@ int64_t extentAttr(Step& step, const char* name, int64_t most) {
 
 /// Samples on a grid in every bin, each from the four elements around it.
 Status importRoiAlign(Step& step) {
-  need(needExact(step));
   const Regions all = readRegions(step, 4);
   const std::string mode = attrOf<std::string>(step, "mode", "avg");
   if (mode != "avg" && mode != "max") return badModel("mode '{}' is not avg or max", mode);
@@ -93,7 +92,6 @@ Status importRoiAlign(Step& step) {
 
 /// The largest element of every bin: columns first, then rows, each among those that a mask leaves.
 Status importMaxRoiPool(Step& step) {
-  need(needExact(step));
   const Regions all = readRegions(step, 5);
   const auto pooled = attrOf<std::vector<int64_t>>(step, "pooled_shape", {});
   if (pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1 || pooled[0] > INT32_MAX || pooled[1] > INT32_MAX)

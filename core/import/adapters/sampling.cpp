@@ -129,7 +129,6 @@ Method readMethod(Step& step) {
 }
 
 Status importGridSample(Step& step) {
-  need(needExact(step));
   const Method method = readMethod(step);
   const Term x = termOf(step, 0), grid = termOf(step, 1);
   const int64_t rank = x.rank() - 2;
@@ -153,7 +152,6 @@ Status importGridSample(Step& step) {
 
 /// A linear form of the places -1 to 1 along each axis.
 Status importAffineGrid(Step& step) {
-  need(needExact(step));
   const bool alignCorners = need(step.flagAttr("align_corners", false));
   const auto size = need(step.neededInts("size", 1, 20));
   const Term theta = termOf(step, 0);
@@ -187,7 +185,6 @@ Status importAffineGrid(Step& step) {
 
 /// A convolution whose kernel's elements each look somewhere else: what they see is sampled, then it is a product.
 Status importDeformConv(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0), w = termOf(step, 1), offset = termOf(step, 2);
   const Attrs attrs = need(convAttrs(step, w.value()->type));
   const auto ints = [&](const char* name) { return std::get<std::vector<int64_t>>(attrs.at(name)); };

@@ -58,7 +58,6 @@ Term isTrue(const Term& x) { return x.elem() == Elem::bool_ ? x : logicalNot(equ
 
 /// A dim of the result for each of x, in which stand the places along it. Of a scalar there is none.
 Status importNonZero(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const int64_t size = x.count();
   const Selected found = selected(isTrue(x).reshape({size}));
@@ -78,7 +77,6 @@ Status importNonZero(Step& step) {
 
 /// The slices along an axis, or the elements, whose condition is true. Those behind its end are left out.
 Status importCompress(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0), condition = termOf(step, 1);
   if (condition.rank() != 1 || condition.elem() != Elem::bool_)
     return badModel("condition is {}, expected a vector of bool", condition.text());
@@ -146,7 +144,6 @@ Term rowKeys(const Term& x) {
 
 /// Elements, or slices along an axis, each once: in order, or as they come first. NaN comes last, and once.
 Status importUnique(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const bool inOrder = need(step.flagAttr("sorted", true));
   const auto axis = need(step.maybe<int64_t>("axis"));

@@ -11,7 +11,6 @@ template <typename T> Tensor line(Elem elem, const std::vector<T>& values) {
 }
 
 Status importShape(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const Shape shape = x.shape();
   const auto bound = [&](const char* name, int64_t fallback) {
@@ -22,10 +21,7 @@ Status importShape(Step& step) {
   return step.set(step.build.constant(line<int64_t>(Elem::i64_, {shape.begin() + start, shape.begin() + end})));
 }
 
-Status importSize(Step& step) {
-  CDL_TRY(needExact(step));
-  return step.set(step.build.constant(Tensor::scalarI64(step.input(0)->type.count())));
-}
+Status importSize(Step& step) { return step.set(step.build.constant(Tensor::scalarI64(step.input(0)->type.count()))); }
 
 Status importConstant(Step& step) {
   std::vector<Tensor> values;

@@ -14,7 +14,6 @@ Term splitHeads(const Term& x, const char* name, int64_t heads) {
 }
 
 Status importLinearAttention(Step& step) {
-  need(needExact(step));
   const std::string rule = attrOf<std::string>(step, "update_rule", "gated_delta");
   const bool isGated = rule == "gated" || rule == "gated_delta", isDelta = rule == "delta" || rule == "gated_delta";
   if (!isGated && !isDelta && rule != "linear")
@@ -76,7 +75,6 @@ Status importLinearAttention(Step& step) {
 
 /// Each channel with its own kernel over the places so far; the last ones are kept for the next call.
 Status importCausalConvWithState(Step& step) {
-  need(needExact(step));
   const std::string activation = attrOf<std::string>(step, "activation", "none");
   const bool isSilu = activation == "silu" || activation == "swish";
   if (!isSilu && activation != "none") return badModel("activation '{}' is not none, silu or swish", activation);

@@ -44,7 +44,6 @@ std::optional<Term> scalarOf(const Step& step, size_t input, const char* what, E
 /// as boxes are asked for, or can be left; the boxes that a score keeps out are left out of the turns, in steps of
 /// powers of two, so that not each image is another shape.
 Status importNonMaxSuppression(Step& step) {
-  need(needExact(step));
   const Term boxes = widened(termOf(step, 0)), scores = widened(termOf(step, 1));
   if (boxes.rank() != 3 || boxes.dim(2) != 4 || !isFloat(boxes.elem()))
     return badModel("boxes are {}, expected floats [batch, n, 4]", boxes.text());

@@ -58,7 +58,6 @@ int64_t inRange(const char* what, int64_t value, int64_t least) {
 }
 
 Status importDft(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const int64_t parts = partsOf(x), rank = x.rank();
   const bool inverse = need(step.flagAttr("inverse", false)), onesided = need(step.flagAttr("onesided", false));
@@ -93,7 +92,6 @@ Status importDft(Step& step) {
 
 /// Frames are a view of the signal whose rows overlap; the window is part of the matrix.
 Status importStft(Step& step) {
-  need(needExact(step));
   const Term x = termOf(step, 0);
   const int64_t parts = partsOf(x);
   if (x.rank() != 3) return badModel("signal {} has rank {}, expected 3", x.text(), x.rank());

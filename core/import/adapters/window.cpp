@@ -25,7 +25,6 @@ Result<Window> readWindow(Step& step, const std::vector<int64_t>& kernel, bool d
   if (type.rank() != static_cast<int>(count) + 2)
     return badModel("input {} has rank {}, but a kernel of {} dims needs {}", type.text(), type.rank(), count,
                     count + 2);
-  need(needExact(step));
   Window window = {kernel, perDim(step, "strides", count, 1, 1), std::vector<int64_t>(count, 1),
                    perDim(step, "pads", 2 * count, 0, 0)};
   if (dilated) window.dilations = perDim(step, "dilations", count, 1, 1);

@@ -1,5 +1,6 @@
 #include "core/program/emit/emitter.h"
 
+#include "core/graph/custom.h"
 #include "core/program/dependences.h"
 #include "core/program/expr.h"
 #include "core/target/views.h"
@@ -10,11 +11,6 @@ using graph::OpKind;
 
 Result<Program> Emitter::run() {
   program_.name = graph_->name;
-  for (const auto& node : graph_->nodes())
-    for (const Value* value : node->results())
-      if (!value->type.isExact())
-        return failure(Code::unsupported, "{} '{}': its shape depends on data", graph::opName(node->kind),
-                       node->userName());
   declareSpaces();
   declareBorders();
   CDL_TRY(declareValues());
@@ -79,7 +75,7 @@ Status Emitter::declareValues() {
 
 Status Emitter::emitNodes() {
   for (const auto& node : graph_->nodes()) {
-    if (node->body) {
+    if (node->kind == OpKind::Loop) {
       CDL_TRY(emitLoop(*node));
       continue;
     }
@@ -107,7 +103,7 @@ View Emitter::at(const Home& home, Elem elem, Shape dims) const {
 
 void Emitter::add(Instr instr, const Node& node) {
   const Node* from = target::accumulatorOf(node);
-  const std::string op(target::convertsLayout(node) ? kLayoutOrigin : graph::opName((from ? *from : node).kind));
+  const std::string op = target::convertsLayout(node) ? std::string(kLayoutOrigin) : graph::shownOp(from ? *from : node);
   for (const std::string& name : node.provenance) instr.provenance.push_back({name, op});
   if (instr.provenance.empty() && !node.results().empty()) instr.provenance.push_back({node.result()->name, op});
   addLoops(instr);
@@ -192,8 +188,8 @@ Status Emitter::emitNode(const Node& node) {
     instr.inout = from.kind == CDL_KIND_SCATTER;
     for (const target::NodeView& operand : from.operands) instr.inputs.push_back(viewOf(operand));
     instr.outputs = {viewOf(from.result)};
-    if (from.second.value) instr.outputs.push_back(viewOf(from.second));
-    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, cdl_attr_facts(id)->type, values});
+    for (const target::NodeView& other : from.others) instr.outputs.push_back(viewOf(other));
+    for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, graph::instrAttrType(node, id), values});
     for (const target::NodeView& view : from.views) instr.inputs.push_back(viewOf(view));
     const size_t first = from.kind == CDL_KIND_ELEMENTWISE ? 0 : from.operands.size();
     CDL_ASSIGN(instr.expr, resolveExpr(from.steps, instr.inputs, from.accumulator, first)

@@ -1,8 +1,10 @@
 #include "core/runtime/plugin/plugin.h"
 
+#include "core/runtime/plugin/check_schema.h"
+#include "core/runtime/plugin/host.h"
+
 #include <dlfcn.h>
 
-#include <cstdio>
 #include <cstring>
 
 #include "core/support/hash.h"
@@ -14,20 +16,6 @@ namespace {
 // The oldest plugin whose table this host reads.
 using Version = std::pair<uint16_t, uint16_t>;
 constexpr Version kMinPlugin{0, 1}, kHost{CDL_ABI_MAJOR, CDL_ABI_MINOR};
-
-void logToStderr(void*, int level, const char* text) {
-  if (level >= 2) std::fprintf(stderr, "%s\n", text);
-}
-
-const cdl_host_t& host() {
-  static const cdl_host_t kHost = [] {
-    cdl_host_t host{};
-    host.header = CDL_HEADER(cdl_host_t);
-    host.log = logToStderr;
-    return host;
-  }();
-  return kHost;
-}
 
 /// What must hold of a table before anything of it is used.
 Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
@@ -46,25 +34,15 @@ Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
   if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
     return incompatible("plugin has no name of [a-z0-9_]");
   if (!table.version) return incompatible("plugin has no version");
-  const std::pair<const char*, bool> required[] = {{"device_open", table.device_open},
-                                                   {"device_close", table.device_close},
-                                                   {"device_capabilities", table.device_capabilities},
-                                                   {"memory_create", table.memory_create},
-                                                   {"memory_destroy", table.memory_destroy},
-                                                   {"queue_create", table.queue_create},
-                                                   {"queue_destroy", table.queue_destroy},
-                                                   {"queue_write", table.queue_write},
-                                                   {"queue_read", table.queue_read},
-                                                   {"queue_copy", table.queue_copy},
-                                                   {"queue_signal", table.queue_signal},
-                                                   {"queue_wait", table.queue_wait},
-                                                   {"run or compile", table.run || table.compile}};
+#define CDL_X(slot) {#slot, table.slot},
+  const std::pair<const char*, bool> required[] = {
+      CDL_REQUIRED_SLOTS(CDL_X){"run or compile", table.run || table.compile}};
+#undef CDL_X
   for (const auto& [slot, present] : required)
     if (!present) return incompatible(fmt::format("required slot {} is null", slot));
   if (table.compile && (!table.executable_destroy || !table.execute))
     return incompatible("compile needs executable_destroy and execute");
-  if (table.option_count && !table.options) return incompatible("options are null");
-  return Status::ok();
+  return checkSchema(table).context(origin);
 }
 
 Status checkOption(const Plugin& plugin, const std::string& name, const std::string& value) {
@@ -92,6 +70,7 @@ Status ErrorBuffer::status(cdl_code_t code, const std::string& who) const {
   const std::string text(text_, strnlen(text_, sizeof(text_)));
   const Code known = code <= CDL_MISMATCH ? static_cast<Code>(code) : Code::internal;
   std::string message = fmt::format("{}: {}", who, text.empty() ? codeName(known) : text.c_str());
+  if (code > CDL_MISMATCH) message += fmt::format(" (unknown code {})", code);
   if (error_.vendor_code) message += fmt::format(" (code {})", error_.vendor_code);
   return {known, std::move(message)};
 }
@@ -126,7 +105,8 @@ Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
 
 Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& options) {
   if (index >= table_.device_count)
-    return badArgument("{}: device {} of {} does not exist", name(), index, table_.device_count);
+    return badArgument("{}: device {} of {} does not exist{}", name(), index, table_.device_count,
+                       table_.device_count ? "" : ": none was found; is its driver installed?");
   std::vector<cdl_option_t> list;
   for (const auto& [key, value] : options) {
     CDL_TRY(checkOption(*this, key, value));

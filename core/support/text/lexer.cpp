@@ -139,7 +139,7 @@ Token TokenStream::next() {
     return token;
   }
   token.kind = TokenKind::punct;
-  const bool two = (c == '-' && current(1) == '>') || (c == '<' && current(1) == '=');
+  const bool two = c == '-' && current(1) == '>';
   token.text = std::string(source_.substr(place_, two ? 2 : 1));
   for (size_t i = 0; i < token.text.size(); ++i) advance();
   return token;

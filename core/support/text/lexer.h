@@ -16,7 +16,7 @@ enum class TokenKind : uint8_t {
   string,     ///< "...", escapes resolved
   value,      ///< %name or %"any name", without the %
   symbol,     ///< @name or @"any name", without the @
-  punct,      ///< "->", "<=", else one character
+  punct,      ///< "->", else one character
 };
 
 struct Token {

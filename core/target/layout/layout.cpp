@@ -112,7 +112,7 @@ bool isPackable(const Graph& graph, const Node& node) {
   if (node.kind != OpKind::Affine && node.kind != OpKind::Reshape && node.kind != OpKind::Place) return false;
   const graph::TensorType& type = node.result()->type;
   if (convertsLayout(node)) return node.operand(0)->isConstant(); // its reader takes no other form
-  if (graph.isOutput(node.result()) || !type.isExact()) return false;
+  if (graph.isOutput(node.result())) return false;
   int64_t bytes = 0;
   for (const Value* operand : node.operands()) {
     if (!operand->isConstant() || !operand->type.layout.isRowMajor()) return false;

@@ -319,8 +319,7 @@ Instrs attention(const Node& node) {
 } // namespace
 
 bool isWalkable(const std::vector<Value*>& values) {
-  return !values.empty() &&
-         std::ranges::all_of(values, [](const Value* v) { return v && v->type.isExact(); });
+  return !values.empty() && std::ranges::all_of(values, [](const Value* v) { return v != nullptr; });
 }
 
 std::optional<text::ExprStep> stepOf(const Node& node) {
@@ -454,9 +453,10 @@ std::vector<NodeInstr> instructionsOf(const Node& node) {
   case OpKind::Sort: {
     NodeInstr sort = instr(CDL_KIND_SORT, node.intAttr("descending") ? CDL_SORT_DESCENDING : CDL_SORT_ASCENDING,
                            {around(node, x)}, around(node, node.result(0)));
-    sort.second = around(node, node.result(1));
+    sort.others = {around(node, node.result(1))};
     return {sort};
   }
+  case OpKind::Custom: return {customInstr(node)};
   default:
     if (node.info().instrKind == 0 || !node.info().has(graph::kTraitElementwise)) return {};
     return elementwise(node, node.info().instrKind, node.info().instrFn);
@@ -476,7 +476,7 @@ InstrDesc describe(const NodeInstr& instr) {
   };
   for (const NodeView& operand : instr.operands) add(operand);
   add(instr.result);
-  if (instr.second.value) add(instr.second);
+  for (const NodeView& other : instr.others) add(other);
   for (const text::ExprStep& step : instr.steps) desc.stepKinds |= uint64_t(1) << step.kind;
   return desc;
 }

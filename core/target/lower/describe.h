@@ -31,8 +31,10 @@ struct NodeInstr {
   text::ExprSteps steps;         ///< of ELEMENTWISE over the operands, else the epilogue over `views`
   std::vector<NodeView> views;   ///< that only the epilogue reads, over the result
   Elem accumulator = Elem::none; ///< what the epilogue starts from
-  NodeView second;               ///< of SORT: the places
+  std::vector<NodeView> others;  ///< results behind the first one
 };
+/// The one instruction of a `custom`.
+NodeInstr customInstr(const graph::Node& node);
 
 /// The kinds whose instructions may carry an epilogue.
 bool hasEpilogue(uint16_t kind);
@@ -49,7 +51,7 @@ const graph::Node* epilogueOf(const graph::Node& node);
 /// first operand with an epilogue; where there is none it is ELEMENTWISE and `acc` one more operand.
 std::vector<NodeInstr> instructionsOf(const graph::Node& node);
 
-/// Exact and not quantized, all of them: an expression walks values as they lie.
+/// All of them there, and one at least: an expression walks values as they lie.
 bool isWalkable(const std::vector<graph::Value*>& values);
 
 /// The function that a node is as a step, without operands; nullopt when no step does the same.

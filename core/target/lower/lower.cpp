@@ -14,6 +14,7 @@ Result<Values> decompose(Lowering& l, const Node& node, const Answer& why) {
   case OpKind::Kind: return lower##Kind(l, node);
     CANDELA_COMPOSITES(CANDELA_OP)
 #undef CANDELA_OP
+  case OpKind::Custom: return lowerCustom(l, node);
   default: return lowerElementwise(l, node, why);
   }
 }
@@ -25,8 +26,8 @@ bool isEmpty(const Node& node) {
 }
 
 Status unsupported(const Node& node, const Target& target, const std::string& why) {
-  return failure(Code::unsupported, "{} '{}': '{}' cannot do it: {}", graph::opName(node.kind), node.userName(),
-                 target.name(), why);
+  return failure(Code::unsupported, "{} '{}': '{}'{}{}", graph::opName(node.kind), node.userName(), target.name(),
+                 kCannotDoIt, why);
 }
 
 // The values that stand for the node's results from now on.
@@ -49,7 +50,9 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
 } // namespace
 
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
-  if (node.body) return askBody(node, target, options);
+  if (node.kind == OpKind::Loop) return askBody(node, target, options);
+  if (node.kind == OpKind::Custom && node.stringAttr("plugin") != target.name())
+    return {Support::none, CDL_REASON_NO_ROW, fmt::format("an op of '{}'", node.stringAttr("plugin")), -1};
   const std::vector<NodeInstr> instructions = instructionsOf(node);
   if (instructions.empty()) return {Support::none, CDL_REASON_NO_ROW, "no single instruction does it", -1};
   Answer worst{Support::native, CDL_REASON_NONE, "", -1};
@@ -72,14 +75,12 @@ Status lower(graph::Graph& graph, const Target& target, const LowerOptions& opti
   auto it = graph.nodes().begin();
   while (it != graph.nodes().end()) {
     Node* node = it->get();
-    const bool loops = node->body && !isEmpty(*node);
+    const bool loops = node->kind == OpKind::Loop && !isEmpty(*node);
     if (loops) CDL_TRY(lowerBody(*node, target, options));
     if (loops || isAlias(*node)) {
       ++it;
       continue;
     }
-    for (const graph::Value* result : node->results())
-      if (!result->type.isExact()) return unsupported(*node, target, "its shape depends on data");
     const Answer answer = ask(*node, target, options);
     if (answer.support != Support::none && !isEmpty(*node)) {
       ++it;

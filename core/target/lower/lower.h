@@ -9,6 +9,9 @@ namespace candela::target {
 /// True for what needs no instruction: constants and reshapes.
 bool isAlias(const graph::Node& node);
 
+/// Stands between whose part a target does not do and why, in what lowering fails with.
+inline constexpr std::string_view kCannotDoIt = " cannot do it: ";
+
 struct LowerOptions {
   bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of
                              ///< the 13 primitives
@@ -76,6 +79,8 @@ public:
   Value constant(Payload payload, const Shape& shape);
   Value constant(Tensor tensor);
   Value splat(Elem elem, const Shape& shape, double value);
+  /// The outputs of a copy of the body's nodes over these inputs.
+  std::vector<Value> inlined(const graph::Graph& body, const std::vector<Value>& inputs);
   /// Null operands are absent; those at the end may be given too.
   Value node(graph::OpKind kind, std::vector<Value> operands, graph::Attrs attrs = {});
 
@@ -100,6 +105,10 @@ using Values = std::vector<graph::Value*>;
 CANDELA_COMPOSITES(CANDELA_OP)
 #undef CANDELA_OP
 
+/// What the body of a custom op says; empty when it has none.
+Values lowerCustom(Lowering& l, const graph::Node& node);
+/// Whose refusal says most: the target whose plugin claims the op, else the last one.
+size_t claimantOf(const graph::Node& node, std::span<const Target* const> targets);
 /// For ops that have an instruction which the target does not take: optional functions by required
 /// ones, small integers by way of i32, casts in two steps, operands expanded where stride 0 is
 /// refused. Empty when there is no such way. `why` is the target's answer.

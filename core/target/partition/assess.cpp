@@ -28,8 +28,6 @@ Graph alone(const Node& node) {
 
 Assessment assess(const Node& node, const Target& target, const LowerOptions& options) {
   if (isAlias(node)) return {Verdict::claimed, CDL_REASON_NONE, ""};
-  for (const Value* result : node.results())
-    if (!result->type.isExact()) return {Verdict::no, CDL_REASON_DYNAMIC_SHAPE, "its shape depends on data"};
   Answer answer = ask(node, target, options);
   Assessment result{Verdict::no, answer.reason, std::move(answer.detail)};
   // The host's rows are emulation by definition: whoever does it natively comes first.
@@ -40,10 +38,12 @@ Assessment assess(const Node& node, const Target& target, const LowerOptions& op
   }
   Graph graph = alone(node);
   if (Status status = lower(graph, target, options); !status) {
-    result.detail = status.message();
-    // Who reads a verdict knows which node it is about.
-    const std::string prefix = fmt::format("{} '{}': ", graph::opName(node.kind), node.userName());
-    if (result.detail.starts_with(prefix)) result.detail.erase(0, prefix.size());
+    // What a part of it lacks; not whose part, as nodes that are alike share a verdict.
+    std::string lacks = status.message();
+    if (const size_t at = lacks.rfind(kCannotDoIt); at != std::string::npos) lacks.erase(0, at + kCannotDoIt.size());
+    const bool isNear = answer.reason != CDL_REASON_NO_ROW && answer.reason != CDL_REASON_PROFILE;
+    result.detail =
+        isNear && result.detail != lacks ? fmt::format("{}; nor by parts: {}", result.detail, lacks) : lacks;
     return result;
   }
   Verdict verdict = target.isHost() ? Verdict::lowersEmulated : Verdict::lowersNative;

@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "core/graph/text.h"
+#include "core/target/refusal.h"
 
 namespace candela::target {
 
@@ -175,12 +176,13 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
       for (const Target* target : targets) shared.push_back(assess(*nodes[i], *target, options));
     std::vector<Assessment> own = shared;
     for (size_t t = 0; t < own.size(); ++t)
-      if (barred.count({t, nodes[i]->result()->name}))
-        own[t] = {Verdict::no, CDL_REASON_BARRED, "refused by the backend"};
+      if (const auto at = barred.find({t, nodes[i]->result()->name}); at != barred.end())
+        own[t] = {Verdict::no, CDL_REASON_BARRED,
+                  refusalText(CDL_REASON_BARRED, "refused by the backend: " + at->second)};
     targetOf[i] = choose(own);
     if (targetOf[i] == kNobody)
       refused += fmt::format("{}{} '{}': {}", refused.empty() ? "" : "\n", graph::opName(nodes[i]->kind),
-                             nodes[i]->userName(), own.back().detail);
+                             nodes[i]->userName(), own[claimantOf(*nodes[i], targets)].detail);
     result.assessments.emplace(nodes[i], std::move(own));
   }
   if (!refused.empty()) return Status(Code::unsupported, refused);

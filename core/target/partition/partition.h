@@ -14,8 +14,8 @@ struct Assessment {
 };
 
 /// Nodes that a target must not get again (late refusals): (index of the target, node's first
-/// result name).
-using Barred = std::set<std::pair<size_t, std::string>>;
+/// result name), and why.
+using Barred = std::map<std::pair<size_t, std::string>, std::string>;
 
 struct Part {
   size_t target = 0;

@@ -125,17 +125,6 @@ TEST(Graph, AttributesComeFromTheRecordWhenAbsent) {
   EXPECT_DEATH(softmax->intAttr("nothing"), "attribute nothing is absent");
 }
 
-TEST(Graph, InexactDimsSpread) {
-  Graph graph;
-  TensorType type(Elem::f32_, {4, 3});
-  type.dims[0].exact = false;
-  Value* x = graph.addInput("x", type);
-  EXPECT_EQ(add(graph, x, graph.addInput("y", f32({1, 3})))->type.text(), "f32[<=4,3]");
-  EXPECT_EQ(add(graph, x, graph.addInput("z", f32({4, 3})))->type.text(), "f32[<=4,3]");
-  const Node* transposed = graph.addNode(OpKind::Transpose, {x}, {{"perm", Shape{1, 0}}}).value();
-  EXPECT_EQ(transposed->result()->type.text(), "f32[3,<=4]");
-}
-
 TEST(Provenance, KeepsTheOrderOfFirstMention) {
   Provenance names{"a", "b"};
   mergeProvenance(names, {"c", "a", "d"});

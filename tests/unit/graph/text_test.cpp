@@ -131,7 +131,8 @@ TEST(GraphText, EveryConstraintHasANegativeTest) {
 }
 
 TEST(GraphText, EveryOpStandsInTheRoundTrip) {
-  const std::string text = readText(CANDELA_SOURCE_DIR "/tests/ir/graph/ops.cdl");
+  const std::string folder = CANDELA_SOURCE_DIR "/tests/ir/graph/";
+  const std::string text = readText(folder + "ops.cdl") + readText(folder + "custom.cdl");
   for (const OpInfo& info : allOps()) EXPECT_THAT(text, HasSubstr("= " + std::string(info.name) + " "));
 }
 

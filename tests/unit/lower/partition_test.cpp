@@ -16,6 +16,7 @@ using graph::TensorType;
 using graph::Value;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // Takes every type that the required rows have, natively; the host takes every required function of
 // every type.
@@ -79,6 +80,21 @@ TEST(Assess, Verdicts) {
   EXPECT_THAT(none.detail, HasSubstr("f64 is outside every claimed profile"));
 }
 
+TEST(Assess, SaysWhatTheRowLacksAndWhatItsPartsLack) {
+  Graph graph;
+  Value* x = graph.addInput("x", TensorType(Elem::f32_, {2, 8}));
+  const Value* softmax = add(graph, OpKind::Softmax, {x});
+  Table table = Table::required({CDL_PROFILE_BASE, CDL_PROFILE_FP32});
+  for (cdl_row_t& row : table.rows)
+    if (row.kind == CDL_KIND_REDUCE) row.support = CDL_SUPPORT_EMULATED;
+  const auto assessed = [&] { return assess(*softmax->producer, table.target("acme")->nativeOnly()).detail; };
+  EXPECT_THAT(assessed(), StartsWith("no row for reduce.max"));
+  table.add(CDL_KIND_SOFTMAX, 0, {CDL_F32, CDL_F32});
+  table.limit(CDL_ATOM_ELEMENTS, CDL_REL_LE, 0, 4);
+  EXPECT_THAT(assessed(), StartsWith("elements of operand 0 16, expected <= 4 (row"));
+  EXPECT_THAT(assessed(), HasSubstr("; nor by parts: no row for reduce.max"));
+}
+
 TEST(Assess, WhatLowersToNothingStillHasAType) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::i64_, {2, 8}));
@@ -133,10 +149,12 @@ TEST(Partition, EmulatedRowsGoBeforeTheHostAndNativeOnesBeforeBoth) {
                soft = host();
   EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &soft})->parts[0].target, 0u);
   EXPECT_EQ(partition(graph, std::vector<const Target*>{&slow, &fast, &soft})->parts[0].target, 1u);
-  const Barred barred{{1, a->name}};
+  const Barred barred{{{1, a->name}, "only add"}};
   auto again = partition(graph, std::vector<const Target*>{&slow, &fast, &soft}, barred);
   EXPECT_EQ(again->parts[0].target, 0u);
   EXPECT_EQ(again->assessments.at(a->producer)[1].reason, CDL_REASON_BARRED);
+  EXPECT_THAT(again->assessments.at(a->producer)[1].detail,
+              HasSubstr("refused by the backend: only add: say the limit"));
 }
 
 TEST(Partition, AliasesFollowTheirOperandAndConstantsTheirUsers) {

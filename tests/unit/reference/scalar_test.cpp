@@ -47,6 +47,7 @@ TEST(Scalar, FloatFunctions) {
   EXPECT_EQ(unary(CDL_UNARY_ROUND_EVEN, -3.5), -4.0);
   EXPECT_EQ(unary(CDL_UNARY_TRUNC, -3.9), -3.0);
   EXPECT_EQ(unary(CDL_UNARY_SIGMOID, 0.0), 0.5);
+  EXPECT_NEAR(unary(CDL_UNARY_SIGMOID, -720.0), 2.03223080242e-313, 1e-322); // exp(720) is infinite
   EXPECT_EQ(unary(CDL_UNARY_RSQRT, 4.0), 0.5);
   EXPECT_DOUBLE_EQ(unary(CDL_UNARY_EXPM1, 1e-17), 1e-17);
   EXPECT_DOUBLE_EQ(unary(CDL_UNARY_LOG1P, 1e-17), 1e-17);

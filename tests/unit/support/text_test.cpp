@@ -117,11 +117,10 @@ TEST(Literal, RefusesWhatDoesNotFit) {
 
 TEST(Lexer, CutsTokens) {
   Diagnostics diagnostics;
-  TokenStream in("a.b %x %\"a b\" @f -> <=5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f", diagnostics);
+  TokenStream in("a.b %x %\"a b\" @f -> 5 -3 -1.5e-3 0x1F c%16 // rest\n\"q\\x41\\n\"", "f", diagnostics);
   std::vector<std::string> tokens;
   while (!in.at(TokenKind::end)) tokens.push_back(in.take().text);
-  EXPECT_THAT(tokens,
-              ElementsAre("a.b", "x", "a b", "f", "->", "<=", "5", "-3", "-1.5e-3", "0x1F", "c", "%", "16", "qA\n"));
+  EXPECT_THAT(tokens, ElementsAre("a.b", "x", "a b", "f", "->", "5", "-3", "-1.5e-3", "0x1F", "c", "%", "16", "qA\n"));
   EXPECT_TRUE(diagnostics.empty());
 }
 

@@ -175,6 +175,43 @@ TEST(Query, NativeBeforeEmulatedBeforeNone) {
   EXPECT_EQ(target->query(matmul(1, 8, 8, 32, Elem::f64_)).support, Support::none);
 }
 
+TEST(Query, ARowWithoutTypesTakesThoseThatTheTableNames) {
+  Table table = fp32();
+  table.add(CDL_KIND_ELEMENTWISE, 0, {});
+  table.add(CDL_KIND_COPY, 0, {CDL_F64, CDL_F64});
+  auto target = table.target();
+  ASSERT_TRUE(target.isOk()) << target.status().message();
+  const auto asked = [&](Elem elem) {
+    InstrDesc desc;
+    desc.kind = CDL_KIND_ELEMENTWISE;
+    desc.operands = {{Elem::f32_, {8}}, {elem, {8}}};
+    return target->query(desc);
+  };
+  EXPECT_EQ(asked(Elem::f32_).support, Support::native);
+  EXPECT_EQ(asked(Elem::i32_).support, Support::native) << "of a claimed profile";
+  EXPECT_EQ(asked(Elem::f64_).support, Support::native) << "of another row";
+  EXPECT_EQ(asked(Elem::f16_).support, Support::none);
+  EXPECT_EQ(asked(Elem::f16_).reason, CDL_REASON_PROFILE);
+}
+
+TEST(Query, AnyResultOfAnEpilogueIsNoPromiseWithoutOne) {
+  Table table = fp32();
+  table.add(CDL_KIND_MATMUL, 0, {CDL_F16, CDL_F16, 0});
+  table.rows.back().flags = CDL_ROW_EPILOGUE;
+  table.rows.back().steps_mask = 1 << CDL_KIND_CONVERT;
+  auto target = table.target();
+  ASSERT_TRUE(target.isOk()) << target.status().message();
+  InstrDesc desc = matmul(1, 8, 8, 8, Elem::f16_);
+  EXPECT_EQ(target->query(desc).support, Support::none);
+  desc.stepKinds = 1 << CDL_KIND_CONVERT;
+  EXPECT_EQ(target->query(desc).support, Support::native);
+  std::erase_if(table.rows, [](const cdl_row_t& row) { return row.kind == CDL_KIND_MATMUL && row.elems[0] == CDL_F32; });
+  table.add(CDL_KIND_MATMUL, 0, {CDL_F32, CDL_F32, 0});
+  table.rows.back().flags = CDL_ROW_EPILOGUE;
+  target = table.target();
+  EXPECT_THAT(target.status().message(), HasSubstr("its required row matmul f32,f32,f32"));
+}
+
 TEST(Query, TheReasonIsThatOfTheClosestRow) {
   Table table = fp32();
   std::erase_if(table.rows, [](const cdl_row_t& row) { return row.kind == CDL_KIND_MATMUL; });

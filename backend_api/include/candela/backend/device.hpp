@@ -3,6 +3,7 @@
 #pragma once
 
 #include "candela/backend/capabilities.hpp"
+#include "candela/backend/checks.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -153,29 +154,26 @@ private:
   cdl_host_t host_{};
 };
 
-/// The bindings of one execution as addresses. Throws BadAccess for a binding that is missing or
-/// too small.
+/// The bindings of one execution as addresses. Throws BadBinding for one that is missing, too small or misaligned.
 class Bindings final : public Addresses {
 public:
   Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings, Timings* timings = nullptr)
-      : backend_(backend), bindings_(bindings), timings_(timings) {
-    if (!bindings || !image || bindings->count < image->buffers.count)
-      throw BadAccess(
-          text("bindings: ", bindings ? bindings->count : 0, " for ", image ? image->buffers.count : 0, " buffers"));
+      : backend_(backend), image_(image), bindings_(bindings), timings_(timings) {
+    checkBindings(image, bindings);
   }
   void* address(uint32_t buffer, uint64_t bytes) const override {
-    if (buffer >= bindings_->count) throw BadAccess(text("bindings: ", bindings_->count, ", none for buffer ", buffer));
+    if (buffer >= bindings_->count)
+      throw BadBinding(text("bindings: ", bindings_->count, ", none for buffer ", buffer));
     const cdl_binding_t& b = bindings_->buffers[buffer];
     Memory* memory = reinterpret_cast<Memory*>(b.memory);
-    if (!memory || b.bytes < bytes || b.offset > memory->bytes || b.bytes > memory->bytes - b.offset)
-      throw BadAccess(text("binding of buffer ", buffer, ": ", b.bytes, " bytes at ", b.offset, " of a memory of ",
-                           memory ? memory->bytes : 0, ", need ", bytes));
+    checkBinding(image_, buffer, b, memory ? memory->bytes : 0, bytes);
     return backend_.address(*memory, b.offset);
   }
   Timings* timings() const override { return timings_; }
 
 private:
   Backend& backend_;
+  const cdl_image_t* image_;
   const cdl_bindings_t* bindings_;
   Timings* timings_;
 };

@@ -1,7 +1,7 @@
 // Entry<B>: the slots of cdl_plugin_t over a Backend class, and the negotiation before them.
 #pragma once
 
-#include "candela/backend/doors.hpp"
+#include "candela/backend/custom.hpp"
 
 namespace cdl::detail {
 
@@ -125,13 +125,16 @@ struct Slots {
   static Status run(cdl_queue_t* queue, const cdl_image_t* image, uint32_t first, uint32_t count,
                     const int64_t loops[CDL_MAX_LOOP_NESTING], const cdl_bindings_t* bindings) {
     auto* backend = static_cast<PrimitiveBackend*>(of(queue)->backend());
-    const Bindings buffers(*backend, image, bindings);
-    if (first == 0 || uint64_t(first) + count > image->instrs.count)
-      return error(CDL_INVALID_ARGUMENT, text("instructions ", first, " .. +", count, " of ", image->instrs.count));
+    if (Status status = checkInstrs(image, first, count); !status.isOk()) return status;
+    Timings* timings = of(queue)->timings.get();
+    const Bindings buffers(*backend, image, bindings, timings);
     for (uint32_t i = first; i - first < count; ++i) {
       const Op op(image, i, loops, &buffers);
+      const uint64_t start = timings ? Timings::now() : 0, records = timings ? timings->records().size() : 0;
       Status status = located(op, backend->dispatch(op));
+      if (timings && status.isOk()) status = backend->finish();
       if (!status.isOk()) return status;
+      if (timings && timings->records().size() == records) timings->add(i, start, Timings::now());
     }
     return ok();
   }
@@ -139,7 +142,8 @@ struct Slots {
   static Status compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
                         cdl_executable_t** executable, cdl_refusal_t* refusal) {
     auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
-    Status status = static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
+    Status status = checkImage(image);
+    if (status.isOk()) status = static_cast<ProgramBackend*>(of(device))->compile(image, constants, made->executable);
     if (status.code() == CDL_REFUSED && refusal) {
       if (CDL_HAS(refusal, instr)) refusal->instr = status.instr();
       if (CDL_HAS(refusal, reason)) refusal->reason = status.reason();
@@ -157,7 +161,8 @@ struct Slots {
   static Status executableLoad(cdl_device_t* device, const cdl_image_t* image, const void* blob, uint64_t size,
                                cdl_executable_t** executable) {
     auto made = std::make_unique<LoadedExecutable>(LoadedExecutable{of(device), image, nullptr});
-    Status status = static_cast<ProgramBackend*>(of(device))->load(image, blob, size, made->executable);
+    Status status = checkImage(image);
+    if (status.isOk()) status = static_cast<ProgramBackend*>(of(device))->load(image, blob, size, made->executable);
     return handOver(status, std::move(made), executable);
   }
   static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept { delete of(executable); }
@@ -207,6 +212,8 @@ template <class B> struct Entry : Slots {
 
   static Status deviceOpen(const cdl_host_t* host, uint32_t index, const cdl_option_t* options, uint32_t optionCount,
                            cdl_device_t** device) {
+    if (const uint32_t count = prototype().deviceCount(); index >= count)
+      return error(CDL_NOT_FOUND, text("device ", index, " of ", count));
     auto backend = std::make_unique<B>();
     for (uint32_t i = 0; i < optionCount; ++i) {
       bool known = false;
@@ -257,20 +264,24 @@ template <class B> struct Entry : Slots {
     t.queue_copy = Slot<queueCopy>::call;
     t.queue_signal = Slot<queueSignal>::call;
     t.queue_wait = Slot<queueWait>::call;
+    t.profile_begin = Slot<profileBegin>::call;
+    t.profile_end = Slot<profileEnd>::call;
     if constexpr (kPrograms) {
       t.compile = Slot<compile>::call;
       t.executable_destroy = executableDestroy;
       t.execute = Slot<execute>::call;
       t.executable_scratch = executableScratch;
       t.executable_support = Slot<executableSupport>::call;
-      t.profile_begin = Slot<profileBegin>::call;
-      t.profile_end = Slot<profileEnd>::call;
       if constexpr (!std::is_same_v<decltype(&B::load), decltype(&ProgramBackend::load)>) {
         t.executable_save = Slot<executableSave>::call;
         t.executable_load = Slot<executableLoad>::call;
       }
     } else {
       t.run = Slot<run>::call;
+    }
+    if constexpr (std::is_base_of_v<CustomOps, B>) {
+      t.custom_op = Slot<CustomSlots<B>::claim>::call;
+      t.custom_op_decompose = Slot<CustomSlots<B>::decompose>::call;
     }
     return t;
   }

@@ -40,7 +40,8 @@ enum class Kind : uint16_t {
 #undef CDL_X
 };
 
-/// How long the instructions of executions took. One thread at a time.
+/// How long the instructions of executions took. One thread at a time. Records that a backend adds itself are by one
+/// clock, all of them.
 class Timings {
 public:
   /// Nanoseconds of the host's steady clock. A device may have a clock of its own.
@@ -96,6 +97,8 @@ public:
     return resolve(*cdl_get_output(image_, instr_, i));
   }
   Operand y() const { return output(0); }
+  /// Where a device with a clock of its own adds the time of this instruction; null while nobody asks.
+  Timings* timings() const { return addresses_ ? addresses_->timings() : nullptr; }
   template <class T> View<T> y() const { return output(0).as<T>(); }
 
   /// Value `i` of an attribute, or `missing`.
@@ -131,8 +134,8 @@ private:
     int64_t at = view.offset;
     for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) at += view.iv_strides[l] * (loops_ ? loops_[l] : 0);
     const int64_t bits = cdl_elem_bits(view.elem);
-    o.data =
-        static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) + (bits < 8 ? at * bits / 8 : at * (bits / 8));
+    o.data = static_cast<char*>(addresses_->address(view.buffer, buffer->bytes)) +
+             (bits < 8 ? at * bits / 8 : at * (bits / 8));
     return o;
   }
 

@@ -73,6 +73,12 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// Thrown for a binding that the caller got wrong.
+class BadBinding : public BadAccess {
+public:
+  using BadAccess::BadAccess;
+};
+
 inline const char* elemName(uint8_t elem) { return cdl_elem_name(elem); }
 
 inline std::string kindName(uint16_t kind) {
@@ -93,6 +99,8 @@ template <class F> cdl_code_t guard(cdl_error_t* error, F&& function) noexcept {
     return report(error, function());
   } catch (const std::bad_alloc&) {
     return cdl_set_error(error, CDL_OUT_OF_MEMORY, "out of memory");
+  } catch (const BadBinding& e) {
+    return cdl_set_error(error, CDL_INVALID_ARGUMENT, e.what());
   } catch (const std::exception& e) { return cdl_set_error(error, CDL_INTERNAL, e.what()); } catch (...) {
     return cdl_set_error(error, CDL_INTERNAL, "an exception of unknown type");
   }

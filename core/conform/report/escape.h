@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace candela::conform {
+
+/// Text or an attribute of XML or HTML. Characters that XML cannot hold, and bytes that are no UTF-8, become '?'.
+std::string markupEscaped(std::string_view text);
+
+} // namespace candela::conform

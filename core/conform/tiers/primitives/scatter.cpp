@@ -1,0 +1,50 @@
+#include "core/conform/tiers/primitives/families.h"
+#include "core/conform/tiers/primitives/fills.h"
+#include "core/conform/tiers/primitives/indexed.h"
+
+namespace candela::conform {
+namespace {
+
+constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
+                           Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
+
+CaseResult run(const Choice& choice, Port& port) {
+  const Indexed at(choice);
+  const auto& [row, elem, index, dims, count, view, isOutput] = at;
+  const Data data = dataNamed(choice.at("data"));
+  TrialBuilder builder(seedText(choice), CDL_KIND_SCATTER, *parseFn(CDL_KIND_SCATTER, row[0]));
+  builder.input(index, {count}, view == "strided_index" ? "strided" : "dense",
+                places(index, choice.at("index"), dims[1]));
+  builder.input(elem, {dims[0], count, dims[2]}, isOutput || view == "strided_index" ? "dense" : view,
+                numbers(elem, data));
+  return builder.output(elem, dims, at.outputView(), numbers(elem, data)).tryOut(port);
+}
+
+bool holds(const Choice& choice) {
+  const std::string &shape = choice.at("shape"), &index = choice.at("index");
+  const bool isSmall = shape == "2x5x3k4" || shape == "3x7x4k31";
+  if (choice.at("view") != "dense") return isSmall && index == "outside" && choice.at("data") == "calm";
+  return choice.at("data") == "calm" || (isSmall && index == "equal");
+}
+
+} // namespace
+
+std::vector<Case> scatterCases(const Selection& selection) {
+  Family family{"primitives:scatter/", {}, {}, holds, run};
+  for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_SCATTER, fn); ++fn) {
+    const std::string_view name = fnName(CDL_KIND_SCATTER, fn);
+    for (const Elem elem : kElems) family.rows.push_back(fmt::format("{}_{}_i32", name, elemName(elem)));
+    for (const Elem elem : {Elem::f32_, Elem::i32_, Elem::u8_})
+      family.rows.push_back(fmt::format("{}_{}_i64", name, elemName(elem)));
+  }
+  family.axes = {{"shape", {"2x5x3k4", "1x1x1k3", "3x7x4k31", "1x257x1k65", "2x0x3k4", "4x3x2k0"}},
+                 {"index", {"once", "equal", "outside", "limits"}},
+                 {"data", {"calm", "corners", "bits"}},
+                 {"view", {"dense", "rows", "transposed", "negative", "to_rows", "to_strided", "strided_index"}}};
+  family.isTypical = [](const Choice& choice) {
+    return choice.at("view") == "dense" && choice.at("shape") == "3x7x4k31";
+  };
+  return expand(family, selection, {.quick = 0, .full = 85});
+}
+
+} // namespace candela::conform

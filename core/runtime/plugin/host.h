@@ -1,0 +1,10 @@
+#pragma once
+
+#include "candela/cdl.h"
+
+namespace candela::runtime {
+
+/// What plugins are offered: a log for people, and a cache where CANDELA_CACHE_DIR names a folder that exists.
+const cdl_host_t& host();
+
+} // namespace candela::runtime

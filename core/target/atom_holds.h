@@ -1,0 +1,20 @@
+#pragma once
+
+#include <algorithm>
+
+#include "candela/cdl.h"
+
+namespace candela::target {
+
+/// Whether the atom is true of a subject of this value.
+inline bool atomHolds(const cdl_atom_t& atom, int64_t value) {
+  switch (atom.relation) {
+  case CDL_REL_EQ: return value == atom.a;
+  case CDL_REL_LE: return value <= atom.a;
+  case CDL_REL_GE: return value >= atom.a;
+  case CDL_REL_MOD: return value % atom.a == atom.b;
+  default: return std::find(atom.set, atom.set + atom.set_count, value) != atom.set + atom.set_count;
+  }
+}
+
+} // namespace candela::target
