@@ -72,7 +72,7 @@ public:
   using Contents = std::vector<std::vector<char>>; ///< per buffer of the Program; empty: undefined
 
   Compiled(std::shared_ptr<runtime::Device> device, const program::Program& program)
-      : device_(std::move(device)), program_(program), image_(program::toImage(program)) {
+      : device_(std::move(device)), program_(aligned(program)), image_(program::toImage(program_)) {
     std::vector<const void*> constants{nullptr};
     for (const program::Constant& constant : program.constants) {
       auto tensor = constant.payload.materialize({constant.payload.count()});
@@ -132,8 +132,24 @@ public:
   }
 
 private:
+  /// Buffers that end at a fence are aligned as their sizes are, but no less than what lies in them.
+  static program::Program aligned(program::Program program) {
+    std::vector<uint64_t> needed(program.buffers.size(), 1);
+    for (const program::Instr& instr : program.instrs)
+      for (const auto* views : {&instr.inputs, &instr.outputs})
+        for (const program::View& view : *views)
+          if (view.buffer != program::kNone)
+            needed[view.buffer] = std::max<uint64_t>(needed[view.buffer], elemBits(view.elem) / 8);
+    for (size_t b = 0; b < needed.size(); ++b) {
+      program::Buffer& buffer = program.buffers[b];
+      const uint64_t lowest = std::max(buffer.bytes & -buffer.bytes, needed[b]);
+      buffer.alignment = static_cast<uint32_t>(std::min<uint64_t>(buffer.alignment, lowest));
+    }
+    return program;
+  }
+
   std::shared_ptr<runtime::Device> device_;
-  const program::Program& program_;
+  const program::Program program_;
   Bytes image_;
   std::vector<Tensor> payloads_;
   cdl_executable_t* executable_ = nullptr;
