@@ -36,12 +36,12 @@ void time(benchmark::State& state, const std::string& text, double macs) {
   const runtime::Bundle& bundle = session->bundle();
   for (const uint32_t input : bundle.inputs)
     inputs.push_back(orDie(randomTensor(bundle.values[input].elem, bundle.values[input].dims, 1)));
-  session->profile(true);
   uint64_t bytes = 0;
   for (auto _ : state) {
+    runtime::Trace trace(true);
     orDie(session->run(inputs));
     uint64_t ns = 0;
-    for (const runtime::TraceEvent& event : session->trace())
+    for (const runtime::TraceEvent& event : trace.events())
       if (event.instr) ns += event.endNs - event.startNs;
     state.SetIterationTime(static_cast<double>(ns) * 1e-9);
   }

@@ -37,8 +37,9 @@ phase() {
   esac
 }
 
+# configure PRESET [-DNAME=VALUE...]
 configure() {
-  cmake --preset "$1" -Wno-dev
+  cmake --preset "$1" -Wno-dev -DCANDELA_PCH=ON "${@:2}"
 }
 
 # json_value FILE KEY...: the number or string that stands first after KEY, after the next KEY, ...; nothing when there is

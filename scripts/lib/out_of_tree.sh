@@ -1,52 +1,156 @@
 #!/usr/bin/env bash
-# out_of_tree.sh BUILD: install a build, then build and run against it, outside of this tree, what a user would:
-# the template backend, the small port and the embedding example. Each is a CMake project of its own.
+# out_of_tree.sh BUILD: install a build and take it elsewhere; then build and run against it, without this tree, what a
+# user would: the ports that it brings along, a new one in each language, and the embedding example.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 build=$(cd "${1:?a build folder}" && pwd)
-prefix=$build/install
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-digits=$root/examples/digits
+sdk=$place/sdk
+examples=$sdk/share/candela/examples
+digits=$examples/digits
+unset CANDELA_PLUGIN_PATH
 
+# Moved after it was installed: it has to find its own parts from where it lies.
 install_build() {
-  rm -rf "$prefix" &&
-    cmake --install "$build" --prefix "$prefix" >"$place/install.log" || { cat "$place/install.log"; return 1; }
+  local first=$place/first
+  cmake --install "$build" --prefix "$first" >"$place/install.log" || { cat "$place/install.log"; return 1; }
+  mv "$first" "$sdk" &&
+    # Programs hold the paths of their sources for messages; no text may.
+    if grep -rIl -e "$root/" -e "$build/" -e "$first/" "$sdk"; then
+      echo "these files of the installation name a folder that a user does not have"
+      return 1
+    fi
 }
 
-# build_project FOLDER: copied first, so that no path of this tree can help it.
+# build_project SOURCE NAME
 build_project() {
-  local name=${1##*/}
-  cp -r "$root/$1" "$place/$name" &&
-    cmake -S "$place/$name" -B "$place/$name/out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" &&
-    cmake --build "$place/$name/out" -j "$(jobs_here)"
+  cmake -S "$1" -B "$place/$2" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$sdk" &&
+    cmake --build "$place/$2" -j "$(jobs_here)"
 }
 
-# run_digits PLUGIN: the digits model on a plugin file, by the installed tool.
+# run_digits PLUGIN OPTION...: the digits model, by the installed tool; inside of the root $bare when that is set.
 run_digits() {
-  "$prefix/bin/candela" run "$digits/digits.onnx" --backend "$1" --input "images=$digits/test_images.npy" \
-    --labels "$digits/test_labels.npy"
+  ${bare:+chroot "$bare"} "$sdk/bin/candela" run "$digits/digits.onnx" --backend "$@" \
+    --input "images=$digits/test_images.npy" --labels "$digits/test_labels.npy" \
+    --expect "scores=$digits/expected_scores.npy" --rtol 0 --atol 5.8e-3
 }
 
+# check_plugin NAME: the one plugin that a project built.
 check_plugin() {
   local plugin
-  plugin=$(find "$place/$1/out" -name '*.so' -type f)
+  plugin=$(find "$place/$1" -name '*.so' -type f)
   [ "$(echo "$plugin" | grep -c .)" = 1 ] || { echo "$1: expected one plugin, found: ${plugin:-none}"; return 1; }
   python3 -B "$root/tests/hygiene/check_symbols.py" "$plugin" && run_digits "$plugin"
 }
 
+# new_backend NAME LANGUAGE: builds in a path with a blank, keeps its tests, and runs a model with all of it emulated.
+new_backend() {
+  local project="$place/new $1" plugin
+  "$sdk/bin/candela" new-backend "$1" "$project" --language "$2" &&
+    cmake -S "$project" -B "$project/build" -G Ninja -DCMAKE_PREFIX_PATH="$sdk" \
+      -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" &&
+    cmake --build "$project/build" -j "$(jobs_here)" &&
+    ctest --test-dir "$project/build" --no-tests=error --output-on-failure || return 1
+  plugin=$project/build/lib/candela/libcandela_$1.so
+  python3 -B "$root/tests/hygiene/check_symbols.py" "$plugin" && run_digits "$plugin" --explain >"$place/explain" ||
+    { cat "$place/explain"; return 1; }
+  grep -F ' 0.0 % of MACs native; 1 native, 8 emulated, 0 host;' "$place/explain" ||
+    { cat "$place/explain"; echo "$1: this is not what a port without a primitive does"; return 1; }
+}
+
+# first_primitive NAME FILE LINE: with the code that the project's README gives before that line, and the claim that it
+# names, the port computes what it claims.
+first_primitive() {
+  local project="$place/new $1"
+  awk '/^ *```(cpp|c)$/ { inside = 1; next } /^ *```$/ { inside = 0 } inside' "$project/README.md" >"$place/code" &&
+    awk -v code="$place/code" -v line="$3" '/claim\(cdl::Profile::INT8\)/ { next }
+      index($0, line) == 1 { while ((getline text < code) > 0) print text } { print }' "$project/$2" >"$place/source" &&
+    mv "$place/source" "$project/$2" || return 1
+  [ ! -f "$project/capabilities.c" ] || sed -i "$project/capabilities.c" -e 's/ | 1u << CDL_PROFILE_INT8//' \
+    -e 's/^#define IS_NATIVE.*/#define IS_NATIVE(kind) ((kind) == CDL_KIND_MATMUL)/' \
+    -e 's/^\(#define ROW_CDL_PROFILE_INT8(...)\).*/\1/' || return 1
+  cmake --build "$project/build" &&
+    "$sdk/bin/candela" conform --cases 'primitives:matmul/*' --size full --json "$place/report.json" \
+      --backend "$project/build/lib/candela/libcandela_$1.so" || return 1
+  [ "$(json_value "$place/report.json" passed)" -gt 0 ] || { echo "no case of a matrix product ran"; return 1; }
+}
+
+# bare_root PLUGIN: a system of nothing but the installation, the plugin and the libraries of both.
+bare_root() {
+  local bare=$place/bare library
+  [ "$(id -u)" = 0 ] || { echo "left out: only root may change the root"; return 0; }
+  mkdir -p "$bare/tmp" && cp -r "$sdk" "$bare/candela" && rm -f "$bare"/candela/lib/candela/*cpu* &&
+    cp "$1" "$bare/tmp/port.so" || return 1
+  for library in $({ ldd "$sdk/bin/candela"; ldd "$1"; } | grep -o '/[^ ]*' | sort -u); do
+    install -D "$library" "$bare$library" || return 1
+  done
+  chroot "$bare" /candela/bin/candela new-backend acme /tmp/acme &&
+    chroot "$bare" /candela/bin/candela debug /tmp/acme/tests/first_model.cdl --backend /tmp/port.so &&
+    sdk=/candela digits=/candela/share/candela/examples/digits run_digits /tmp/port.so
+}
+
+# A port of a device whose memory the host cannot see: all that it claims, not digits alone.
+check_hello_backend() {
+  check_plugin hello_backend &&
+    "$sdk/bin/candela" conform --size quick --backend "$place"/hello_backend/lib/candela/*.so
+}
+
+# expect_refusal WORDS BUNDLE: the stored digits do not run, and the message says why.
+expect_refusal() {
+  local said
+  if said=$(CANDELA_PLUGIN_PATH=$place/tiles_backend/lib/candela "$sdk/bin/candela" run "$2" \
+    --input "images=$digits/test_images.npy" 2>&1); then
+    echo "$2 runs, expected: $1"
+    return 1
+  fi
+  echo "$said"
+  [[ $said == *"$1"* ]] || { echo "expected: $1"; return 1; }
+}
+
+# The port that compiles: all that it claims, a late refusal, and its blobs, refused by name when they are damaged or of
+# another format.
+check_tiles_backend() {
+  local source=$examples/tiles_backend stored=$place/digits.cdb
+  local plugins=$place/tiles_backend/lib/candela
+  local plugin=$plugins/libcandela_tiles.so
+  check_plugin tiles_backend && "$sdk/bin/candela" conform --size quick --backend "$plugin" || return 1
+  "$sdk/bin/candela" run "$source/late_refusal.cdl" --backend "$plugin" --option local=40 --random 1 --explain \
+    >"$place/explain" && grep -m 1 -F "tiles: refused by the backend: conv2d 'Conv_0': needs 9 tiles" "$place/explain" ||
+    { cat "$place/explain"; return 1; }
+  "$sdk/bin/candela" compile "$digits/digits.onnx" --dim N=360 --backend "$plugin" -o "$stored" &&
+    CANDELA_PLUGIN_PATH=$plugins "$sdk/bin/candela" run "$stored" --input "images=$digits/test_images.npy" \
+      --labels "$digits/test_labels.npy" || return 1
+  python3 -c 'import sys
+bytes = bytearray(open(sys.argv[1], "rb").read())
+bytes[bytes.index(b"CDLX") + 400] ^= 1
+open(sys.argv[2], "wb").write(bytes)' "$stored" "$place/damaged.cdb" &&
+    expect_refusal "stored executable is damaged: its bytes do not have its checksum" "$place/damaged.cdb" || return 1
+  sed -i 's/kFormat = 1;/kFormat = 2;/' "$source/blob.cpp" && build_project "$source" tiles_backend &&
+    expect_refusal "was made by tiles 0.1.0 in format 1, this is tiles 0.1.0, which reads format 2" "$stored"
+}
+
 check_hello_run() {
-  local program
-  program=$(find "$place/hello_run/out" -name hello_run -type f -perm -u+x)
-  [ -n "$program" ] || { echo "hello_run: no program of that name was built"; return 1; }
-  "$program" "$digits/digits.onnx" "$digits/test_images.npy"
+  "$place/hello_run/hello_run" "$digits/digits.onnx" "$digits/test_images.npy"
 }
 
 phase "install" 2 install_build
-for project in backends/template examples/hello_backend; do
-  phase "build $project" 3 build_project "$project"
-  phase "run $project" 3 check_plugin "${project##*/}"
-done
-phase "build examples/hello_run" 3 build_project examples/hello_run
-phase "run examples/hello_run" 3 check_hello_run
+phase "build template" 3 build_project "$examples/template" template
+phase "run template" 3 check_plugin template
+phase "build hello_backend" 3 build_project "$examples/hello_backend" hello_backend
+phase "run hello_backend" 3 check_hello_backend
+phase "build tiles_backend" 3 build_project "$examples/tiles_backend" tiles_backend
+phase "run tiles_backend" 3 check_tiles_backend
+if [ -e "$build/lib/candela/libcandela_opencl.so" ]; then # where OpenCL was found
+  phase "build opencl" 3 build_project "$root/backends/opencl" opencl
+  phase "run opencl" 3 check_plugin opencl
+fi
+phase "new backend in C++" 3 new_backend acme_npu2 c++
+phase "its first primitive" 3 first_primitive acme_npu2 backend.cpp '};'
+phase "new backend in C" 3 new_backend acme c
+phase "its first primitive" 3 first_primitive acme backend.c '  default:'
+phase "bare root" 3 bare_root "$place/new acme/build/lib/candela/libcandela_acme.so"
+phase "build hello_run" 3 build_project "$examples/hello_run" hello_run
+phase "run hello_run" 3 check_hello_run
+phase "follow the porting guide" 5 "$root/scripts/porting_guide" "$sdk"

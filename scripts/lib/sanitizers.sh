@@ -10,6 +10,6 @@ export ASAN_OPTIONS="strict_string_checks=1:detect_stack_use_after_return=1:chec
 export UBSAN_OPTIONS="print_stacktrace=1"
 
 phase "configure $folder" 2 configure "$preset"
-phase "build $folder" 25 cmake --build "$folder" --target candela_sanitize_tests -j "$(jobs_here)"
+phase "build $folder" 30 cmake --build "$folder" --target candela_sanitize_tests -j "$(jobs_here)"
 phase "tests of $folder" 15 ctest --test-dir "$folder" -L '^sanitize$' -LE nightly -j "$(jobs_here)" \
   --no-tests=error --output-on-failure --timeout 300
