@@ -141,6 +141,7 @@ public:
       beyondDomain();
     } else {
       looseIndices();
+      bitsOfNan();
     }
     return std::move(results_);
   }
@@ -160,8 +161,8 @@ private:
     for (size_t r = 0; r < values.size(); ++r) include(results_[r], values[r]);
   }
 
-  /// All combinations of the ends, and of 0 or another whole number between them: functions are monotone in each
-  /// operand there, or their intervals so narrow that a turning point changes nothing that a rounding does not.
+  /// All combinations of the ends, and of both zeros or another whole number between them: functions are monotone in
+  /// each operand there, or their intervals so narrow that a turning point changes nothing that a rounding does not.
   void corners() {
     std::vector<std::vector<Array>> points(operands_.size());
     for (size_t i = 0; i < operands_.size(); ++i) {
@@ -174,15 +175,20 @@ private:
       if (sameBits(x.lo, x.hi)) continue;
       points[i].push_back(x.hi);
       if (!isFloat(x.elem())) continue;
-      Array middle = x.lo;
-      bool crosses = false;
+      Array middle = x.lo, negative = x.lo; // a quotient by -0 is another infinity
+      bool crosses = false, isNegative = false;
       for (size_t e = 0; e < middle.real.size(); ++e) {
-        const double lo = x.lo.real[e], hi = x.hi.real[e], whole = lo < 0 && hi > 0 ? 0 : std::nearbyint((lo + hi) / 2);
-        if (!(whole > lo && whole < hi)) continue;
-        middle.real[e] = whole;
-        crosses = true;
+        const double lo = x.lo.real[e], hi = x.hi.real[e], whole = std::nearbyint((lo + hi) / 2);
+        if (lo <= 0 && hi >= 0 && lo != hi) {
+          middle.real[e] = 0.0, negative.real[e] = -0.0;
+          crosses = isNegative = true;
+        } else if (whole > lo && whole < hi) {
+          middle.real[e] = whole;
+          crosses = true;
+        }
       }
       if (crosses) points[i].push_back(std::move(middle));
+      if (isNegative) points[i].push_back(std::move(negative));
     }
     std::vector<size_t> at(points.size(), 0);
     for (;;) {
@@ -399,6 +405,13 @@ private:
     for (Interval& y : results_)
       if (wildWhole || (inexact && picks && !isFloat(y.elem())))
         for (int64_t i = 0; i < y.count(); ++i) y.makeWild(i);
+  }
+
+  /// Its sign and its payload are nobody's promise.
+  void bitsOfNan() {
+    if (node_.kind != OpKind::Bitcast || !isFloat(operands_[0]->elem())) return;
+    for (int64_t i = 0; i < results_[0].count(); ++i)
+      if (std::isnan(operands_[0]->lo.real[i])) results_[0].makeWild(i);
   }
 
   Result<std::vector<Interval>> decomposed(bool toPrimitives) const {
