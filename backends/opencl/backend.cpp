@@ -13,7 +13,7 @@ std::string platformText(cl_platform_id platform, cl_platform_info what) {
   clGetPlatformInfo(platform, what, sizeof text - 1, text, nullptr);
   return text;
 }
-std::string deviceName(cl_device_id device) {
+std::string nameOf(cl_device_id device) {
   char text[512] = "";
   clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof text - 1, text, nullptr);
   return text;
@@ -46,7 +46,7 @@ std::vector<cl_device_id> devicesOf(const std::string& platform) {
 
 std::string namesOf(const std::vector<cl_device_id>& devices) {
   std::string names;
-  for (size_t i = 0; i < devices.size(); ++i) names += cdl::text(i ? ", " : "", i, " '", deviceName(devices[i]), "'");
+  for (size_t i = 0; i < devices.size(); ++i) names += cdl::text(i ? ", " : "", i, " '", nameOf(devices[i]), "'");
   return names.empty() ? "none" : names;
 }
 
@@ -77,14 +77,15 @@ cdl::Status OpenCl::open(uint32_t index) {
   const std::vector<cl_device_id> devices = devicesOf(platform);
   size_t at = index;
   if (!platform.empty() || !wanted.empty())
-    for (at = 0; at < devices.size() && !chooses(wanted, at, deviceName(devices[at])); ++at) {}
+    for (at = 0; at < devices.size() && !chooses(wanted, at, nameOf(devices[at])); ++at) {}
   if (at >= devices.size())
     return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("no OpenCL device for platform='", platform, "' device='", wanted,
                                                       "'; there are: ", namesOf(devicesOf(""))));
   device_ = devices[at];
+  nameDevice(nameOf(device_));
   if (!deviceValue<cl_bool>(device_, CL_DEVICE_COMPILER_AVAILABLE) ||
       !deviceValue<cl_bool>(device_, CL_DEVICE_ENDIAN_LITTLE))
-    return cdl::unsupported("'" + deviceName(device_) + "' has no compiler, or is not little-endian");
+    return cdl::unsupported("'" + nameOf(device_) + "' has no compiler, or is not little-endian");
 
   cl_int code = CL_SUCCESS;
   context_ = Context(clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &code));

@@ -95,6 +95,13 @@ TEST(OpenClCache, KeepsBinariesAndMendsDamagedOnes) {
   EXPECT_EQ(cache.puts, 2) << "a damaged binary was not replaced";
 }
 
+TEST(OpenClDevice, IsCalledWhatItsDriverCallsIt) {
+  Device device(opencl_backend_query, {{"device", "0"}});
+  ASSERT_EQ(device.code, CDL_OK) << device.text;
+  const Device refused(opencl_backend_query, {{"device", "no such"}});
+  EXPECT_THAT(refused.text, HasSubstr(std::string("0 '") + device.table.device_name(device.device) + "'"));
+}
+
 TEST(OpenClDevice, IsChosenByNumberOrName) {
   for (const char* device : {"", "0"}) EXPECT_EQ(Device(opencl_backend_query, {{"device", device}}).code, CDL_OK);
   EXPECT_EQ(Device(opencl_backend_query, {{"platform", "0"}}).code, CDL_OK);

@@ -79,6 +79,7 @@ public:
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
   const std::string& description() const { return description_; }
+  const std::string& deviceName() const { return deviceName_.empty() ? name_ : deviceName_; }
   const std::vector<cdl_option_schema_t>& schema() const { return schema_; }
   std::pair<uint16_t, uint16_t> minHost() const { return minHost_; }
   Capabilities& capabilities() { return *this; }
@@ -138,6 +139,8 @@ public:
 protected:
   /// Says what the backend is, in one line.
   void describe(std::string text) { description_ = std::move(text); }
+  /// What people call this device, said in open(); the backend's name otherwise.
+  void nameDevice(std::string text) { deviceName_ = std::move(text); }
   /// Declares an option. Texts are literals. values: "a|b|c", "int", "float" or "string".
   void option(const char* name, const char* summary, const char* values, const char* defaultValue) {
     schema_.push_back(cdl_option_schema_t{name, summary, values, defaultValue});
@@ -147,7 +150,7 @@ protected:
   void requireHost(uint16_t major, uint16_t minor) { minHost_ = {major, minor}; }
 
 private:
-  std::string name_, version_, description_;
+  std::string name_, version_, description_, deviceName_;
   std::vector<cdl_option_schema_t> schema_;
   std::pair<uint16_t, uint16_t> minHost_{CDL_ABI_MAJOR, CDL_ABI_MINOR};
   Options options_;

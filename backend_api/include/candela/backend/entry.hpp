@@ -59,7 +59,7 @@ struct Slots {
   }
 
   static void deviceClose(cdl_device_t* device) noexcept { delete of(device); }
-  static const char* deviceName(cdl_device_t* device) noexcept { return of(device)->name().c_str(); }
+  static const char* deviceName(cdl_device_t* device) noexcept { return of(device)->deviceName().c_str(); }
 
   static Status memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
                              cdl_memory_t** memory) {
