@@ -1,18 +1,26 @@
-#include "core/graph/loop.h"
 #include "core/pipeline/pipeline.h"
 
 namespace candela::pipeline {
 
+namespace {
+
+/// What a custom op comes apart into is not the model's.
+void count(const graph::Graph& graph, runtime::Bundle& bundle) {
+  for (const auto& node : graph.nodes()) {
+    if (node->kind == graph::OpKind::Constant)
+      bundle.parameters += node->payload->count();
+    else
+      ++bundle.modelNodes;
+    if (node->body && node->kind != graph::OpKind::Custom) count(*node->body, bundle);
+  }
+}
+
+} // namespace
+
 runtime::Bundle describeModel(const graph::Graph& graph, const std::string& name) {
   runtime::Bundle bundle;
   bundle.model = name;
-  for (const graph::Graph* each : graph::nestedGraphs(graph))
-    for (const auto& node : each->nodes()) {
-      if (node->kind == graph::OpKind::Constant)
-        bundle.parameters += node->payload->count();
-      else
-        ++bundle.modelNodes;
-    }
+  count(graph, bundle);
   return bundle;
 }
 
