@@ -29,7 +29,7 @@ endif()
 # Each builds against the installation: cmake -S <prefix>/share/candela/examples/<name>.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/backends/template ${PROJECT_SOURCE_DIR}/examples/hello_backend
   ${PROJECT_SOURCE_DIR}/examples/tiles_backend
-  ${PROJECT_SOURCE_DIR}/examples/hello_run ${PROJECT_SOURCE_DIR}/examples/digits
+  ${PROJECT_SOURCE_DIR}/examples/hello_run ${PROJECT_SOURCE_DIR}/examples/digits ${PROJECT_SOURCE_DIR}/examples/custom_op
   DESTINATION ${CMAKE_INSTALL_DATADIR}/candela/examples COMPONENT examples
   PATTERN "*.py" EXCLUDE PATTERN "requirements.txt" EXCLUDE)
 

@@ -8,7 +8,7 @@ namespace tiles {
 
 using cdl::Kind, cdl::attr, cdl::dim, cdl::elements, cdl::isConst;
 
-class Tiles : public cdl::ProgramBackend {
+class Tiles : public cdl::ProgramBackend, public cdl::CustomOps {
 public:
   Tiles() : ProgramBackend("tiles", "0.1.0") {
     describe("an imaginary tile engine with a compiler of its own");
@@ -21,6 +21,7 @@ public:
       operandClass(kind, CDL_CLASS_AFFINE);
     claimProducts();
     claimSteps();
+    native(Kind::Custom, kSoftThreshold, {CDL_F32, CDL_F32}, CDL_CLASS_AFFINE);
   }
 
   cdl::Status open(uint32_t) override {
@@ -49,6 +50,11 @@ public:
     if (status.isOk()) executable = std::make_unique<Engine>(image, std::move(stream));
     return status;
   }
+
+  cdl::Status claimNode(const cdl::CustomNode& node, cdl::CustomClaim& claim) override {
+    return claimSoftThreshold(node, claim);
+  }
+  std::string decompose(const cdl::CustomNode& node) override { return softThresholdAsGraph(node); }
 
 private:
   static constexpr uint64_t kLeastLocal = 2 * kPanelBytes / 1024 + 8;  // a RESCALE of two operands needs seven tiles

@@ -18,6 +18,7 @@ Stream Compiler::compile() {
     case CDL_KIND_COPY:
     case CDL_KIND_FILL: compileMove(*this); break;
     case CDL_KIND_RESCALE: compileRescale(*this); break;
+    case CDL_KIND_CUSTOM: compileCustom(*this); break;
     default: compileArithmetic(*this);
     }
     stream_.jobs.back().count = uint32_t(stream_.commands.size()) - stream_.jobs.back().first;

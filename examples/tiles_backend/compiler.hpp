@@ -80,5 +80,15 @@ void compileProduct(Compiler& compiler);    // MATMUL, CONV2D
 void compileArithmetic(Compiler& compiler); // ELEMENTWISE and what its steps are
 void compileMove(Compiler& compiler);       // COPY, FILL
 void compileRescale(Compiler& compiler);    // RESCALE
+void compileCustom(Compiler& compiler);     // CUSTOM
+
+/// The command of a step, whose operands are in registers.
+Command step(Compiler& c, uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem, bool saturate,
+             const std::vector<uint8_t>& in);
+
+// The op of our own domain: its function in rows and instructions, what becomes of a node, and what it means.
+constexpr uint16_t kSoftThreshold = 1; // never another op's: bundles hold it
+cdl::Status claimSoftThreshold(const cdl::CustomNode& node, cdl::CustomClaim& claim);
+std::string softThresholdAsGraph(const cdl::CustomNode& node);
 
 } // namespace tiles

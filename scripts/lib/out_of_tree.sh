@@ -109,7 +109,7 @@ expect_refusal() {
   [[ $said == *"$1"* ]] || { echo "expected: $1"; return 1; }
 }
 
-# The port that compiles: all that it claims, a late refusal, and its blobs, refused by name when they are damaged or of
+# The port that compiles: all that it claims, an op of its own, a late refusal, and its blobs, refused by name when they are damaged or of
 # another format.
 check_tiles_backend() {
   local source=$examples/tiles_backend stored=$place/digits.cdb
@@ -119,6 +119,11 @@ check_tiles_backend() {
   "$sdk/bin/candela" run "$source/late_refusal.cdl" --backend "$plugin" --option local=40 --random 1 --explain \
     >"$place/explain" && grep -m 1 -F "tiles: refused by the backend: conv2d 'Conv_0': needs 9 tiles" "$place/explain" ||
     { cat "$place/explain"; return 1; }
+  # An op of its own domain, against what the plugin says that it means.
+  "$sdk/bin/candela" run "$examples/custom_op/soft_threshold.onnx" --backend "$plugin" --dim N=100 --random 1 \
+    --require-native --output "$place/tiles" &&
+    "$sdk/bin/candela" run "$examples/custom_op/soft_threshold.onnx" --backend "reference,$plugin" --dim N=100 \
+      --random 1 --expect "y=$place/tiles/y.npy" --rtol 0 --atol 1e-5 || return 1
   "$sdk/bin/candela" compile "$digits/digits.onnx" --dim N=360 --backend "$plugin" -o "$stored" &&
     CANDELA_PLUGIN_PATH=$plugins "$sdk/bin/candela" run "$stored" --input "images=$digits/test_images.npy" \
       --labels "$digits/test_labels.npy" || return 1

@@ -18,7 +18,8 @@ bool isKnown(uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem) {
   }
 }
 
-/// The command of a step, whose operands are in registers that nobody needs after it.
+} // namespace
+
 Command step(Compiler& c, uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem, bool saturate,
              const std::vector<uint8_t>& in) {
   if (!elemBytes(from) || !isKnown(kind, fn, from, elem))
@@ -29,8 +30,6 @@ Command step(Compiler& c, uint16_t kind, uint16_t fn, uint8_t from, uint8_t elem
   std::copy(in.begin(), in.end(), command.in);
   return command;
 }
-
-} // namespace
 
 void compileArithmetic(Compiler& c) {
   const uint16_t kind = c.instr().kind;
