@@ -127,6 +127,9 @@ def main():
     arguments = parser.parse_args()
     arguments.dim = arguments.dim or ["N=1"]
     arguments.candela = arguments.candela.resolve()
+    maker = arguments.candela.with_name("candela-gen-models")
+    if not arguments.model.is_file() and maker.is_file():
+        subprocess.run([maker, arguments.model.parent], stdout=subprocess.DEVNULL)
     for file in (arguments.candela, arguments.model, arguments.plugin):
         if not file.is_file():
             print(f"nightly_debug: {file} is missing; build it first", file=sys.stderr)

@@ -24,7 +24,7 @@ import nightly_report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.ports_nightly.v1"
-PORTS = ("hello_backend",)
+PORTS = ("hello_backend", "tiles_backend")
 # Output and the largest difference, as in tests/models/CMakeLists.txt.
 MODELS = {"mbv2": ("out", 1.16e-3), "mbv2_int8": ("out", 0.1001), "resnet50": ("out", 0.35),
           "resnet50_int8": ("out", 0.1001), "bert4": ("out", 7e-4), "bert4_int8": ("out", 0.142)}
