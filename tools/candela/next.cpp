@@ -6,6 +6,7 @@
 #include "core/conform/report/query.h"
 #include "core/conform/suite.h"
 #include "core/passes/passes.h"
+#include "core/pipeline/custom_ops.h"
 #include "core/pipeline/pipeline.h"
 #include "core/target/rows.h"
 #include "tools/candela/ir_file.h"
@@ -156,6 +157,8 @@ public:
     if (device_->compiles()) nativeOnly_ = device_->target().nativeOnly();
   }
   const target::Target& target() const { return nativeOnly_ ? *nativeOnly_ : device_->target(); }
+  /// Its ops of domains that import does not know.
+  import::ClaimOp claims() const { return check(pipeline::claimBy({device_})); }
 
 private:
   std::shared_ptr<runtime::Device> device_;
@@ -245,7 +248,7 @@ void addOps(const graph::Graph& graph, const target::Target& target, const std::
 }
 
 Findings findingsOf(const std::string& path, const ModelOptions& given, const std::string& backend,
-                    const target::Target& target) {
+                    const Asked& asked) {
   RunOptions options;
   options.model = given;
   options.model.path = path;
@@ -276,9 +279,9 @@ Findings findingsOf(const std::string& path, const ModelOptions& given, const st
   const std::vector<InstrTime> instrs = profile.instrs(session.report);
   addPrimitives(instrs, whyHost, found);
   std::string flow;
-  for (graph::Graph& graph : readGraphs(path, {given.dims, given.shapes}, flow)) {
+  for (graph::Graph& graph : readGraphs(path, {given.dims, given.shapes, asked.claims()}, flow)) {
     check(passes::optimize(graph).context(path));
-    addOps(graph, target, instrs, found);
+    addOps(graph, asked.target(), instrs, found);
   }
   return found;
 }
@@ -357,7 +360,7 @@ Json nextSteps(const std::vector<std::string>& models, const ModelOptions& model
   Json each = Json::array();
   std::vector<Findings> found;
   for (const std::string& path : models) {
-    found.push_back(findingsOf(path, model, backend, asked.target()));
+    found.push_back(findingsOf(path, model, backend, asked));
     // Nodes of several models may have one name.
     Findings counted = found.back();
     for (auto& [key, row] : counted.rows) {
