@@ -55,14 +55,22 @@ function(candela_precompile target group)
   endif()
 endfunction()
 
-# candela_add_room(<name> SOURCES <file>... [DEPS <target>...] [PRIVATE_DEPS <target>...])
+# A room's sources compiled eight at once, which again saves half of a build from nothing. Off for whoever edits: one change
+# compiles eight files.
+option(CANDELA_UNITY "Compile the sources of a room in batches" OFF)
+
+# candela_add_room(<name> [SEPARATE] SOURCES <file>... [DEPS <target>...] [PRIVATE_DEPS <target>...])
 # One room of core/: a static library candela_<name>, also Candela::<name>. Includes are spelled from the
-# repository's root ("core/graph/graph.h"). DEPS must agree with tests/hygiene/rules.toml.
+# repository's root ("core/graph/graph.h"). DEPS must agree with tests/hygiene/rules.toml. SEPARATE: its sources use one name
+# for different things, each for itself, so they are compiled one by one.
 function(candela_add_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "SEPARATE" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(candela_${name} STATIC ${ROOM_SOURCES})
   add_library(Candela::${name} ALIAS candela_${name})
   target_include_directories(candela_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(candela_${name} PUBLIC ${ROOM_DEPS} PRIVATE ${ROOM_PRIVATE_DEPS} $<BUILD_INTERFACE:candela_build_flags>)
   candela_precompile(candela_${name} rooms)
+  if(CANDELA_UNITY AND NOT ROOM_SEPARATE)
+    set_target_properties(candela_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
 endfunction()

@@ -39,7 +39,7 @@ phase() {
 
 # configure PRESET [-DNAME=VALUE...]
 configure() {
-  cmake --preset "$1" -Wno-dev -DCANDELA_PCH=ON "${@:2}"
+  cmake --preset "$1" -Wno-dev -DCANDELA_PCH=ON -DCANDELA_UNITY=ON "${@:2}"
 }
 
 # json_value FILE KEY...: the number or string that stands first after KEY, after the next KEY, ...; nothing when there is
