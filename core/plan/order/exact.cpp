@@ -47,18 +47,24 @@ ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t cei
   std::vector<size_t> left(1, problem.tasks.size()); // tasks that have not run, by node
   std::priority_queue<Rank, std::vector<Rank>, std::greater<>> open;
   std::unordered_map<std::vector<uint64_t>, uint64_t, Hash> lowest; // peak by set
-  const auto add = [&](uint32_t n) {
-    Node& node = nodes[n];
+  // The last node; drops it when it leads nowhere better.
+  const auto add = [&] {
+    Node& node = nodes.back();
     walk.settle(node.state, node.tasks);
-    left[n] -= node.tasks.size();
-    if (node.state.peak >= ceiling) return;
-    const auto [known, isNew] = lowest.try_emplace(node.state.done, node.state.peak);
-    if (!isNew && known->second <= node.state.peak) return;
-    known->second = node.state.peak;
-    open.emplace(node.state.peak, left[n], node.state.live, n);
+    left.back() -= node.tasks.size();
+    if (node.state.peak < ceiling) {
+      const auto [known, isNew] = lowest.try_emplace(node.state.done, node.state.peak);
+      if (isNew || node.state.peak < known->second) {
+        known->second = node.state.peak;
+        open.emplace(node.state.peak, left.back(), node.state.live, static_cast<uint32_t>(nodes.size() - 1));
+        return;
+      }
+    }
+    nodes.pop_back();
+    left.pop_back();
   };
   nodes[0].state = walk.start(bound);
-  add(0);
+  add();
   while (!open.empty()) {
     const uint32_t n = std::get<3>(open.top());
     open.pop();
@@ -73,7 +79,7 @@ ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t cei
       nodes.push_back({state, n, {task}});
       left.push_back(left[n]);
       walk.run(nodes.back().state, task, effect);
-      add(static_cast<uint32_t>(nodes.size() - 1));
+      add();
     }
   }
   return {{}, true};
