@@ -31,7 +31,7 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
       target::giveHalos(*each, target);
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
-    CDL_TRY(plan::schedule(lowered.program));
+    CDL_TRY(plan::schedule(lowered.program, options.schedule));
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
     lowered.arenaBytes = report.arenaBytes;
     lowered.maxLiveBytes = report.maxLiveBytes;

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "core/import/script.h"
+#include "core/plan/schedule/schedule.h"
 #include "core/program/program.h"
 #include "core/runtime/session.h"
 #include "core/target/partition/partition.h"
@@ -13,6 +14,7 @@ namespace candela::pipeline {
 struct CompileOptions {
   bool toPrimitives = false; ///< lower every op to the 13 primitives
   bool keepValues = false;   ///< every value becomes an output before anything is fused
+  plan::ScheduleOptions schedule;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };

@@ -98,6 +98,8 @@ typedef struct {
 /* Dims that neither the model nor `dims` nor `shapes` bind are those of the inputs of each run: what depends on them is
  * compiled at the first run with such shapes, and kept. Without it they are an error. */
 #define CANDELA_FLAG_BIND_AT_RUN 8u
+/* What is cheap to compute is computed again before a late reader, where that lowers the peak of memory. */
+#define CANDELA_FLAG_REMATERIALIZE 16u
 
 #define CANDELA_OPTIONS_INIT                                                                                           \
   { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL }

@@ -24,7 +24,7 @@ lie beside the file; several partitions are several files: F.0.cdl, F.1.cdl. --g
 struct Arguments {
   ModelOptions model;
   std::string to, output;
-  bool graph = false;
+  bool graph = false, keepOrder = false;
 };
 
 /// The devices of --backend but soft, which is always the last target.
@@ -40,7 +40,7 @@ std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& bac
 
 /// As the pipeline does it, up to where the backends compile: every Graph of the model.
 std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::vector<std::string>& backends,
-                                              std::string& flow) {
+                                              bool keepOrder, std::string& flow) {
   const auto devices = openDevices(options.backends);
   const ImportFlags flags{options.dims, options.shapes, check(pipeline::claimBy(devices))};
   std::vector<graph::Graph> graphs = readGraphs(options.path, flags, flow);
@@ -57,6 +57,7 @@ std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::
   const auto inModel = [&](Status status) { check(status.context(options.path)); };
   pipeline::CompileOptions compile;
   compile.toPrimitives = options.toPrimitives;
+  compile.schedule = {!keepOrder, options.rematerialize};
   std::vector<pipeline::LoweredPart> all;
   for (graph::Graph& graph : graphs) {
     inModel(passes::optimize(graph));
@@ -84,7 +85,7 @@ void lower(Arguments& arguments, Console& console) {
   options.toPrimitives |= arguments.to == "primitives";
   std::vector<std::string> backends;
   std::string flow;
-  const std::vector<pipeline::LoweredPart> parts = lowerModel(options, backends, flow);
+  const std::vector<pipeline::LoweredPart> parts = lowerModel(options, backends, arguments.keepOrder, flow);
   if (!flow.empty())
     console.print("// what is decided at run, around the partitions below\n// {}\n",
                   fmt::format("{}", fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));
@@ -133,6 +134,7 @@ void addLower(CLI::App& app, Console& console) {
       ->type_name("LEVEL");
   command->add_option("-o,--output", arguments->output, "write here, large constants beside it")->type_name("F.cdl");
   command->add_flag("--graph", arguments->graph, "print the lowered graphs, not the Programs");
+  command->add_flag("--keep-order", arguments->keepOrder, "leave instructions in the order of the model's nodes");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { lower(*arguments, console); });

@@ -27,6 +27,8 @@ void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
       ->type_name("NAME");
   command->add_flag("--require-native", requireNative, "fail, with a list, when a node is emulated or on the host");
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
+  command->add_flag("--rematerialize", rematerialize,
+                    "compute cheap values again before late readers, where that lowers the peak of memory");
 }
 
 void ModelOptions::addStatesTo(CLI::App* command) {
@@ -43,6 +45,7 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk.requireNative = requireNative;
   sdk.toPrimitives = toPrimitives;
   sdk.keepValues = keepValues;
+  sdk.rematerialize = rematerialize;
   sdk.progress = &Progress::callback;
   sdk.progressContext = &progress;
   return sdk;

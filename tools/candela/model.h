@@ -13,9 +13,10 @@ namespace candela::tool {
 struct ModelOptions {
   std::string path, backends = "soft";
   std::vector<std::string> dims, shapes, options, states;
-  bool requireNative = false, toPrimitives = false, keepValues = false;
+  bool requireNative = false, toPrimitives = false, keepValues = false, rematerialize = false;
 
-  /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives.
+  /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives,
+  /// --rematerialize.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
   /// --state, of the commands that know it.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/passes/passes.h"
+#include "core/plan/schedule/lifetimes.h"
 #include "core/support/file.h"
 #include "tools/candela/command.h"
 #include "tools/candela/expect.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   candela opt conv.cdl --passes fold-batch-norm,dead-code
   candela opt model.onnx --dim N=1 --passes optimize -o model.cdl
+  candela opt program.cdl --passes schedule,place
   candela opt bad.cdl --verify-diagnostics
 
 Without --passes the file is parsed, verified and printed. `optimize` is the standard order, repeated until nothing
@@ -44,10 +46,46 @@ Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& conso
   return Status::ok();
 }
 
+/// What is done to Programs.
+struct PlanPass {
+  std::string_view name, summary;
+  Status (*run)(program::Program& program);
+};
+constexpr PlanPass kPlanPasses[] = {
+    {"simplify", "of a program: dead stores, idle copies and what loops repeat go; the order stays",
+     [](program::Program& program) {
+       return plan::schedule(program, {false, false});
+     }},
+    {"schedule", "of a program: simplify, then the order for least peak memory",
+     [](program::Program& program) { return plan::schedule(program); }},
+    {"rematerialize", "of a program: schedule, with cheap values computed again where that lowers the peak",
+     [](program::Program& program) {
+       return plan::schedule(program, {true, true});
+     }},
+    {"place", "of a program: an offset for every temp buffer",
+     [](program::Program& program) { return plan::place(program).status(); }},
+};
+
+Status planProgram(program::Program& program, const Arguments& arguments, Console& console, Json& report) {
+  for (const std::string& name : arguments.passes) {
+    const auto pass = std::ranges::find(kPlanPasses, name, &PlanPass::name);
+    if (pass == std::end(kPlanPasses))
+      return badArgument("pass '{}' does not work on programs; candela opt --list names those that do", name);
+    CDL_TRY(pass->run(program));
+    Json peaks = Json::object();
+    const std::vector<uint64_t> bytes = plan::peakBytes(program, plan::sharesOf(program, true));
+    for (size_t s = 0; s < bytes.size(); ++s) peaks[program.spaces[s].name] = bytes[s];
+    report["passes"].push_back(
+        {{"pass", name}, {"instructions_after", program.instrs.size()}, {"max_live_bytes", std::move(peaks)}});
+    if (arguments.printAfterAll) console.print("// after {}\n{}", name, printProgram(program, ""));
+  }
+  return Status::ok();
+}
+
 Status runPasses(Ir& ir, const Arguments& arguments, Console& console, Json& report) {
   if (arguments.passes.empty()) return Status::ok();
   if (auto* graph = std::get_if<graph::Graph>(&ir)) return runPasses(*graph, arguments, console, report);
-  return badArgument("passes work on graphs; this file holds a program");
+  return planProgram(std::get<program::Program>(ir), arguments, console, report);
 }
 
 size_t sizeOf(const Ir& ir) {
@@ -77,6 +115,7 @@ void opt(const Arguments& arguments, Console& console) {
     for (const passes::PassInfo& pass : passes::allPasses())
       table.add({std::string(pass.name), std::string(pass.summary)});
     table.add({"optimize", "the standard order, repeated until nothing changes"});
+    for (const PlanPass& pass : kPlanPasses) table.add({std::string(pass.name), std::string(pass.summary)});
     console.print("{}", table.text(0));
     return;
   }
@@ -110,8 +149,7 @@ void opt(const Arguments& arguments, Console& console) {
 } // namespace
 
 void addOpt(CLI::App& app, Console& console) {
-  auto* command =
-      app.add_subcommand("opt", "Run passes on the textual form of a graph; parse, verify and print either IR.");
+  auto* command = app.add_subcommand("opt", "Run passes on the textual form of either IR; parse, verify and print it.");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->path, "a .cdl file (graph or program) or a .onnx model")->type_name("FILE");
   command->add_option("--passes", arguments->passes, "passes in order, or optimize")

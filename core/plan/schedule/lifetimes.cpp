@@ -21,28 +21,35 @@ bool walksAlike(const View& in, const View& out) {
          elemBits(in.elem) == elemBits(out.elem);
 }
 
-/// The operand whose place the result of instruction i may take, or kNone.
+/// The operand whose place the result of instruction i takes, or kNone.
 uint32_t dyingOperand(const Program& program, const std::vector<Life>& lives, uint32_t i) {
+  for (const uint32_t operand : operandsInPlace(program, i))
+    if (lives[program.instrs[i].outputs[0].buffer].first == i && lives[operand].last == i) return operand;
+  return kNone;
+}
+
+} // namespace
+
+std::vector<uint32_t> operandsInPlace(const Program& program, uint32_t i) {
   const Instr& instr = program.instrs[i];
-  if (!isElementwise(instr.kind) || instr.loop != kNone || instr.inout || instr.outputs.size() != 1) return kNone;
+  std::vector<uint32_t> operands;
+  if (!isElementwise(instr.kind) || instr.loop != kNone || instr.inout || instr.outputs.size() != 1) return operands;
   const View& out = instr.outputs[0];
   const Buffer& result = program.buffers[out.buffer];
-  if (result.role != Role::temp || result.halo || lives[out.buffer].first != i) return kNone;
+  if (result.role != Role::temp || result.halo) return operands;
   // Of TABLE's operands only the first is read element by element.
   const size_t elementwise = instr.kind == CDL_KIND_TABLE ? 1 : instr.inputs.size();
   for (const View& in : std::span(instr.inputs).first(elementwise)) {
     const Buffer& operand = program.buffers[in.buffer];
     bool fits = operand.role == Role::temp && !operand.halo && operand.space == result.space &&
-                operand.bytes == result.bytes && lives[in.buffer].last == i;
+                operand.bytes == result.bytes && in.buffer != out.buffer;
     for (size_t v = 0; fits && v < instr.inputs.size(); ++v)
       fits = instr.inputs[v].buffer != in.buffer || (v < elementwise && walksAlike(instr.inputs[v], out));
-    if (fits) return in.buffer;
+    if (fits) operands.push_back(in.buffer);
   }
-  return kNone;
+  return operands;
 }
 
-/// A RESCALE that alone reads the sums of a product may be done by the same kernel, and so may a second one behind it:
-/// what they write must not lie on what that product reads. Per buffer: the latest such product, or kNone.
 std::vector<uint32_t> productsBehind(const Program& program, const std::vector<Life>& lives) {
   std::vector<uint32_t> products(program.buffers.size(), kNone);
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
@@ -57,8 +64,6 @@ std::vector<uint32_t> productsBehind(const Program& program, const std::vector<L
   }
   return products;
 }
-
-} // namespace
 
 std::vector<Share> sharesOf(const Program& program, bool inPlace) {
   const std::vector<Life> lives = livesOf(program);

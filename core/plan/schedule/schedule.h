@@ -5,11 +5,19 @@
 /// Order and memory of a Program. Knows addresses and waits, no target.
 namespace candela::plan {
 
+struct ScheduleOptions {
+  bool reorder = true; ///< for less peak memory; else instructions keep the order that came
+  /// Copies, fills and elementwise results that wait while most memory is taken are computed again before their next
+  /// reader, where that lowers the peak. Costs time at run.
+  bool rematerialize = false;
+};
+
 /// Reorders instructions for less peak memory (loops and groups move as a whole), never worse than
 /// the order that came; removes dead stores to TEMP buffers and copies whose target can be their
 /// source. Waits are rebuilt as the direct dependences. The meaning is unchanged. TEMP buffers must
-/// be unplaced.
-Status schedule(program::Program& program);
+/// be unplaced. A Program with waits that no dependence on bytes stands for keeps those and all its
+/// instructions, in an order that obeys them.
+Status schedule(program::Program& program, const ScheduleOptions& options = {});
 
 struct PlacementReport {
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< of the default space

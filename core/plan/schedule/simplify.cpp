@@ -188,7 +188,9 @@ void reorder(Program& program, const std::vector<uint32_t>& order) {
   for (Loop& loop : program.loops)
     if (loop.parent != kNone) loop.parent = loops[loop.parent];
   for (Instr& instr : program.instrs) {
-    instr.waits.clear();
+    for (uint32_t& wait : instr.waits) wait = newIndex[wait];
+    std::erase(instr.waits, kNone);
+    std::ranges::sort(instr.waits);
     if (instr.loop != kNone) instr.loop = loops[instr.loop];
     if (instr.group != kNone) instr.group = groups[instr.group];
   }

@@ -5,14 +5,14 @@
 namespace candela::plan {
 
 /// Puts the instructions into this order and drops those that are not in it; loops and groups, which must stay
-/// contiguous, follow theirs. Waits are left empty.
+/// contiguous, follow theirs. So do waits; those on what is dropped go.
 void reorder(program::Program& program, const std::vector<uint32_t>& order);
 
 /// Removes dead stores, copies whose target can be their source, and TEMP buffers that nothing
-/// touches any more. TEMP buffers must be unplaced. Waits are left empty.
+/// touches any more. TEMP buffers must be unplaced, waits empty.
 void simplify(program::Program& program);
 
-/// Moves what every run of a loop computes alike before the loop. Waits are out of date. In hoist.cpp.
+/// Moves what every run of a loop computes alike before the loop. Waits must be empty. In hoist.cpp.
 void hoistInvariants(program::Program& program);
 
 /// The view when the first element of its buffer lies where `there` begins.
@@ -24,5 +24,8 @@ std::vector<bool> readParts(program::Program& program);
 /// Lets what loops carry be computed in place; returns which copies are no longer needed, and have no views. In
 /// carry.cpp.
 std::vector<bool> carryInPlace(program::Program& program);
+
+/// Computes cheap values again before late readers, where that lowers the peak; whether it did. In rematerialize.cpp.
+bool rematerialize(program::Program& program);
 
 } // namespace candela::plan

@@ -3,7 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <numeric>
+
 #include "core/plan/schedule/lifetimes.h"
+#include "core/plan/schedule/simplify.h"
+#include "core/plan/schedule/units.h"
 #include "core/program/dependences.h"
 #include "core/reference/interp/interp.h"
 #include "tests/fuzz/random_program.h"
@@ -135,6 +140,108 @@ TEST(Schedule, RunsWhatFreesMemoryFirst) {
   EXPECT_THAT(b.program.instrs[1].waits, ElementsAre(0));
   EXPECT_THAT(b.program.instrs[2].waits, IsEmpty());
   EXPECT_THAT(b.program.instrs[4].waits, ElementsAre(1, 3));
+}
+
+/// What the search counts must be what the memory planner counts, in the order that came and in the one that it found.
+TEST(Units, CountWhatThePlannerCounts) {
+  int several = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Program program = seed % 2 ? testing::ProgramMaker(seed).make(24) : test::randomProgram(seed);
+    for (program::Buffer& buffer : program.buffers)
+      if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
+    for (const bool reorder : {false, true}) {
+      ASSERT_TRUE(plan::schedule(program, {reorder, false}).isOk());
+      const plan::Units units = plan::unitsOf(program);
+      const std::vector<uint64_t> peaks = plan::peakBytes(program, plan::sharesOf(program, true));
+      for (uint32_t space = 0; space < program.spaces.size(); ++space) {
+        const plan::OrderProblem problem = plan::problemOf(program, units, space);
+        std::vector<uint32_t> order(problem.tasks.size());
+        std::iota(order.begin(), order.end(), 0);
+        EXPECT_EQ(plan::peakOf(problem, order), peaks[space]) << "space " << space;
+        several += problem.buffers.size() > 3;
+      }
+    }
+  }
+  EXPECT_GT(several, 300);
+}
+
+/// Elementwise chains over one input that are summed at the end: what a small Program's best order is can be tried out.
+TEST(Schedule, FindsTheBestOrderOfSmallPrograms) {
+  int lowered = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Program program = testing::ProgramMaker(seed).make(7);
+    ASSERT_TRUE(plan::schedule(program, {.reorder = false}).isOk());
+    const plan::Units units = plan::unitsOf(program);
+    if (units.units.size() > 8) continue;
+    uint64_t least = UINT64_MAX;
+    std::vector<uint32_t> prefix;
+    const std::function<void()> extend = [&] {
+      if (prefix.size() == units.units.size()) {
+        std::vector<uint32_t> order;
+        for (const uint32_t u : prefix)
+          for (uint32_t i = 0; i < units.units[u].count; ++i) order.push_back(units.units[u].first + i);
+        Program other = program;
+        plan::reorder(other, order);
+        least = std::min(least, plan::peakBytes(other, plan::sharesOf(other, true))[0]);
+      }
+      const auto isDone = [&](uint32_t u) { return std::ranges::count(prefix, u) > 0; };
+      for (uint32_t u = 0; u < units.units.size(); ++u) {
+        if (isDone(u) || !std::ranges::all_of(units.after[u], isDone)) continue;
+        prefix.push_back(u);
+        extend();
+        prefix.pop_back();
+      }
+    };
+    extend();
+    const uint64_t own = plan::peakBytes(program, plan::sharesOf(program, true))[0];
+    ASSERT_TRUE(plan::schedule(program).isOk());
+    EXPECT_EQ(plan::peakBytes(program, plan::sharesOf(program, true))[0], least);
+    lowered += least < own;
+  }
+  EXPECT_GT(lowered, 20);
+}
+
+TEST(Schedule, ComputesAgainWhatGivesTheSameNumbers) {
+  int again = 0;
+  for (uint64_t seed = 1; seed <= kPrograms; ++seed) {
+    SCOPED_TRACE(seed);
+    Program program = testing::ProgramMaker(seed).make(24);
+    const auto inputs = inputsOf(seed);
+    const auto expected = bytesOf(reference::interpret(program, inputs, {.inPlaceArena = false}));
+    ASSERT_TRUE(plan::schedule(program).isOk());
+    const uint64_t once = plan::peakBytes(program, plan::sharesOf(program, true))[0];
+    const size_t count = program.instrs.size();
+    ASSERT_TRUE(plan::schedule(program, {.rematerialize = true}).isOk());
+    const uint64_t peak = plan::peakBytes(program, plan::sharesOf(program, true))[0];
+    EXPECT_LE(peak, once);
+    EXPECT_EQ(peak<once, program.instrs.size()> count);
+    again += peak < once;
+    ASSERT_TRUE(plan::place(program).isOk());
+    EXPECT_TRUE(plan::validatePlacement(program).isOk()) << plan::validatePlacement(program).message();
+    EXPECT_EQ(expected, bytesOf(reference::interpret(program, inputs)));
+  }
+  EXPECT_GT(again, 5);
+}
+
+TEST(Schedule, KeepsWaitsThatNoBytesStandFor) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Program program = test::randomProgram(seed);
+    for (program::Buffer& buffer : program.buffers)
+      if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
+    // By name of what they came from: instructions change places.
+    for (uint32_t i = 0; i < program.instrs.size(); ++i) program.instrs[i].provenance = {{std::to_string(i), "op"}};
+    const Program before = program;
+    ASSERT_TRUE(plan::schedule(program, {.rematerialize = true}).isOk());
+    std::vector<uint32_t> place(before.instrs.size(), kNone);
+    for (uint32_t i = static_cast<uint32_t>(program.instrs.size()); i-- > 0;)
+      place[static_cast<size_t>(std::stoul(program.instrs[i].provenance[0].node))] = i;
+    for (uint32_t i = 0; i < before.instrs.size(); ++i)
+      for (const uint32_t wait : before.instrs[i].waits)
+        if (place[i] != kNone && place[wait] != kNone) { EXPECT_LT(place[wait], place[i]) << i << " behind " << wait; }
+  }
 }
 
 TEST(Schedule, RemovesDeadStores) {
