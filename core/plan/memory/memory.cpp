@@ -2,172 +2,131 @@
 
 #include <algorithm>
 
+#include "core/plan/memory/greedy.h"
+#include "core/plan/memory/search.h"
+
 namespace candela::plan {
 namespace {
 
-enum class Order { Size, Begin, Breadth };
-
-// A buffer that has its place. Kept apart from Interval: the scan over these is the planner's inner
-// loop.
-struct Placed {
-  uint64_t begin, end; // bytes
-  int64_t firstTime, lastTime;
-  size_t index;
+struct Event {
+  int64_t time;
+  uint64_t bytes;
+  bool birth;
 };
 
-/// A malformed buffer, or sizes whose plan might not fit 64 bits.
-Status check(const MemoryProblem& problem) {
-  uint64_t total = 0;
-  for (size_t i = 0; i < problem.buffers.size(); ++i) {
-    const Interval& b = problem.buffers[i];
-    if (b.begin >= b.end) return badArgument("buffer {} begins at {} but ends at {}", i, b.begin, b.end);
-    if (b.alignment == 0 || (b.alignment & (b.alignment - 1)) != 0)
-      return badArgument("buffer {} has alignment {}, not a power of two", i, b.alignment);
-    uint64_t room = 0;
-    if (__builtin_add_overflow(b.size, b.alignment - 1, &room) || __builtin_add_overflow(total, room, &total))
-      return badArgument("buffer {} of {} bytes is beyond 64 bits", i, b.size);
-  }
-  return Status::ok();
-}
-
-class Planner {
-public:
-  explicit Planner(const MemoryProblem& problem) : problem_(problem) {}
-
-  MemoryPlan plan(Order order, bool best) { return plan(sorted(order), best); }
-
-  // Greedy orders leave gaps where a large buffer comes too late. So, from each of them: whoever
-  // ends highest goes to an earlier turn, by a fixed sequence of numbers, and stays there unless
-  // the plan grew. `bound` ends the search.
-  MemoryPlan improve(Order order, bool best, uint64_t bound) {
-    std::vector<size_t> indices = sorted(order);
-    MemoryPlan least = plan(indices, best);
-    uint64_t sequence = 1;
-    // A round costs the square of the buffers: large problems get few.
-    const uint64_t count = std::max<uint64_t>(indices.size(), 1);
-    for (uint64_t rounds = std::min<uint64_t>(300, 10'000'000 / (count * count)); rounds > 0; --rounds) {
-      const auto highest = std::find(indices.begin(), indices.end(), highest_);
-      if (least.size <= bound || highest == indices.end()) break;
-      sequence = sequence * 6364136223846793005u + 1442695040888963407u;
-      const auto turn = static_cast<uint64_t>(highest - indices.begin());
-      if (turn == 0) break;
-      std::vector<size_t> trial = indices;
-      const auto from = trial.begin() + static_cast<int64_t>(turn);
-      std::rotate(trial.begin() + static_cast<int64_t>((sequence >> 33) % turn), from, from + 1);
-      const size_t kept = highest_;
-      MemoryPlan next = plan(trial, best);
-      if (next.size > least.size) {
-        highest_ = kept;
-        continue;
-      }
-      indices = std::move(trial);
-      least = std::move(next);
-    }
-    return least;
-  }
-
-private:
-  MemoryPlan plan(const std::vector<size_t>& indices, bool best) {
-    placed_.clear();
-    MemoryPlan plan;
-    plan.offsets.assign(problem_.buffers.size(), 0);
-    for (size_t i : indices) {
-      const Interval& b = problem_.buffers[i];
-      const uint64_t offset = plan.offsets[i] = fit(b, best);
-      const auto after = std::ranges::upper_bound(placed_, offset, {}, &Placed::begin);
-      placed_.insert(after, {offset, offset + b.size, b.begin, b.end, i});
-    }
-    for (const Placed& p : placed_)
-      if (p.end > plan.size) {
-        plan.size = p.end;
-        highest_ = p.index;
-      }
-    return plan;
-  }
-
-  static uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
-
-  // What has to be placed, the hardest first; ties by index.
-  std::vector<size_t> sorted(Order order) const {
-    std::vector<size_t> indices;
-    for (size_t i = 0; i < problem_.buffers.size(); ++i)
-      if (problem_.buffers[i].size != 0) indices.push_back(i);
-    std::ranges::stable_sort(indices, {}, [&](size_t i) -> std::pair<long double, long double> {
-      const Interval& b = problem_.buffers[i];
-      const long double size = b.size, begin = b.begin, end = b.end; // which holds 64 bits
-      if (order == Order::Begin) return {begin, -size};
-      return {order == Order::Size ? -size : -size * (end - begin), 0};
-    });
-    return indices;
-  }
-
-  // The lowest or the tightest gap between the buffers that live at the same time as b, else the room above them.
-  uint64_t fit(const Interval& b, bool best) const {
-    uint64_t free = 0, tightest = UINT64_MAX;
-    std::optional<uint64_t> offset;
-    for (const Placed& p : placed_) {
-      if (p.firstTime >= b.end || b.begin >= p.lastTime) continue;
-      const uint64_t at = alignUp(free, b.alignment);
-      if (at <= p.begin && p.begin - at >= b.size && p.begin - free < tightest) {
-        if (!best || p.begin - free == b.size) return at;
-        offset = at;
-        tightest = p.begin - free;
-      }
-      free = std::max(free, p.end);
-    }
-    return offset.value_or(alignUp(free, b.alignment));
-  }
-
-  const MemoryProblem& problem_;
-  std::vector<Placed> placed_; // by offset
-  size_t highest_ = 0;         // who ends highest in the latest plan
-};
-
-} // namespace
-
-uint64_t maxLive(const MemoryProblem& problem) {
-  struct Event {
-    int64_t time;
-    uint64_t size;
-    bool birth;
-  };
-  std::vector<Event> events;
-  for (const Interval& b : problem.buffers) {
-    if (b.begin >= b.end) continue;
-    events.push_back({b.begin, b.size, true});
-    events.push_back({b.end, b.size, false});
-  }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.time != b.time ? a.time < b.time : a.birth < b.birth; // the dead make room first
-  });
+uint64_t mostAtOnce(std::vector<Event> events) {
+  std::ranges::sort(events, {}, [](const Event& e) { return std::pair{e.time, e.birth}; }); // the dead make room first
   uint64_t live = 0, most = 0;
   for (const Event& e : events) {
     if (!e.birth)
-      live -= e.size;
-    else if (__builtin_add_overflow(live, e.size, &live))
+      live -= e.bytes;
+    else if (__builtin_add_overflow(live, e.bytes, &live))
       return UINT64_MAX;
     most = std::max(most, live);
   }
   return most;
 }
 
-Result<MemoryPlan> planMemory(const MemoryProblem& problem) {
-  CDL_TRY(check(problem));
-  Planner planner(problem);
-  const uint64_t bound = maxLive(problem);
-  std::optional<MemoryPlan> best;
-  for (const bool search : {false, true})
-    for (const Order order : {Order::Size, Order::Breadth, Order::Begin})
-      for (const bool bestFit : {false, true}) {
-        if (best && best->size <= bound) break; // cannot be beaten
-        MemoryPlan plan = search ? planner.improve(order, bestFit, bound) : planner.plan(order, bestFit);
-        if (!best || plan.size < best->size) best = std::move(plan);
-      }
-  if (best->size > problem.capacity)
+void addLife(std::vector<Event>& events, int64_t begin, int64_t end, uint64_t bytes) {
+  if (begin >= end) return;
+  events.push_back({begin, bytes, true});
+  events.push_back({end, bytes, false});
+}
+
+/// The bytes that the parts of a body take together, over time.
+void addUnion(std::vector<Event>& events, const Body& body) {
+  std::vector<int64_t> times;
+  for (const Part& part : body.parts) {
+    times.push_back(part.begin);
+    times.push_back(part.end);
+  }
+  std::ranges::sort(times);
+  for (size_t t = 0; t + 1 < times.size(); ++t) {
+    std::vector<std::pair<uint64_t, uint64_t>> ranges;
+    for (const Part& part : body.parts)
+      if (part.begin <= times[t] && part.end > times[t]) ranges.emplace_back(part.low, part.high);
+    std::ranges::sort(ranges);
+    uint64_t bytes = 0, reach = 0;
+    for (const auto& [low, high] : ranges) {
+      bytes += std::max(high, reach) - std::max(low, reach);
+      reach = std::max(reach, high);
+    }
+    addLife(events, times[t], times[t + 1], bytes);
+  }
+}
+
+/// The smallest plan that the exact search finds between what is proven and what is had; also moves the bound.
+void shrink(const Bodies& bodies, std::vector<uint64_t>& origins, MemoryPlan& plan, const PlanOptions& options) {
+  const bool proves = isFlat(bodies);
+  uint64_t left = options.shrinkNodes, low = plan.bound;
+  for (uint64_t target = low; low < plan.size && left > 0;) {
+    SearchResult result = search(bodies, target, std::max<uint64_t>(left / 2, 1), options.threads);
+    plan.nodes += result.nodes;
+    left -= std::min(left, std::max<uint64_t>(result.nodes, 1));
+    if (result.verdict == Verdict::Fits) {
+      origins = std::move(result.origins);
+      plan.size = bodies.planOf(origins).size;
+    } else {
+      if (result.verdict == Verdict::NeverFits && proves && low == plan.bound) plan.bound = target + 1;
+      low = target + 1;
+    }
+    target = low + (plan.size - low) / 2;
+    if (result.nodes == 0 && result.verdict == Verdict::Undecided) break; // too large for it
+  }
+}
+
+} // namespace
+
+uint64_t maxLive(const MemoryProblem& problem) {
+  std::vector<Event> events;
+  if (!problem.ties.empty()) {
+    const auto bodies = Bodies::make(problem);
+    if (!bodies) return UINT64_MAX;
+    for (const Body& body : bodies->all()) addUnion(events, body);
+    return mostAtOnce(std::move(events));
+  }
+  for (const Interval& b : problem.buffers) {
+    uint64_t bytes = 0;
+    if (__builtin_add_overflow(b.haloBefore, b.size, &bytes) || __builtin_add_overflow(bytes, b.haloAfter, &bytes))
+      return UINT64_MAX;
+    int64_t from = b.begin;
+    for (const TimeSpan& gap : b.gaps) {
+      addLife(events, from, gap.begin, bytes);
+      from = gap.end;
+    }
+    addLife(events, from, b.end, bytes);
+  }
+  return mostAtOnce(std::move(events));
+}
+
+Result<MemoryPlan> planMemory(const MemoryProblem& problem, const PlanOptions& options) {
+  CDL_ASSIGN(const Bodies bodies, Bodies::make(problem));
+  const uint64_t live = maxLive(problem);
+  CDL_ASSIGN(std::vector<uint64_t> origins, greedy(bodies, live, options.placements * 100));
+  MemoryPlan plan = bodies.planOf(origins);
+  plan.bound = live;
+  bool proven = live > problem.capacity;
+  if (plan.size > problem.capacity && !proven) {
+    SearchResult result = search(bodies, problem.capacity, options.nodes, options.threads);
+    plan.nodes = result.nodes;
+    proven = result.verdict == Verdict::NeverFits && isFlat(bodies);
+    if (result.verdict == Verdict::Fits) {
+      origins = std::move(result.origins);
+      plan.size = bodies.planOf(origins).size;
+    }
+  } else if (plan.size <= problem.capacity) {
+    shrink(bodies, origins, plan, options);
+  }
+  if (plan.size > problem.capacity)
     return failure(Code::out_of_memory,
-                   "the buffers need {} bytes (at least {} are alive at once) but the capacity is {}", best->size,
-                   bound, problem.capacity);
-  return *std::move(best);
+                   "the buffers need {} bytes (at least {} are alive at once) but the capacity is {}{}", plan.size,
+                   live, problem.capacity, proven ? "" : fmt::format("; none better found in {} nodes", plan.nodes));
+  MemoryPlan made = bodies.planOf(origins);
+  made.bound = plan.bound;
+  made.nodes = plan.nodes;
+  const auto wrong = validate(problem, made);
+  CDL_CHECK(!wrong, "{}", *wrong);
+  return made;
 }
 
 } // namespace candela::plan

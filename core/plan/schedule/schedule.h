@@ -24,7 +24,7 @@ struct PlacementReport {
 };
 /// Gives every TEMP buffer its offset: lifetimes by instruction (a buffer that a loop touches lives
 /// through the whole loop), in-place sharing where an elementwise instruction's operand dies with
-/// it, plan/memory's best of six; the result is validated by plan/memory's validator and by the
+/// it, plan/memory's best plan; the result is validated by plan/memory's validator and by the
 /// rule that no two live buffers overlap. Waits are rebuilt with what shares bytes from then on.
 /// Failure: out_of_memory when a space is too small.
 Result<PlacementReport> place(program::Program& program);

@@ -1,0 +1,155 @@
+// The exact search: published instances by the number of nodes, small ones beside brute force, each kind of constraint.
+#include <gmock/gmock.h>
+
+#include "tests/unit/plan_memory/problems.h"
+
+namespace candela::plan {
+namespace {
+
+using testing::drawn;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::readInstance;
+
+// Exact counts, not times: they are the same on every machine. A change of the search changes them; they may only fall.
+TEST(ExactSearch, SolvesPublishedInstances) {
+  const std::pair<const char*, uint64_t> instances[] = {{"A", 15612}, {"B", 4534}, {"F", 658}};
+  for (const auto& [name, nodes] : instances) {
+    MemoryProblem problem =
+        readInstance(fmt::format("{}/tests/unit/plan_memory/minimalloc/{}.1048576.csv", CANDELA_SOURCE_DIR, name));
+    ASSERT_GT(problem.buffers.size(), 100u);
+    const auto plan = planMemory(problem, {.placements = 0});
+    ASSERT_TRUE(plan) << name << ": " << plan.status().message();
+    EXPECT_EQ(validate(problem, *plan), std::nullopt);
+    EXPECT_EQ(plan->nodes, nodes) << name;
+    const auto twice = planMemory(problem, {.placements = 0, .threads = 2});
+    ASSERT_TRUE(twice) << name;
+    EXPECT_EQ(twice->offsets, plan->offsets) << name << " with two threads";
+    EXPECT_EQ(twice->nodes, nodes) << name << " with two threads";
+  }
+}
+
+TEST(ExactSearch, GivesUpAfterItsNodes) {
+  const MemoryProblem problem = readInstance(CANDELA_SOURCE_DIR "/tests/unit/plan_memory/minimalloc/A.1048576.csv");
+  const auto plan = planMemory(problem, {.placements = 0, .nodes = 100});
+  EXPECT_EQ(plan.status().code(), Code::out_of_memory);
+  EXPECT_THAT(plan.status().message(), HasSubstr("but the capacity is 1048576; none better found in 100 nodes"));
+}
+
+constexpr uint64_t kTooLarge = 64; // bytes: more than any drawn problem of brute force needs
+
+// Buffers in their order, each at every offset: shares nothing with the planner, nor with the validator's sweep.
+class BruteForce {
+public:
+  explicit BruteForce(const MemoryProblem& problem) : problem_(problem), offsets_(problem.buffers.size(), 0) {}
+
+  bool fits(uint64_t capacity, size_t next = 0) {
+    if (next == problem_.buffers.size()) return true;
+    const Interval& b = problem_.buffers[next];
+    const bool empty = b.size + b.haloBefore + b.haloAfter == 0; // takes no room: may lie above the capacity
+    for (uint64_t at = b.haloBefore; at + b.size + b.haloAfter <= (empty ? kTooLarge : capacity); ++at) {
+      offsets_[next] = at;
+      if (legal(next) && fits(capacity, next + 1)) return true;
+    }
+    return false;
+  }
+
+private:
+  bool legal(size_t i) const {
+    const Interval& b = problem_.buffers[i];
+    const uint64_t at = offsets_[i], bank = problem_.bankBytes;
+    if (at % b.alignment != 0 || (b.offset && *b.offset != at)) return false;
+    if (bank != 0 && b.size != 0 && at / bank != (at + b.size - 1) / bank) return false;
+    std::vector<bool> tied(problem_.buffers.size(), false);
+    tied[i] = true;
+    for (size_t pass = 0; pass < tied.size(); ++pass)
+      for (const Tie& tie : problem_.ties) {
+        if ((tie.buffer == i && tie.base < i && at != offsets_[tie.base] + tie.delta) ||
+            (tie.base == i && tie.buffer < i && offsets_[tie.buffer] != at + tie.delta))
+          return false;
+        if (tied[tie.buffer] || tied[tie.base]) tied[tie.buffer] = tied[tie.base] = true;
+      }
+    for (size_t j = 0; j < i; ++j)
+      if (!tied[j] && meet(b, problem_.buffers[j]) && at - b.haloBefore < endOf(j) &&
+          offsets_[j] - problem_.buffers[j].haloBefore < endOf(i))
+        return false;
+    return true;
+  }
+  uint64_t endOf(size_t i) const { return offsets_[i] + problem_.buffers[i].size + problem_.buffers[i].haloAfter; }
+  static bool alive(const Interval& b, int64_t time) {
+    if (time < b.begin || time >= b.end) return false;
+    return std::ranges::none_of(b.gaps, [&](const TimeSpan& g) { return g.begin <= time && time < g.end; });
+  }
+  static bool meet(const Interval& a, const Interval& b) {
+    if (a.size + a.haloBefore + a.haloAfter == 0 || b.size + b.haloBefore + b.haloAfter == 0) return false;
+    for (int64_t time = a.begin; time < a.end; ++time)
+      if (alive(a, time) && alive(b, time)) return true;
+    return false;
+  }
+
+  const MemoryProblem& problem_;
+  std::vector<uint64_t> offsets_;
+};
+
+// The exact search finds a plan at the least capacity of all, and proves that there is none below.
+TEST(ExactSearch, EqualsBruteForce) {
+  constexpr uint64_t kSeed = 17;
+  RecordProperty("seed", kSeed);
+  std::mt19937 random(kSeed);
+  int solved = 0, contradictory = 0, aboveMaxLive = 0;
+  for (int round = 0; round < CANDELA_ROUNDS; ++round) {
+    MemoryProblem problem = drawn(random, {.buffers = 2 + random() % 7});
+    problem.capacity = kTooLarge;
+    const auto made = planMemory(problem, {.placements = 0, .nodes = 100'000, .shrinkNodes = 100'000});
+    if (!made && made.status().code() == Code::invalid_argument) {
+      ASSERT_FALSE(BruteForce(problem).fits(kTooLarge)) << "round " << round << ": " << made.status().message();
+      ++contradictory;
+      continue;
+    }
+    ASSERT_TRUE(made) << "round " << round << ": " << made.status().message();
+    ++solved;
+    uint64_t least = maxLive(problem);
+    while (!BruteForce(problem).fits(least)) ++least;
+    aboveMaxLive += least > maxLive(problem);
+    ASSERT_EQ(made->size, least) << "round " << round;
+    ASSERT_EQ(made->bound, least) << "round " << round;
+    problem.capacity = least;
+    const auto tight = planMemory(problem, {.placements = 0});
+    ASSERT_TRUE(tight) << "round " << round << ": " << tight.status().message();
+    if (least == 0) continue;
+    problem.capacity = least - 1;
+    const auto none = planMemory(problem, {.placements = 0});
+    ASSERT_EQ(none.status().code(), Code::out_of_memory) << "round " << round;
+    ASSERT_THAT(none.status().message(), Not(HasSubstr("none better found"))) << "round " << round;
+  }
+  EXPECT_GT(solved, CANDELA_ROUNDS / 2);
+  EXPECT_GT(contradictory, 0);
+  EXPECT_GT(aboveMaxLive, CANDELA_ROUNDS / 50);
+}
+
+TEST(RandomProblems, EveryPlanIsValid) {
+  constexpr uint64_t kSeed = 23;
+  RecordProperty("seed", kSeed);
+  std::mt19937 random(kSeed);
+  int planned = 0;
+  for (int round = 0; round < CANDELA_ROUNDS * 10; ++round) {
+    const bool large = random() % 2 == 0;
+    MemoryProblem problem = drawn(random, {.buffers = 1 + random() % 40,
+                                           .steps = 4 + static_cast<int64_t>(random() % 40),
+                                           .size = large ? 100'000u : 30u,
+                                           .stackedTies = true});
+    const auto plan = planMemory(problem, {.placements = 1'000, .shrinkNodes = 20});
+    if (!plan) {
+      ASSERT_EQ(plan.status().code(), Code::invalid_argument) << "round " << round << ": " << plan.status().message();
+      continue;
+    }
+    ++planned;
+    const auto wrong = validate(problem, *plan);
+    ASSERT_EQ(wrong, std::nullopt) << "round " << round << ": " << *wrong;
+    ASSERT_GE(plan->size, plan->bound) << "round " << round;
+  }
+  EXPECT_GT(planned, CANDELA_ROUNDS * 5);
+}
+
+} // namespace
+} // namespace candela::plan
