@@ -31,6 +31,7 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
       target::giveHalos(*each, target);
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
+    if (options.keepEmitted) lowered.emitted = lowered.program;
     CDL_TRY(plan::schedule(lowered.program));
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
     lowered.arenaBytes = report.arenaBytes;
