@@ -1,5 +1,6 @@
 #include "core/graph/loop.h"
 #include "core/pipeline/pipeline.h"
+#include "core/plan/parts/parts.h"
 #include "core/plan/schedule/schedule.h"
 #include "core/program/emit/emit.h"
 #include "core/soft/soft.h"
@@ -32,6 +33,7 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
     if (options.keepEmitted) lowered.emitted = lowered.program;
+    plan::joinParts(lowered.program);
     CDL_TRY(plan::schedule(lowered.program));
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
     lowered.arenaBytes = report.arenaBytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/plan/parts/parts.h"
 #include "core/plan/schedule/lifetimes.h"
 #include "core/plan/schedule/schedule.h"
 #include "tools/candela/ir_file.h"
@@ -21,6 +22,7 @@ void measure(PlannedPart& part, program::Program emitted, std::span<const uint64
   part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
   part.emittedTraffic = plan::trafficOf(emitted, content).total;
   auto start = std::chrono::steady_clock::now();
+  plan::joinParts(emitted);
   check(plan::schedule(emitted).context(path), kWorkFailed);
   part.scheduleMs = millisecondsSince(start);
   start = std::chrono::steady_clock::now();
