@@ -13,8 +13,8 @@ using conform::markupEscaped;
 using Block = plan::MemoryMap::Block;
 
 constexpr double kLeft = 68, kTop = 34, kBottom = 44, kRight = 14; // of the plot, in pixels
-constexpr double kHeight = 380, kLeastWidth = 420, kFitWidth = 1040;
-constexpr double kWidest = 96, kNarrowest = 5; // of one instruction
+constexpr double kHeight = 380, kLeastWidth = 420, kFitWidth = 1006;
+constexpr double kWidest = 96, kNarrowest = 2; // of one instruction
 constexpr double kLetter = 6.1, kLine = 14;    // of a label
 
 struct Family {
@@ -233,7 +233,7 @@ void addMemory(Page& page, const PlannedPart& part, const std::string& label) {
     for (const Block& block : map.at(map.peak))
       table.rows.push_back({block.bytes, block.offset, block.first + 1, block.last + 1,
                             program.buffers[block.buffer].name, plan::nodesBehind(program, block.buffer)});
-    page.tables.push_back(std::move(table));
+    page.tables.insert(page.tables.begin() + static_cast<std::ptrdiff_t>(page.figures.size()) - 1, std::move(table));
   }
   const plan::Traffic& moved = part.traffic.total;
   page.fact("activation bytes moved" + suffix, moved.activations());
