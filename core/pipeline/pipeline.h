@@ -14,6 +14,7 @@ namespace candela::pipeline {
 struct CompileOptions {
   bool toPrimitives = false; ///< lower every op to the 13 primitives
   bool keepValues = false;   ///< every value becomes an output before anything is fused
+  bool keepEmitted = false;  ///< LoweredPart::emitted is there
   plan::ScheduleOptions schedule;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
@@ -28,6 +29,7 @@ struct LoweredPart {
   graph::Graph graph;
   program::Program program;
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
+  std::optional<program::Program> emitted; ///< the Program before it was planned
 };
 
 /// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every part.

@@ -14,13 +14,16 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   candela inspect resnet50.onnx
   candela inspect detector.cdb --html detector.html
+  candela inspect resnet50.onnx --backend cpu --dim N=1 --html resnet50.html
   candela inspect ./libacme.so --all
   candela inspect detector.onnx --backend ./libacme.so --dim N=1
   candela inspect model.cdl --dot | dot -Tsvg -o model.svg
 
 FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of this
 tool or a .npy tensor; its content decides.
-A plugin is loaded, so its code runs.)";
+A plugin is loaded, so its code runs.
+--html shows the memory map over time: of a bundle, an image or a Program as it is planned, of a model as it would be
+compiled for --backend (default soft).)";
 
 struct Arguments {
   std::string path, html, backends;
@@ -46,7 +49,9 @@ Page inspectFile(const Arguments& arguments) {
 }
 
 void inspect(const Arguments& arguments, Console& console) {
-  const Page page = inspectFile(arguments);
+  Page page = inspectFile(arguments);
+  const bool isModel = page.kind == "ONNX model" || page.kind == "graph" || page.kind == "program";
+  if (isModel && !arguments.html.empty()) addModelMemory(page, arguments.path, arguments.backends, arguments.import);
   if (arguments.dot) {
     if (page.drawing.nodes.empty())
       fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
@@ -72,11 +77,13 @@ void addInspect(CLI::App& app, Console& console) {
   command->add_flag("--all", arguments->all, "all rows of long tables");
   command->add_flag("--dot", arguments->dot, "print a graph for Graphviz instead");
   command->add_option("--html", arguments->html, "write a self-contained page")->type_name("FILE");
-  command->add_option("--backend", arguments->backends, "backends that may claim operators of other domains")
+  command
+      ->add_option("--backend", arguments->backends,
+                   "backends that may claim operators of other domains, and that --html compiles for")
       ->type_name("B[,B2...]");
-  addRepeated(command, "--dim", arguments->import.dims, "the value of a symbolic dimension, for them: N=1",
+  addRepeated(command, "--dim", arguments->import.dims, "the value of a symbolic dimension, for both: N=1",
               "NAME=VALUE");
-  addRepeated(command, "--shape", arguments->import.shapes, "the shape of an input, for them", "NAME=DIMS");
+  addRepeated(command, "--shape", arguments->import.shapes, "the shape of an input, for both", "NAME=DIMS");
   addJsonOption(command, console);
   command->footer(kFooter);
   command->callback([arguments, &console] { inspect(*arguments, console); });

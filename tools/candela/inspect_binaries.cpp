@@ -10,6 +10,7 @@
 #include "core/support/file.h"
 #include "tools/candela/inspect.h"
 #include "tools/candela/ir_file.h"
+#include "tools/candela/memory_figure.h"
 #include "tools/candela/model.h"
 
 namespace candela::tool {
@@ -36,6 +37,13 @@ program::Program readImage(const Bytes& image, const std::string& path) {
   Result<program::Program> program = program::fromImage(image, nullptr);
   check(program.status().context(path));
   return std::move(program).value();
+}
+
+/// The map of a Program that may be without a plan yet.
+void addPlanned(Page& page, program::Program program, const std::string& label) {
+  try {
+    addMemory(page, plannedProgram(std::move(program), page.file), label);
+  } catch (const Failure& failure) { page.fact("no memory map", failure.what()); }
 }
 
 } // namespace
@@ -76,6 +84,21 @@ void addProgram(Page& page, const program::Program& program) {
   for (PageTable* table : {&spaces, &buffers, &instrs}) page.tables.push_back(std::move(*table));
 }
 
+void addModelMemory(Page& page, const std::string& path, const std::string& backends, const ImportFlags& flags) {
+  ModelOptions options;
+  options.path = path;
+  options.dims = flags.dims;
+  options.shapes = flags.shapes;
+  if (!backends.empty()) options.backends = backends;
+  try {
+    const PlannedModel model = planModel(options);
+    for (size_t i = 0; i < model.parts.size(); ++i)
+      addMemory(page, model.parts[i],
+                model.parts.size() > 1 ? fmt::format("partition {} on {}", i + 1, model.parts[i].backend) : "");
+    if (model.perNode) page.fact("activation bytes moved, one instruction per node", model.perNode->activations());
+  } catch (const Failure& failure) { page.fact("no memory map", failure.what()); }
+}
+
 Page inspectImage(const std::string& path) {
   const Bytes file = check(mapFile(path));
   Page page{"image of a program", path, {}, {}, {}};
@@ -84,6 +107,7 @@ Page inspectImage(const std::string& path) {
   page.fact("version", fmt::format("{}.{}", header->major, header->minor));
   page.fact("bytes", file.size());
   addProgram(page, program);
+  addPlanned(page, program, "");
   return page;
 }
 
@@ -115,6 +139,8 @@ Page inspectBundle(const std::string& path) {
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
     partitions.rows.push_back({i, partition.backend.empty() ? "soft" : partition.backend, partition.backendVersion,
                                image->instrs.count - 1, partition.image.size(), partition.executable.size()});
+    const std::string label = bundle.partitions.size() > 1 ? fmt::format("partition {}", i) : "";
+    addPlanned(page, readImage(partition.image, path), label);
   }
   PageTable steps{"steps", {"index", "step", "partition", "inputs", "outputs"}, {}};
   for (size_t i = 0; i < bundle.steps.size(); ++i) {

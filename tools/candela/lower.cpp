@@ -1,14 +1,11 @@
 // candela lower: what a model becomes for a backend.
 #include <filesystem>
 
-#include "core/passes/passes.h"
-#include "core/pipeline/custom_ops.h"
-#include "core/pipeline/pipeline.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
 #include "core/target/rows.h"
 #include "tools/candela/ir_file.h"
-#include "tools/candela/model.h"
+#include "tools/candela/lowered.h"
 
 namespace candela::tool {
 namespace {
@@ -27,49 +24,6 @@ struct Arguments {
   bool graph = false, keepOrder = false;
 };
 
-/// The devices of --backend but soft, which is always the last target.
-std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& backends) {
-  std::vector<std::shared_ptr<runtime::Device>> devices;
-  for (const std::string& name : splitList(backends)) {
-    if (name == "reference")
-      fail(kBadInput, "--backend reference: the reference runs graphs as they are, there is nothing to lower");
-    if (name != "soft") devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
-  }
-  return devices;
-}
-
-/// As the pipeline does it, up to where the backends compile: every Graph of the model.
-std::vector<pipeline::LoweredPart> lowerModel(const ModelOptions& options, std::vector<std::string>& backends,
-                                              bool keepOrder, std::string& flow) {
-  const auto devices = openDevices(options.backends);
-  const ImportFlags flags{options.dims, options.shapes, check(pipeline::claimBy(devices))};
-  std::vector<graph::Graph> graphs = readGraphs(options.path, flags, flow);
-  std::vector<target::Target> nativeOnly;
-  nativeOnly.reserve(devices.size());
-  std::vector<const target::Target*> targets;
-  for (const auto& device : devices) {
-    if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
-    targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
-    backends.push_back(device->plugin().name());
-  }
-  targets.push_back(&pipeline::hostTarget());
-  backends.push_back("soft");
-  const auto inModel = [&](Status status) { check(status.context(options.path)); };
-  pipeline::CompileOptions compile;
-  compile.toPrimitives = options.toPrimitives;
-  compile.schedule = {!keepOrder, options.rematerialize};
-  std::vector<pipeline::LoweredPart> all;
-  for (graph::Graph& graph : graphs) {
-    inModel(passes::optimize(graph));
-    auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives});
-    inModel(partitioning.status());
-    auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
-    inModel(parts.status());
-    all.insert(all.end(), std::make_move_iterator(parts->begin()), std::make_move_iterator(parts->end()));
-  }
-  return all;
-}
-
 /// F.cdl, or F.0.cdl, F.1.cdl when there are several.
 std::string partFile(const std::string& output, size_t index, size_t count) {
   if (count == 1) return output;
@@ -83,9 +37,10 @@ void lower(Arguments& arguments, Console& console) {
   ModelOptions& options = arguments.model;
   refuseBundle(options.path);
   options.toPrimitives |= arguments.to == "primitives";
-  std::vector<std::string> backends;
-  std::string flow;
-  const std::vector<pipeline::LoweredPart> parts = lowerModel(options, backends, arguments.keepOrder, flow);
+  pipeline::CompileOptions compile;
+  compile.schedule = {!arguments.keepOrder, options.rematerialize};
+  const LoweredModel lowered = lowerModel(options, compile);
+  const auto& [backends, parts, flow, traffic] = lowered;
   if (!flow.empty())
     console.print("// what is decided at run, around the partitions below\n// {}\n",
                   fmt::format("{}", fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));

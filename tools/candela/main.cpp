@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
   addInspect(app, console);
   addOpt(app, console);
   addLower(app, console);
+  addPlan(app, console);
   addConform(app, console);
   addNewBackend(app, console);
   // CLI11 would only say that a command is missing.

@@ -15,6 +15,10 @@ namespace candela::tool {
 
 void ModelOptions::addTo(CLI::App* command, const std::string& kinds) {
   command->add_option("MODEL", path, "a model: " + kinds)->required()->type_name("FILE");
+  addCompilingTo(command);
+}
+
+void ModelOptions::addCompilingTo(CLI::App* command) {
   command->add_option("--backend", backends, "backends by name or path, the first one first (default soft)")
       ->type_name("B[,B2...]");
   addRepeated(command, "--shape", shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");

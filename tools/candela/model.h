@@ -19,6 +19,8 @@ struct ModelOptions {
   /// --rematerialize.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
+  /// The same without MODEL.
+  void addCompilingTo(CLI::App* command);
   /// --state, of the commands that know it.
   void addStatesTo(CLI::App* command);
   /// Hands the number to every backend that has an option `threads`; a note when none has. Whether one has. Fails where

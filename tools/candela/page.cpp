@@ -3,9 +3,14 @@
 #include <algorithm>
 
 #include "candela/candela.h"
+#include "core/conform/report/escape.h"
+#include "core/conform/report/html_style.h"
+#include "tools/candela/memory_figure.h"
 
 namespace candela::tool {
 namespace {
+
+using conform::markupEscaped;
 
 std::string cellText(const Json& cell) {
   if (cell.is_string()) return cell.get<std::string>();
@@ -14,20 +19,6 @@ std::string cellText(const Json& cell) {
   std::string text;
   for (const Json& item : cell) text += (text.empty() ? "" : ", ") + cellText(item);
   return text;
-}
-
-std::string htmlEscaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-    case '<': out += "&lt;"; break;
-    case '>': out += "&gt;"; break;
-    case '&': out += "&amp;"; break;
-    case '"': out += "&quot;"; break;
-    default: out += c;
-    }
-  }
-  return out;
 }
 
 std::string dotQuoted(std::string_view text) {
@@ -42,11 +33,24 @@ std::string dotQuoted(std::string_view text) {
   return out + "\"";
 }
 
-constexpr const char* kStyle =
-    R"(body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em;color:#1d2329}
-h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}table{border-collapse:collapse;width:100%}
-th,td{text-align:left;padding:.25em .8em .25em 0;border-bottom:1px solid #dde2e8;vertical-align:top;overflow-wrap:anywhere}
-th{color:#5b6672;font-weight:600}td{font-variant-numeric:tabular-nums}footer{margin-top:3em;color:#5b6672})";
+constexpr const char* kStyle = R"css(.find{display:flex;gap:.6rem;align-items:center;margin:0 0 1.2rem}
+.find input{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:8px;
+padding:.4rem .7rem;width:min(24rem,100%)}
+.missed{opacity:.14}tr.missed{display:none}
+)css";
+
+constexpr const char* kScript = R"js(<script>
+const field=document.querySelector('.find input');
+document.querySelector('.find').hidden=false;
+field.addEventListener('input',()=>{const wanted=field.value.toLowerCase();let found=0;
+for(const part of document.querySelectorAll('.block,tbody tr')){
+const text=(part.querySelector('title')||part).textContent.toLowerCase(),missed=!text.includes(wanted);
+part.classList.toggle('missed',missed);found+=!missed}
+document.querySelector('.find span').textContent=wanted?found+' found':''});
+</script>
+)js";
+
+bool isNumeric(const Json& cell) { return cell.is_number() || cell.is_null(); }
 
 } // namespace
 
@@ -93,25 +97,40 @@ void pageJson(const Page& page, Json& to) {
 
 std::string pageHtml(const Page& page) {
   std::string out =
-      fmt::format("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>{1}</style>\n"
-                  "<h1>{0}</h1>\n<p>{2}</p>\n<table>\n",
-                  htmlEscaped(page.file), kStyle, htmlEscaped(page.kind));
+      fmt::format("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
+                  "content=\"width=device-width\"/><title>{0}</title>\n<style>{1}{2}{3}</style></head>\n<body><main>\n"
+                  "<div class=\"top\"><div><p class=\"eyebrow\">{4}</p><h1>{0}</h1></div></div>\n"
+                  "<div class=\"find\" hidden=\"hidden\"><input type=\"search\" placeholder=\"find by name\" "
+                  "aria-label=\"find by name\"/><span class=\"soft\"></span></div>\n",
+                  markupEscaped(page.file), conform::kHtmlStyle, kMemoryFigureStyle, kStyle, markupEscaped(page.kind));
+  for (const Figure& figure : page.figures)
+    out += fmt::format("<section><h2>{} <small>{}</small></h2>\n<div class=\"figure\">{}</div></section>\n",
+                       markupEscaped(figure.title), markupEscaped(figure.caption), figure.markup);
+  out += "<section><dl>\n";
   for (const auto& [name, value] : page.facts)
-    out += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", htmlEscaped(name), htmlEscaped(cellText(value)));
-  out += "</table>\n";
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markupEscaped(name), markupEscaped(cellText(value)));
+  out += "</dl></section>\n";
   for (const PageTable& table : page.tables) {
     if (table.rows.empty()) continue;
-    out += fmt::format("<h2>{} ({})</h2>\n<table>\n<tr>", htmlEscaped(table.name), table.rows.size());
-    for (const std::string& column : table.columns) out += fmt::format("<th>{}</th>", htmlEscaped(column));
-    out += "</tr>\n";
+    out += fmt::format("<section><h2>{} <small>{}</small></h2>\n<table><thead><tr>", markupEscaped(table.name),
+                       table.rows.size());
+    std::vector<const char*> classes; // numbers stand to the right
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      const auto isNumber = [&](const std::vector<Json>& row) { return isNumeric(row[c]); };
+      classes.push_back(std::ranges::all_of(table.rows, isNumber) ? " class=\"n\"" : "");
+      out += fmt::format("<th{}>{}</th>", classes.back(), markupEscaped(table.columns[c]));
+    }
+    out += "</tr></thead>\n<tbody>\n";
     for (const auto& row : table.rows) {
       out += "<tr>";
-      for (const Json& cell : row) out += fmt::format("<td>{}</td>", htmlEscaped(cellText(cell)));
+      for (size_t c = 0; c < row.size(); ++c)
+        out += fmt::format("<td{} data-k=\"{}\">{}</td>", classes[c], markupEscaped(table.columns[c]),
+                           markupEscaped(cellText(row[c])));
       out += "</tr>\n";
     }
-    out += "</table>\n";
+    out += "</tbody></table></section>\n";
   }
-  return out + fmt::format("<footer>candela {}</footer>\n</html>\n", candela_version());
+  return out + fmt::format("<footer>candela {}</footer>\n</main>\n{}</body></html>\n", candela_version(), kScript);
 }
 
 std::string drawingDot(const Page& page) {

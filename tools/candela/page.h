@@ -23,12 +23,19 @@ struct Drawing {
   std::vector<Edge> edges;
 };
 
+/// A picture for the HTML form alone.
+struct Figure {
+  std::string title, caption;
+  std::string markup; ///< HTML as it is
+};
+
 struct Page {
   std::string kind; ///< "ONNX model"
   std::string file;
   std::vector<std::pair<std::string, Json>> facts;
   std::vector<PageTable> tables;
   Drawing drawing; ///< no nodes: this kind has none
+  std::vector<Figure> figures = {};
 
   void fact(std::string name, Json value) { facts.emplace_back(std::move(name), std::move(value)); }
 };
@@ -37,7 +44,8 @@ struct Page {
 std::string pageText(const Page& page, const Console& console, size_t maxRows);
 /// Adds kind, facts, and each table as a list of objects.
 void pageJson(const Page& page, Json& to);
-/// One self-contained HTML file.
+/// One self-contained HTML file, figures first. A field finds rows and parts of figures by their text; without scripts
+/// the page has everything but that.
 std::string pageHtml(const Page& page);
 /// For Graphviz.
 std::string drawingDot(const Page& page);

@@ -1,0 +1,168 @@
+#include "core/plan/parts/parts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/plan/schedule/lifetimes.h"
+#include "core/plan/schedule/simplify.h"
+#include "core/program/dependences.h"
+
+namespace candela::plan {
+
+using namespace program;
+
+namespace {
+
+/// All of a row-major buffer without a border.
+bool isWhole(const Program& program, const View& view) {
+  const Buffer& buffer = program.buffers[view.buffer];
+  return view.isDense() && view.offset == 0 && !buffer.halo &&
+         elemBytes(view.elem, static_cast<uint64_t>(view.count())) == buffer.bytes;
+}
+
+/// One attempt: a Program in which copies vanish one by one. Removed ones have no views until finish().
+class Joiner {
+public:
+  explicit Joiner(Program& program) : program_(program), touches_(program.buffers.size()) {
+    for (uint32_t i = 0; i < program.instrs.size(); ++i)
+      for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
+        for (const View& view : *views)
+          if (touches_[view.buffer].empty() || touches_[view.buffer].back() != i) touches_[view.buffer].push_back(i);
+  }
+
+  /// The buffer that can lie within the other one of the copy; kNone where the meaning would change.
+  uint32_t partOf(uint32_t index) const {
+    const Instr& copy = program_.instrs[index];
+    if (copy.kind != CDL_KIND_COPY || copy.loop != kNone || copy.group != kNone || copy.inputs.empty()) return kNone;
+    const View &from = copy.inputs[0], &to = copy.outputs[0];
+    if (from.elem != to.elem || isPacked(from.elem) || from.buffer == to.buffer || !from.isDense() || !to.isDense())
+      return kNone;
+    if (isWhole(program_, from) && isPart(from, to) && isWrittenThere(index)) return from.buffer;
+    if (isWhole(program_, to) && isPart(to, from) && isReadThere(index)) return to.buffer;
+    return kNone;
+  }
+
+  /// partOf(index) was `part`.
+  void join(uint32_t index, uint32_t part) {
+    Instr& copy = program_.instrs[index];
+    const View place = copy.inputs[0].buffer == part ? copy.outputs[0] : copy.inputs[0];
+    Buffer& whole = program_.buffers[place.buffer];
+    if (whole.role == Role::temp) whole.alignment = std::max(whole.alignment, program_.buffers[part].alignment);
+    copy.inputs.clear();
+    copy.outputs.clear();
+    std::vector<uint32_t>& users = touches_[place.buffer];
+    std::erase(users, index);
+    for (const uint32_t i : touches_[part]) {
+      if (i == index) continue;
+      for (auto* views : {&program_.instrs[i].inputs, &program_.instrs[i].outputs})
+        for (View& view : *views)
+          if (view.buffer == part) view = moved(view, place);
+      users.push_back(i);
+    }
+    std::ranges::sort(users);
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    touches_[part].clear();
+    program_.buffers[part].bytes = 0; // nothing touches it any more
+  }
+
+private:
+  /// Whether `part`, a whole TEMP buffer, can lie where `place` is in another one.
+  bool isPart(const View& part, const View& place) const {
+    const Buffer &inner = program_.buffers[part.buffer], &outer = program_.buffers[place.buffer];
+    if (inner.role != Role::temp || outer.role == Role::constant || outer.halo || inner.space != outer.space)
+      return false;
+    if (outer.role != Role::temp && outer.alignment < inner.alignment) return false;
+    if (elemBytes(place.elem, static_cast<uint64_t>(place.offset)) % inner.alignment != 0) return false;
+    // Views move by elements of one size, and where nothing runs twice.
+    const auto isMovable = [&](uint32_t i, uint32_t buffer) {
+      const Instr& instr = program_.instrs[i];
+      if (instr.loop != kNone || instr.group != kNone) return false;
+      for (const auto* views : {&instr.inputs, &instr.outputs})
+        for (const View& view : *views)
+          if (view.buffer == buffer && elemBits(view.elem) != elemBits(place.elem)) return false;
+      return true;
+    };
+    return std::ranges::all_of(touches_[part.buffer], [&](uint32_t i) { return isMovable(i, part.buffer); }) &&
+           std::ranges::all_of(touches_[place.buffer], [&](uint32_t i) { return program_.instrs[i].loop == kNone; });
+  }
+
+  /// Who but the copy touches bytes of a view: visit(instruction, whether it writes).
+  template <typename Visit> void eachOther(uint32_t index, const View& view, const Visit& visit) const {
+    const Access bytes = accessOf(program_, program_.instrs[index], view, false);
+    for (const uint32_t i : touches_[view.buffer])
+      for (const Access& access : accessesOf(program_, program_.instrs[i]))
+        if (i != index && access.overlaps(bytes)) visit(i, access.write);
+  }
+
+  /// The source is written before the copy alone, and nobody else ever writes where it goes, or reads that earlier.
+  bool isWrittenThere(uint32_t index) const {
+    const Instr& copy = program_.instrs[index];
+    bool is = program_.buffers[copy.outputs[0].buffer].role == Role::temp ||
+              program_.buffers[copy.outputs[0].buffer].role == Role::output;
+    eachOther(index, copy.inputs[0], [&](uint32_t i, bool writes) { is &= !writes || i < index; });
+    eachOther(index, copy.outputs[0], [&](uint32_t i, bool writes) { is &= !writes && i > index; });
+    return is;
+  }
+
+  /// The copy alone writes its target, and where that comes from nobody writes afterwards.
+  bool isReadThere(uint32_t index) const {
+    const Instr& copy = program_.instrs[index];
+    bool is = program_.buffers[copy.inputs[0].buffer].role == Role::temp ||
+              program_.buffers[copy.inputs[0].buffer].role == Role::input;
+    eachOther(index, copy.outputs[0], [&](uint32_t i, bool writes) { is &= !writes && i > index; });
+    eachOther(index, copy.inputs[0], [&](uint32_t i, bool writes) { is &= !writes || i < index; });
+    return is;
+  }
+
+  Program& program_;
+  std::vector<std::vector<uint32_t>> touches_; ///< per buffer, ascending
+};
+
+/// Copies between the same buffers and others, by the larger one: they join all or none.
+std::vector<std::vector<uint32_t>> candidatesOf(Program& program) {
+  const Joiner joiner(program);
+  std::map<uint32_t, std::vector<uint32_t>> byWhole;
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    const uint32_t part = joiner.partOf(i);
+    if (part == kNone) continue;
+    const Instr& copy = program.instrs[i];
+    byWhole[copy.inputs[0].buffer == part ? copy.outputs[0].buffer : copy.inputs[0].buffer].push_back(i);
+  }
+  std::vector<std::vector<uint32_t>> candidates;
+  for (auto& [whole, copies] : byWhole) candidates.push_back(std::move(copies));
+  std::ranges::sort(candidates);
+  return candidates;
+}
+
+bool isNoWorse(const std::vector<uint64_t>& peaks, const std::vector<uint64_t>& than) {
+  return std::ranges::equal(peaks, than, std::ranges::less_equal{});
+}
+
+} // namespace
+
+int joinParts(Program& program) {
+  int joined = 0;
+  std::vector<uint64_t> peaks = peakBytes(program, sharesOf(program, true));
+  for (const std::vector<uint32_t>& copies : candidatesOf(program)) {
+    Program attempt = program;
+    Joiner joiner(attempt);
+    int count = 0;
+    for (const uint32_t copy : copies)
+      if (const uint32_t part = joiner.partOf(copy); part != kNone) {
+        joiner.join(copy, part);
+        ++count;
+      }
+    std::vector<uint64_t> after = peakBytes(attempt, sharesOf(attempt, true));
+    if (count == 0 || !isNoWorse(after, peaks)) continue;
+    program = std::move(attempt);
+    peaks = std::move(after);
+    joined += count;
+  }
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < program.instrs.size(); ++i)
+    if (program.instrs[i].kind != CDL_KIND_COPY || !program.instrs[i].outputs.empty()) order.push_back(i);
+  if (joined) reorder(program, order);
+  return joined;
+}
+
+} // namespace candela::plan

@@ -1,0 +1,53 @@
+#include "tools/candela/lowered.h"
+
+#include "core/passes/passes.h"
+#include "core/pipeline/custom_ops.h"
+#include "tools/candela/ir_file.h"
+
+namespace candela::tool {
+namespace {
+
+/// The devices of --backend but soft, which is always the last target.
+std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& backends) {
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  for (const std::string& name : splitList(backends)) {
+    if (name == "reference")
+      fail(kBadInput, "--backend reference: the reference runs graphs as they are, there is nothing to lower");
+    if (name != "soft") devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
+  }
+  return devices;
+}
+
+} // namespace
+
+LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions compile) {
+  LoweredModel lowered;
+  const auto devices = openDevices(options.backends);
+  const ImportFlags flags{options.dims, options.shapes, check(pipeline::claimBy(devices))};
+  std::vector<graph::Graph> graphs = readGraphs(options.path, flags, lowered.flow);
+  std::vector<target::Target> nativeOnly;
+  nativeOnly.reserve(devices.size());
+  std::vector<const target::Target*> targets;
+  for (const auto& device : devices) {
+    if (device->compiles()) nativeOnly.push_back(device->target().nativeOnly());
+    targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
+    lowered.backends.push_back(device->plugin().name());
+  }
+  targets.push_back(&pipeline::hostTarget());
+  lowered.backends.push_back("soft");
+  const auto inModel = [&](Status status) { check(status.context(options.path)); };
+  compile.toPrimitives = options.toPrimitives;
+  for (graph::Graph& graph : graphs) {
+    lowered.traffic += pipeline::graphTraffic(graph);
+    inModel(passes::optimize(graph));
+    auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives});
+    inModel(partitioning.status());
+    auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
+    inModel(parts.status());
+    lowered.parts.insert(lowered.parts.end(), std::make_move_iterator(parts->begin()),
+                         std::make_move_iterator(parts->end()));
+  }
+  return lowered;
+}
+
+} // namespace candela::tool

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/pipeline/traffic.h"
+#include "tools/candela/model.h"
+
+namespace candela::tool {
+
+/// What the backends would get, up to where they compile.
+struct LoweredModel {
+  std::vector<std::string> backends; ///< names of the targets, soft last
+  std::vector<pipeline::LoweredPart> parts;
+  std::string flow;      ///< what is between the Graphs where the model decides at run, as text
+  plan::Traffic traffic; ///< of one instruction for each node of the model
+};
+
+/// As the pipeline does it: every Graph of the model, by `compile` and the --to-primitives of `options`. Throws Failure
+/// naming the file.
+LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions compile);
+
+} // namespace candela::tool

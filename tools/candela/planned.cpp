@@ -1,0 +1,94 @@
+#include "tools/candela/planned.h"
+
+#include <algorithm>
+
+#include "core/plan/parts/parts.h"
+#include "core/plan/schedule/lifetimes.h"
+#include "core/plan/schedule/schedule.h"
+#include "tools/candela/ir_file.h"
+#include "tools/candela/lowered.h"
+
+namespace candela::tool {
+namespace {
+
+bool isPlaced(const program::Program& program) {
+  return std::ranges::none_of(program.buffers, [](const program::Buffer& buffer) {
+    return buffer.role == program::Role::temp && buffer.offset == CDL_UNPLACED;
+  });
+}
+
+/// Plans it once more from what was emitted, so that a clock can stand beside it.
+void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content, const std::string& path) {
+  part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
+  part.emittedTraffic = plan::trafficOf(emitted, content).total;
+  auto start = std::chrono::steady_clock::now();
+  plan::joinParts(emitted);
+  check(plan::schedule(emitted).context(path), kWorkFailed);
+  part.scheduleMs = millisecondsSince(start);
+  start = std::chrono::steady_clock::now();
+  check(plan::place(emitted).status().context(path), kWorkFailed);
+  part.placeMs = millisecondsSince(start);
+  part.program = std::move(emitted);
+}
+
+} // namespace
+
+plan::Traffic PlannedModel::traffic() const {
+  plan::Traffic sum;
+  for (const PlannedPart& part : parts) sum += part.traffic.total;
+  return sum;
+}
+
+PlannedPart plannedProgram(program::Program program, const std::string& path) {
+  PlannedPart part;
+  part.wasPlaced = isPlaced(program);
+  if (part.wasPlaced)
+    part.program = std::move(program);
+  else
+    measure(part, std::move(program), {}, path);
+  part.maps = plan::memoryMaps(part.program);
+  part.traffic = plan::trafficOf(part.program);
+  return part;
+}
+
+PlannedModel planModel(const ModelOptions& options) {
+  refuseBundle(options.path);
+  PlannedModel model{options.path, {}, {}};
+  if (endsWith(options.path, ".cdl")) {
+    Diagnostics diagnostics;
+    Result<Ir> ir = parseIr(check(readText(options.path)), options.path, diagnostics);
+    check(diagnostics.status());
+    check(ir.status().context(options.path));
+    if (auto* program = std::get_if<program::Program>(&*ir)) {
+      model.parts.push_back(plannedProgram(std::move(*program), options.path));
+      return model;
+    }
+  }
+  pipeline::CompileOptions compile;
+  compile.keepEmitted = true;
+  compile.schedule.rematerialize = options.rematerialize;
+  LoweredModel lowered = lowerModel(options, compile);
+  model.perNode = lowered.traffic;
+  for (pipeline::LoweredPart& from : lowered.parts) {
+    PlannedPart& part = model.parts.emplace_back();
+    part.backend = lowered.backends[from.target];
+    const std::vector<uint64_t> content = pipeline::contentBytes(from);
+    std::swap(from.program, *from.emitted);
+    const std::vector<uint64_t> emittedContent = pipeline::contentBytes(from);
+    measure(part, std::move(from.program), emittedContent, options.path);
+    part.maps = plan::memoryMaps(part.program);
+    part.traffic = plan::trafficOf(part.program, content);
+  }
+  return model;
+}
+
+std::string valueText(const program::Program& program, uint32_t buffer) {
+  const std::vector<std::string> nodes = plan::nodesBehind(program, buffer);
+  if (nodes.empty()) return program.buffers[buffer].name;
+  const size_t shown = std::min<size_t>(nodes.size(), 3);
+  std::string text =
+      fmt::format("{}", fmt::join(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  return nodes.size() > shown ? fmt::format("{} and {} more", text, nodes.size() - shown) : text;
+}
+
+} // namespace candela::tool
