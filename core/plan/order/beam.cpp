@@ -8,6 +8,8 @@ namespace candela::plan {
 
 namespace {
 
+constexpr size_t kLooks = 2'000; // at tasks that may run next, for each task that runs
+
 /// How a state was reached, kept after the state itself is gone.
 struct Trail {
   uint32_t parent = 0;
@@ -40,11 +42,14 @@ std::vector<uint32_t> beamOrder(const OrderProblem& problem, uint64_t bound, uin
             {byLive ? std::tuple(effect.live, effect.hill, task, f) : std::tuple(peak, effect.live, task, f), effect});
       }
     if (choices.empty()) break;
-    std::ranges::sort(choices, {}, &Choice::rank);
+    std::ranges::make_heap(choices, std::greater<>(), &Choice::rank);
+    const size_t most = std::clamp<size_t>(kLooks * fronts.size() / choices.size(), 1, width);
     std::vector<Front> next;
     std::set<std::vector<uint64_t>> seen;
-    for (const Choice& choice : choices) {
-      if (next.size() == width) break;
+    while (!choices.empty() && next.size() < most) {
+      std::ranges::pop_heap(choices, std::greater<>(), &Choice::rank);
+      const Choice choice = choices.back();
+      choices.pop_back();
       const auto [first, second, task, from] = choice.rank;
       Front front = fronts[from];
       Trail trail{front.trail, {task}};

@@ -9,6 +9,8 @@ namespace candela::plan {
 
 namespace {
 
+constexpr size_t kWideState = 16; // tasks that may run next, and words of what has run
+
 struct Hash {
   size_t operator()(const std::vector<uint64_t>& words) const {
     uint64_t hash = 0;
@@ -71,11 +73,13 @@ ExactResult exactOrder(const OrderProblem& problem, uint64_t bound, uint64_t cei
     if (left[n] == 0) return {orderOf(nodes, n), true};
     const WalkState state = std::move(nodes[n].state);
     if (lowest.at(state.done) < state.peak) continue;
+    // What may run next is looked at in each state: where that is much, a state counts as several.
+    const uint64_t cost = 1 + (state.ready.size() + state.done.size()) / kWideState;
     for (const uint32_t task : state.ready) {
       const Effect effect = walk.effectOf(state, task);
       if (effect.hill >= ceiling) continue;
-      if (states == 0) return {};
-      --states;
+      if (states < cost) return {};
+      states -= cost;
       nodes.push_back({state, n, {task}});
       left.push_back(left[n]);
       walk.run(nodes.back().state, task, effect);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kWindow = 24;            // tasks around a peak that are ordered anew
 constexpr uint64_t kWindowStates = 2'000; // for one of them
+constexpr int kWindows = 64;              // in one part
 constexpr size_t kWideTasks = 500;        // a beam over more of them is narrower
 
 Status check(const OrderProblem& problem, const OrderOptions& options) {
@@ -76,20 +77,30 @@ public:
     const auto fromBehind = [&](std::vector<uint32_t> order) {
       std::ranges::reverse(order);
       for (uint32_t& task : order) task = static_cast<uint32_t>(problem_.tasks.size()) - 1 - task;
-      take(std::move(order));
+      return order;
     };
     const std::function<void()> quick[] = {[&] { take(beamOrder(problem_, bound, 1, true)); },
                                            [&] { take(mergedOrder(problem_)); },
-                                           [&] { fromBehind(beamOrder(backwards, bound, 1, true)); }};
+                                           [&] { take(fromBehind(beamOrder(backwards, bound, 1, true))); }};
     for (const auto& heuristic : quick) {
       if ((proved_ = peak_ <= bound)) return;
       heuristic();
     }
-    if ((proved_ = peak_ <= bound) || (proved_ = search(bound, states))) return;
-    take(beamOrder(problem_, bound, width_, false));
-    fromBehind(beamOrder(backwards, bound, width_, false));
+    if ((proved_ = peak_ <= bound)) return;
+    // One direction may need far fewer states than the other.
+    ExactResult best = search(problem_, bound, states);
+    if (!best.complete) {
+      best = search(backwards, bound, states);
+      best.order = fromBehind(std::move(best.order));
+    }
+    if (!best.order.empty()) take(std::move(best.order));
+    if ((proved_ = best.complete)) return;
+    if (width_ > 1) {
+      take(beamOrder(problem_, bound, width_, false));
+      take(fromBehind(beamOrder(backwards, bound, width_, false)));
+    }
     mergeAgain();
-    while (peak_ > bound && betterWindow(bound, states)) {}
+    for (int i = 0; i < kWindows && peak_ > bound && betterWindow(bound, states); ++i) {}
     proved_ = peak_ <= bound;
   }
 
@@ -101,14 +112,12 @@ private:
     peak_ = peak;
   }
 
-  /// Whether the states were enough.
-  bool search(uint64_t bound, uint64_t& states) {
+  ExactResult search(const OrderProblem& problem, uint64_t bound, uint64_t& states) const {
     const uint64_t share = states / 2; // other parts may need some
     uint64_t left = share;
-    ExactResult best = exactOrder(problem_, bound, peak_, left);
+    ExactResult best = exactOrder(problem, bound, peak_, left);
     states -= share - left;
-    if (!best.order.empty()) take(std::move(best.order));
-    return best.complete;
+    return best;
   }
 
   /// What tasks take and give is taken from the best order, as long as that helps.
@@ -160,13 +169,37 @@ private:
   bool solved_ = false, proved_ = false;
 };
 
+/// The cuts next to which more than `bound` is taken in the tasks' own order: between others nothing is to be gained.
+std::vector<size_t> cutsAbove(const OrderProblem& problem, uint64_t bound) {
+  const Walk walk(problem);
+  WalkState state = walk.start(0);
+  const std::vector<size_t> cuts = cutsOf(problem);
+  std::vector<size_t> above;
+  size_t next = 0;
+  bool wasHigh = false, isHigh = false; // before and behind the last cut
+  for (uint32_t t = 0; t <= problem.tasks.size(); ++t) {
+    const bool isCut = next < cuts.size() && cuts[next] == t;
+    if (isCut || t == problem.tasks.size()) {
+      if (next > 0 && (wasHigh || isHigh)) above.push_back(cuts[next - 1]);
+      wasHigh = isHigh;
+      isHigh = false;
+      next += isCut;
+      if (t == problem.tasks.size()) break;
+    }
+    const Effect effect = walk.effectOf(state, t);
+    isHigh |= effect.hill > bound;
+    walk.run(state, t, effect);
+  }
+  return above;
+}
+
 /// Whether the tasks' own order could be bettered is known at the end of this.
 std::vector<Part> solveParts(const OrderProblem& problem, const OrderOptions& options, OrderPlan& plan) {
-  std::vector<size_t> cuts = cutsOf(problem);
+  uint64_t bound = lowerBound(problem);
+  std::vector<size_t> cuts = cutsAbove(problem, bound);
   cuts.push_back(problem.tasks.size());
   const std::vector<uint32_t> all = upTo(problem.tasks.size());
   std::vector<Part> parts;
-  uint64_t bound = lowerBound(problem);
   size_t begin = 0;
   for (const size_t end : cuts) {
     OrderProblem part = partOf(problem, all, begin, end);

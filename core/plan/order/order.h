@@ -39,7 +39,7 @@ struct OrderProblem {
 };
 
 struct OrderOptions {
-  uint64_t states = 20'000; ///< that the exact search may look at, in all; 0: it is left out
+  uint64_t states = 20'000; ///< that the exact search may look at, in all, large ones counted more than once; 0: none
   uint32_t width = 32;      ///< states that the beam keeps for each number of tasks; at least 1
 };
 

@@ -97,16 +97,19 @@ void Walk::run(WalkState& state, uint32_t task, const Effect& effect) const {
 }
 
 void Walk::settle(WalkState& state, std::vector<uint32_t>& tasks) const {
-  for (size_t r = 0; r < state.ready.size();) {
-    const uint32_t task = state.ready[r];
-    const Effect effect = effectOf(state, task);
-    if (effect.live > state.live || effect.hill > state.peak) {
-      ++r;
-      continue;
+  for (bool any = true; any;) { // others may give bytes back then
+    any = false;
+    for (size_t r = 0; r < state.ready.size();) {
+      const uint32_t task = state.ready[r];
+      const Effect effect = effectOf(state, task);
+      if (effect.live > state.live || effect.hill > state.peak) {
+        ++r;
+        continue;
+      }
+      run(state, task, effect);
+      tasks.push_back(task);
+      any = true;
     }
-    run(state, task, effect);
-    tasks.push_back(task);
-    r = 0; // others may give bytes back now
   }
 }
 
