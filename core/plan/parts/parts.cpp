@@ -141,9 +141,11 @@ bool isNoWorse(const std::vector<uint64_t>& peaks, const std::vector<uint64_t>& 
 } // namespace
 
 int joinParts(Program& program) {
+  const std::vector<std::vector<uint32_t>> candidates = candidatesOf(program);
+  if (candidates.empty()) return 0;
   int joined = 0;
   std::vector<uint64_t> peaks = peakBytes(program, sharesOf(program, true));
-  for (const std::vector<uint32_t>& copies : candidatesOf(program)) {
+  for (const std::vector<uint32_t>& copies : candidates) {
     Program attempt = program;
     Joiner joiner(attempt);
     int count = 0;
