@@ -37,7 +37,8 @@ std::vector<std::string> pluginFolders() {
   for (const std::string& file : {std::string("/proc/self/exe"), ownFile()}) {
     const fs::path own = fs::weakly_canonical(file, ignored);
     if (own.has_parent_path()) {
-      folders.push_back((own.parent_path().parent_path() / "lib" / "candela").string());
+      for (const char* lib : {"lib", CANDELA_LIBDIR}) // of a build and of an installation; here and there lib/<machine>
+        folders.push_back((own.parent_path().parent_path() / lib / "candela").string());
       folders.push_back((own.parent_path() / "candela").string());
     }
   }
