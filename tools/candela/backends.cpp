@@ -62,7 +62,8 @@ void backends(const Arguments& arguments, Console& console) {
     }
   }
   console.print("{}", table.text(0));
-  for (const auto& [name, problem] : problems) console.print("{}  {}: {}\n", console.red("unusable"), name, problem);
+  for (const auto& [name, problem] : problems) // which may begin with its name
+    console.print("{}  {}{}\n", console.red("unusable"), problem.starts_with(name) ? "" : name + ": ", problem);
   Json report = console.report("backends");
   report["backends"] = known["backends"];
   if (!arguments.next.empty()) {

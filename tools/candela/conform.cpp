@@ -49,7 +49,8 @@ void conformCommand(const ConformArguments& arguments, Console& console) {
     return conformMutants({conformJobs(arguments), arguments.onnxData, query, arguments.tiers}, console);
   }
   const bool merges = !arguments.merged.empty();
-  if (!merges && arguments.backend.empty()) fail(kBadInput, "--backend: what is to be judged?");
+  if (!merges && arguments.backend.empty())
+    fail(kBadInput, "--backend is required: the name of a backend, or a plugin's path");
   const bool inPart = !arguments.queries.empty() || !arguments.tiers.empty() || arguments.shard != "1/1";
   if (!arguments.certificate.empty() && !merges && inPart)
     fail(kBadInput, "--certificate: of a whole run only, of all tiers; --merge joins shards");

@@ -32,7 +32,7 @@ std::vector<std::string> chosenTiers(const ConformArguments& arguments, bool& as
   for (const conform::Tier& tier : conform::allTiers()) known += (known.empty() ? "" : ", ") + std::string(tier.name);
   for (const std::string& tier : arguments.tiers)
     if (!conform::findTier(tier))
-      fail(kBadInput, "--tier {}: tiers are {}{}", tier, known,
+      fail(kBadInput, "--tier {}: no such tier; there are {}{}", tier, known,
            conform::sizeNamed(tier) ? fmt::format("; {0} is a size: --size {0}", tier) : "");
   std::set<std::string, std::less<>> wanted(arguments.tiers.begin(), arguments.tiers.end());
   for (const std::string& query : arguments.queries) {

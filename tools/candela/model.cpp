@@ -250,8 +250,8 @@ std::string nextText(const Json& report) {
   const auto most = std::max_element(waiting.begin(), waiting.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most == waiting.end()) return "";
-  return fmt::format("  next: {} is emulated in {} nodes (by weight: candela backends --next MODEL)\n", most->first,
-                     most->second);
+  return fmt::format("  next: {} is emulated in {} nodes (by weight: candela backends PLUGIN --next MODEL)\n",
+                     most->first, most->second);
 }
 
 } // namespace

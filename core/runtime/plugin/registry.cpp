@@ -72,9 +72,9 @@ Result<std::shared_ptr<Plugin>> findPlugin(const std::string& nameOrPath) {
     std::error_code ignored;
     if (fs::exists(file, ignored)) return Plugin::load(file.string());
   }
-  std::string known = "reference, soft";
-  for (const std::string& name : listPlugins()) known += ", " + name;
-  return failure(Code::not_found, "no backend named '{}'; there are {}", nameOrPath, known);
+  std::string all = "reference, soft";
+  for (const std::string& name : listPlugins()) all += ", " + name;
+  return failure(Code::not_found, "no backend named '{}'; there are {}; more by CANDELA_PLUGIN_PATH", nameOrPath, all);
 }
 
 std::vector<std::string> listPlugins() {
