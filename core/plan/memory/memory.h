@@ -47,10 +47,10 @@ struct MemoryPlan {
 
 /// How much work a plan may cost, in counts, so that the same problem gets the same plan everywhere.
 struct PlanOptions {
-  uint64_t placements = 5'000'000; ///< hundreds of placed buffers that the quick planner may look at
-  uint64_t nodes = 20'000'000;     ///< of the exact search for a plan within the capacity
-  uint64_t shrinkNodes = 1'000;    ///< of the exact search for a smaller plan than one that fits
-  unsigned threads = 1;            ///< that the exact search may use
+  uint64_t placements = 20'000'000; ///< hundreds of placed buffers that the quick planner may look at
+  uint64_t nodes = 20'000'000;      ///< of the exact search for a plan within the capacity
+  uint64_t shrinkNodes = 1'000;     ///< of the exact search for a smaller plan than one that fits
+  unsigned threads = 1;             ///< that the exact search may use
 };
 
 /// Places every buffer so that no two that are alive at the same time share a byte. The smallest of twelve greedy plans
