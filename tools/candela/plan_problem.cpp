@@ -1,6 +1,8 @@
 // candela plan PROBLEM.csv: offsets for intervals.
 #include "tools/candela/plan_problem.h"
 
+#include <algorithm>
+
 #include "core/plan/report/problem_file.h"
 #include "core/support/file.h"
 #include "tools/candela/ir_file.h"
@@ -8,10 +10,15 @@
 namespace candela::tool {
 namespace {
 
-/// What answers problems: the one place to change for another planner. It is asked without the capacity, so that a plan
-/// that is too large can be told of too.
-Result<plan::MemoryPlan> solve(plan::MemoryProblem problem) {
-  problem.capacity = UINT64_MAX;
+/// What answers problems: an exact search where there is a capacity. What does not fit is planned without one, so that
+/// its size can be told.
+Result<plan::MemoryPlan> solve(plan::MemoryProblem problem, uint64_t capacity) {
+  if (capacity != 0) {
+    problem.capacity = capacity;
+    Result<plan::MemoryPlan> plan = plan::planMemory(problem);
+    if (plan || plan.status().code() != Code::out_of_memory) return plan;
+    problem.capacity = UINT64_MAX;
+  }
   return plan::planMemory(problem);
 }
 
@@ -23,12 +30,12 @@ bool planProblem(const std::string& path, const ProblemOptions& options, Console
   check(diagnostics.status());
   const plan::NamedProblem named = check(std::move(parsed));
   const auto start = std::chrono::steady_clock::now();
-  Result<plan::MemoryPlan> solved = solve(named.problem);
+  Result<plan::MemoryPlan> solved = solve(named.problem, options.capacity);
   const double milliseconds = millisecondsSince(start);
   check(solved.status().context(path));
   if (const auto wrong = plan::validate(named.problem, *solved)) fail(kWorkFailed, "{}: {}", path, *wrong);
   const uint64_t live = plan::maxLive(named.problem), size = solved->size;
-  const bool fits = options.capacity == 0 || size <= options.capacity, optimal = size == live;
+  const bool fits = options.capacity == 0 || size <= options.capacity, optimal = size <= std::max(live, solved->bound);
   console.print("{}  {} buffers   size {}   max live {}   ratio {:.4f}{}   planned in {}\n", console.bold(path),
                 named.ids.size(), size, live, live ? static_cast<double>(size) / static_cast<double>(live) : 1.0,
                 optimal ? ", optimal" : "", timeText(milliseconds));
