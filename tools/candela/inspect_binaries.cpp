@@ -42,7 +42,9 @@ program::Program readImage(const Bytes& image, const std::string& path) {
 /// The map of a Program that may be without a plan yet.
 void addPlanned(Page& page, program::Program program, const std::string& label) {
   try {
-    addMemory(page, plannedProgram(std::move(program), page.file), label);
+    ModelOptions options;
+    options.path = page.file;
+    addMemory(page, plannedProgram(std::move(program), options), label);
   } catch (const Failure& failure) { page.fact("no memory map", failure.what()); }
 }
 

@@ -18,15 +18,16 @@ bool isPlaced(const program::Program& program) {
 }
 
 /// Plans it once more from what was emitted, so that a clock can stand beside it.
-void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content, const std::string& path) {
+void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content,
+             const ModelOptions& options) {
   part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
   part.emittedTraffic = plan::trafficOf(emitted, content).total;
   auto start = std::chrono::steady_clock::now();
   plan::joinParts(emitted);
-  check(plan::schedule(emitted).context(path), kWorkFailed);
+  check(plan::schedule(emitted, {true, options.rematerialize}).context(options.path), kWorkFailed);
   part.scheduleMs = millisecondsSince(start);
   start = std::chrono::steady_clock::now();
-  check(plan::place(emitted).status().context(path), kWorkFailed);
+  check(plan::place(emitted).status().context(options.path), kWorkFailed);
   part.placeMs = millisecondsSince(start);
   part.program = std::move(emitted);
 }
@@ -39,13 +40,13 @@ plan::Traffic PlannedModel::traffic() const {
   return sum;
 }
 
-PlannedPart plannedProgram(program::Program program, const std::string& path) {
+PlannedPart plannedProgram(program::Program program, const ModelOptions& options) {
   PlannedPart part;
   part.wasPlaced = isPlaced(program);
   if (part.wasPlaced)
     part.program = std::move(program);
   else
-    measure(part, std::move(program), {}, path);
+    measure(part, std::move(program), {}, options);
   part.maps = plan::memoryMaps(part.program);
   part.traffic = plan::trafficOf(part.program);
   return part;
@@ -60,7 +61,7 @@ PlannedModel planModel(const ModelOptions& options) {
     check(diagnostics.status());
     check(ir.status().context(options.path));
     if (auto* program = std::get_if<program::Program>(&*ir)) {
-      model.parts.push_back(plannedProgram(std::move(*program), options.path));
+      model.parts.push_back(plannedProgram(std::move(*program), options));
       return model;
     }
   }
@@ -75,7 +76,7 @@ PlannedModel planModel(const ModelOptions& options) {
     const std::vector<uint64_t> content = pipeline::contentBytes(from);
     std::swap(from.program, *from.emitted);
     const std::vector<uint64_t> emittedContent = pipeline::contentBytes(from);
-    measure(part, std::move(from.program), emittedContent, options.path);
+    measure(part, std::move(from.program), emittedContent, options);
     part.maps = plan::memoryMaps(part.program);
     part.traffic = plan::trafficOf(part.program, content);
   }

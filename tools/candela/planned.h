@@ -29,8 +29,9 @@ struct PlannedModel {
 /// Compiles up to where backends would, or takes the Program of a .cdl file, and plans. Throws Failure naming the file.
 PlannedModel planModel(const ModelOptions& options);
 
-/// Of a Program as it stands; what has no offsets yet is planned. `path` names it in failures.
-PlannedPart plannedProgram(program::Program program, const std::string& path);
+/// Of a Program as it stands; what has no offsets yet is planned. The options' path names it in
+/// failures.
+PlannedPart plannedProgram(program::Program program, const ModelOptions& options);
 
 /// "Conv_0, Clip_1", at most three names; the buffer's own where none is known.
 std::string valueText(const program::Program& program, uint32_t buffer);
