@@ -46,7 +46,10 @@ bool planProblem(const std::string& path, const ProblemOptions& options, Console
                 named.ids.size(), size, live, live ? static_cast<double>(size) / static_cast<double>(live) : 1.0,
                 optimal ? ", optimal" : "", timeText(milliseconds));
   if (options.capacity != 0)
-    console.print("capacity {}: {}\n", options.capacity, fits ? console.green("fits") : console.red(solved.refused));
+    console.print("capacity {}: {}\n", options.capacity,
+                  fits                      ? console.green("fits")
+                  : live > options.capacity ? console.red(fmt::format("impossible: {} bytes are live at once", live))
+                                            : console.red(solved.refused));
   if (!options.output.empty()) {
     const std::string text = plan::solutionText(named, solved.plan);
     check(writeFile(options.output, text.data(), text.size()), kWorkFailed);
