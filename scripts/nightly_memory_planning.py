@@ -4,7 +4,8 @@
 usage: scripts/nightly_memory_planning.py [--data DIR] [--models DIR] [--candela FILE] [--planner FILE] [--report FILE]
 
 DATA holds minimalloc's instances (*.1048576.csv; those of tests/unit/plan_memory/minimalloc by default), MODELS *.onnx
-files, whose arena is compared with the bytes alive at once. Writes benchmarks/results/memory_planning.json.
+files of a batch N, whose arena at N=1 is compared with the bytes alive at once. Writes
+benchmarks/results/memory_planning.json.
 
 Needs a build in build/ with -DCANDELA_WITH_BENCHMARKS=ON.
 
@@ -32,8 +33,8 @@ def arenas(candela, models):
     for model in models:
         with tempfile.TemporaryDirectory(prefix="candela_memory_planning_") as folder:
             file = pathlib.Path(folder) / "lower.json"
-            subprocess.run([candela, "lower", model, "-o", pathlib.Path(folder) / "program.cdl", "--json", file],
-                           check=True, timeout=TIMEOUT_SECONDS, stdout=subprocess.DEVNULL)
+            subprocess.run([candela, "lower", model, "--dim", "N=1", "-o", pathlib.Path(folder) / "program.cdl",
+                            "--json", file], check=True, timeout=TIMEOUT_SECONDS, stdout=subprocess.DEVNULL)
             parts = json.loads(file.read_text())["partitions"]
         most = max(parts, key=lambda part: part["arena_bytes"])
         ratio = most["arena_bytes"] / most["max_live_bytes"] if most["max_live_bytes"] else 1.0
