@@ -4,8 +4,10 @@
 #include "core/runtime/plugin/host.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "core/support/hash.h"
 #include "core/support/text/scan.h"
@@ -92,7 +94,31 @@ Result<std::shared_ptr<Plugin>> Plugin::fromQuery(cdl_backend_query_fn query, co
   return plugin;
 }
 
+namespace {
+
+/// dlopen maps a file that was cut off, and whoever touches what lies behind its end dies of SIGBUS.
+Status checkWhole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+  Elf64_Ehdr header{};
+  if (!file.seekg(0).read(reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return {}; // which dlopen says better
+  uint64_t needed = header.e_phoff + uint64_t(header.e_phnum) * header.e_phentsize;
+  for (uint64_t i = 0; i < header.e_phnum && needed <= size; ++i) {
+    Elf64_Phdr segment{};
+    const auto at = static_cast<std::streamoff>(header.e_phoff + i * header.e_phentsize);
+    if (file.seekg(at).read(reinterpret_cast<char*>(&segment), sizeof segment))
+      needed = std::max(needed, segment.p_offset + segment.p_filesz);
+  }
+  if (needed <= size) return {};
+  return failure(Code::not_found, "{}: the plugin is cut off: it has {} bytes of at least {}; copy or build it again",
+                 path, size, needed);
+}
+
+} // namespace
+
 Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
+  CDL_TRY(checkWhole(path));
   // Never closed: threads, thread-local destructors and static objects of a vendor's runtime outlive any handle.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return failure(Code::not_found, "{}: cannot load the plugin: {}", path, dlerror());
