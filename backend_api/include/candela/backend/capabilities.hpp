@@ -94,8 +94,8 @@ class Capabilities {
 public:
   /// Claims a profile; BASE comes with it.
   void claim(Profile profile) { profiles_ |= 1u << static_cast<unsigned>(profile) | 1u << CDL_PROFILE_BASE; }
-  /// How all rows of a kind are supported. Without it: NATIVE when the backend overrides the kind's
-  /// function.
+  /// How all rows of a kind that a profile requires are supported; ABSENT: there is no row at all. Without it: NATIVE
+  /// when the backend overrides the kind's function. EMULATED leaves native() to name what the function does take.
   void support(Kind kind, Support support) { kinds_[id(kind)].support = support; }
   /// The NATIVE rows of a kind hold only where all atoms do; beyond that it is EMULATED.
   void limit(Kind kind, std::initializer_list<Atom> atoms) { kinds_[id(kind)].limits.assign(atoms); }
@@ -163,7 +163,7 @@ public:
     CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
     for (const Extra& extra : extra_)
-      if (supportOf(extra.row.kind, ~uint64_t(0)) == Support::NATIVE) addNative(extra.row, extra.atoms);
+      if (supportOf(extra.row.kind, ~uint64_t(0)) != Support::ABSENT) addNative(extra.row, extra.atoms);
     if (spaces_.empty()) space("host", CDL_SPACE_HOST_MAPPED, 0, 64);
     built_ = cdl_capabilities_t{CDL_HEADER(cdl_capabilities_t),
                                 profiles_,

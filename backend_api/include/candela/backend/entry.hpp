@@ -131,7 +131,7 @@ struct Slots {
     for (uint32_t i = first; i - first < count; ++i) {
       const Op op(image, i, loops, &buffers);
       const uint64_t start = timings ? Timings::now() : 0, records = timings ? timings->records().size() : 0;
-      Status status = located(op, backend->dispatch(op));
+      Status status = located(op, caught([&] { return backend->dispatch(op); }));
       if (timings && status.isOk()) status = backend->finish();
       if (!status.isOk()) return status;
       if (timings && timings->records().size() == records) timings->add(i, start, Timings::now());

@@ -93,17 +93,24 @@ inline cdl_code_t report(cdl_error_t* error, const Status& status) {
   return cdl_set_error(error, status.code(), status.text().c_str());
 }
 
-/// Runs a function that returns a Status; nothing that it throws passes the interface.
-template <class F> cdl_code_t guard(cdl_error_t* error, F&& function) noexcept {
+/// Runs a function that returns a Status, and makes one of what it throws.
+template <class F> Status caught(F&& function) {
   try {
-    return report(error, function());
+    return function();
   } catch (const std::bad_alloc&) {
-    return cdl_set_error(error, CDL_OUT_OF_MEMORY, "out of memory");
+    return error(CDL_OUT_OF_MEMORY, "out of memory");
   } catch (const BadBinding& e) {
-    return cdl_set_error(error, CDL_INVALID_ARGUMENT, e.what());
-  } catch (const std::exception& e) { return cdl_set_error(error, CDL_INTERNAL, e.what()); } catch (...) {
-    return cdl_set_error(error, CDL_INTERNAL, "an exception of unknown type");
+    return error(CDL_INVALID_ARGUMENT, e.what());
+  } catch (const std::exception& e) { return error(CDL_INTERNAL, e.what()); } catch (...) {
+    return error(CDL_INTERNAL, "an exception of unknown type");
   }
+}
+
+/// Runs a function that returns a Status; nothing that it throws passes the interface.
+template <class F> cdl_code_t guard(cdl_error_t* e, F&& function) noexcept {
+  try {
+    return report(e, caught(function));
+  } catch (...) { return cdl_set_error(e, CDL_OUT_OF_MEMORY, "out of memory"); }
 }
 
 } // namespace detail
