@@ -15,7 +15,7 @@ struct Solved {
   std::string refused; ///< why no plan within the capacity is known; then `plan` is one without
 };
 
-Solved solve(plan::MemoryProblem problem, uint64_t capacity) {
+Solved solve(plan::MemoryProblem problem, uint64_t capacity, const std::string& path) {
   plan::PlanOptions options;
   options.threads = std::max(1u, std::thread::hardware_concurrency());
   Solved solved;
@@ -26,7 +26,8 @@ Solved solve(plan::MemoryProblem problem, uint64_t capacity) {
     problem.capacity = UINT64_MAX;
     plan = plan::planMemory(problem, options);
   }
-  solved.plan = check(std::move(plan));
+  check(plan.status().context(path));
+  solved.plan = std::move(*plan);
   return solved;
 }
 
@@ -38,7 +39,7 @@ bool planProblem(const std::string& path, const ProblemOptions& options, Console
   check(diagnostics.status());
   const plan::NamedProblem named = check(std::move(parsed));
   const auto start = std::chrono::steady_clock::now();
-  const Solved solved = solve(named.problem, options.capacity);
+  const Solved solved = solve(named.problem, options.capacity, path);
   const double milliseconds = millisecondsSince(start);
   const uint64_t live = plan::maxLive(named.problem), size = solved.plan.size;
   const bool fits = solved.refused.empty(), optimal = size == solved.plan.bound;
