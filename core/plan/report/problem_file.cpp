@@ -117,10 +117,33 @@ private:
     if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
       return error(fields[*places_[kAlignment]], "buffer '{}' has alignment {}, not a power of two", id.text,
                    *alignment);
-    if (places_[kGaps] && !fields[*places_[kGaps]].text.empty())
-      return error(fields[*places_[kGaps]], "buffer '{}' has gaps, which are not supported", id.text);
-    named_.problem.buffers.push_back({*lower, end, *size, *alignment});
+    Interval buffer{*lower, end, *size, *alignment};
+    if (places_[kGaps] && !gaps(fields[*places_[kGaps]], id.text, buffer)) return;
+    named_.problem.buffers.push_back(std::move(buffer));
     named_.ids.emplace_back(id.text);
+  }
+
+  /// "2-4 7-9": others may have its bytes in [2, 4) and [7, 9).
+  bool gaps(const Field& field, std::string_view id, Interval& buffer) {
+    for (const std::string& text : text::split(field.text, ' ')) {
+      if (text.empty()) continue;
+      const size_t dash = std::min(text.find('-', 1), text.size()); // a time may be negative
+      const std::string_view from = std::string_view(text).substr(0, dash), to = std::string_view(text).substr(dash);
+      const auto begin = text::parseNumber<int64_t>(from);
+      const auto end = text::parseNumber<int64_t>(to.substr(std::min<size_t>(1, to.size())));
+      if (!begin || !end) {
+        error(field, "gap '{}' of buffer '{}' is not two times as in 2-4", text, id);
+        return false;
+      }
+      const int64_t first = buffer.gaps.empty() ? buffer.begin : buffer.gaps.back().end;
+      if (const int64_t last = *end; *begin < first || *begin >= last || last > buffer.end) {
+        error(field, "gap '{}' of buffer '{}' does not lie in what is left of its life, {} to {}", text, id, first,
+              buffer.end);
+        return false;
+      }
+      buffer.gaps.push_back({*begin, *end});
+    }
+    return true;
   }
 
   const std::string& file_;
@@ -140,13 +163,20 @@ Result<NamedProblem> parseProblem(std::string_view text, const std::string& file
 }
 
 std::string solutionText(const NamedProblem& named, const MemoryPlan& plan) {
-  bool isAligned = false;
-  for (const Interval& buffer : named.problem.buffers) isAligned |= buffer.alignment != 1;
-  std::string out = fmt::format("id,lower,upper,size{},offset\n", isAligned ? ",alignment" : "");
+  bool isAligned = false, hasGaps = false;
+  for (const Interval& buffer : named.problem.buffers)
+    isAligned |= buffer.alignment != 1, hasGaps |= !buffer.gaps.empty();
+  std::string out =
+      fmt::format("id,lower,upper,size{}{},offset\n", isAligned ? ",alignment" : "", hasGaps ? ",gaps" : "");
   for (size_t i = 0; i < named.ids.size(); ++i) {
     const Interval& buffer = named.problem.buffers[i];
     out += fmt::format("{},{},{},{}", named.ids[i], buffer.begin, buffer.end, buffer.size);
     if (isAligned) out += fmt::format(",{}", buffer.alignment);
+    if (hasGaps) {
+      std::vector<std::string> gaps;
+      for (const TimeSpan& gap : buffer.gaps) gaps.push_back(fmt::format("{}-{}", gap.begin, gap.end));
+      out += fmt::format(",{}", fmt::join(gaps, " "));
+    }
     out += fmt::format(",{}\n", plan.offsets[i]);
   }
   return out;
