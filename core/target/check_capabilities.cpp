@@ -132,7 +132,7 @@ Status Target::read(const cdl_capabilities_t& given) {
   CDL_TRY(checkArray("space", table.spaces, table.space_count, table.space_stride, CDL_OLDEST_cdl_space_t, kMaxSpaces));
   if (table.profiles >> kProfileCount != 0)
     return badArgument("profile mask {:#x} names unknown profiles", table.profiles);
-  if (!(table.profiles >> CDL_PROFILE_BASE & 1)) return badArgument("profile BASE is not claimed");
+  if (!(table.profiles >> CDL_PROFILE_BASE & 1)) return badArgument("profile BASE is not claimed; claim it and FP32");
   if (std::popcount(table.profiles) < 2) return badArgument("only profile BASE is claimed, one more is needed");
   if (table.engine_count > kMaxEngines)
     return badArgument("{} engines are more than the limit of {}", table.engine_count, kMaxEngines);
