@@ -48,7 +48,7 @@ def main():
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "tests/unit/plan_memory/minimalloc")
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--candela", type=pathlib.Path, default=ROOT / "build/bin/candela")
-    parser.add_argument("--planner", type=pathlib.Path, default=ROOT / "build/benchmarks/memory/memory_planning")
+    parser.add_argument("--planner", type=pathlib.Path, default=ROOT / "build/bin/memory_planning")
     parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/memory_planning.json")
     arguments = parser.parse_args()
     files = sorted(arguments.data.glob("*.csv"))
