@@ -141,7 +141,7 @@ Result<Bodies> Bodies::make(const MemoryProblem& problem) {
     Body& body = made.bodies_[index];
     const uint64_t delta = static_cast<uint64_t>(distances[i] - lowest[roots[i]]);
     CDL_TRY(constrain(body, b, i, delta));
-    body.members.push_back({i, delta});
+    body.members.push_back({i, delta, b.size});
     body.banked |= problem.bankBytes != 0 && b.size != 0;
     addParts(body, b, delta);
   }

@@ -19,6 +19,7 @@ struct Part {
 struct Member {
   size_t buffer = 0;
   uint64_t delta = 0; ///< bytes from the origin to the buffer, its halo not counted
+  uint64_t size = 0;  ///< bytes, without halos
 };
 
 struct Body {

@@ -42,8 +42,9 @@ bool alike(const Bodies& bodies, const Item& a, const Item& b) {
   const Body &x = bodies.all()[a.body], &y = bodies.all()[b.body];
   if (x.fixed || y.fixed || x.alignment != y.alignment || x.residue != y.residue || a.pieces.size() != b.pieces.size())
     return false;
-  if (x.banked && (x.members.size() != 1 || y.members.size() != 1 || x.members[0].delta != y.members[0].delta))
-    return false;
+  // A halo may lie in the next bank, so that two of one height need not fit the same places.
+  const auto sameInBanks = [&](const Member& m, const Member& n) { return m.delta == n.delta && m.size == n.size; };
+  if ((x.banked || y.banked) && !std::ranges::equal(x.members, y.members, sameInBanks)) return false;
   for (size_t i = 0; i < a.pieces.size(); ++i)
     if (a.pieces[i].first != b.pieces[i].first || a.pieces[i].last != b.pieces[i].last ||
         a.pieces[i].height != b.pieces[i].height)

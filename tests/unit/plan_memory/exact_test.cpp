@@ -91,6 +91,17 @@ private:
   std::vector<uint64_t> offsets_;
 };
 
+// Of one height with their halos, but of two sizes: only one of them may end beside the border between two banks.
+TEST(ExactSearch, BuffersOfOneHeightDifferInBanks) {
+  MemoryProblem problem{{{9, 11, 6}, {8, 11, 1}, {6, 11, 5}, {8, 12, 4}}};
+  problem.buffers[0].haloAfter = 1;
+  problem.buffers[2].haloAfter = 2;
+  problem.bankBytes = 16;
+  const auto plan = planMemory(problem, {.placements = 0});
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_EQ(plan->size, 19u) << "for example 6 and its halo, 4, 5 and its halo across the border, 1";
+}
+
 // The exact search finds a plan at the least capacity of all, and proves that there is none below.
 TEST(ExactSearch, EqualsBruteForce) {
   constexpr uint64_t kSeed = 17;
