@@ -25,23 +25,24 @@ Result<Values> lowerSlice(Lowering& l, const Node& node) {
   return Values{l.affine(node.operand(0), offset, node.result()->type.shape(), strides)};
 }
 
-// Dims before and after the axis are one each, so that no rank is too high.
+// Dims of their own, so that blocks of a layout stay in one piece; where ranks leave no room for blocks, one dim before the
+// axis and one after it.
 Result<Values> lowerConcat(Lowering& l, const Node& node) {
   const Shape dims = node.result()->type.shape();
   const int axis = graph::wrapAxis(node.intAttr("axis"), node.result()->type.rank());
-  Shape form = aroundAxis(dims, axis);
+  Shape form = dims.size() < CDL_MAX_RANK ? dims : aroundAxis(dims, axis);
+  const size_t along = form.size() == dims.size() ? static_cast<size_t>(axis) : 1;
   std::vector<Value> pieces;
-  std::vector<int64_t> offsets;
-  int64_t at = 0;
+  std::vector<int64_t> offsets, at(form.size());
   for (Value operand : node.operands()) {
-    form[1] = operand->type.dim(axis);
-    if (form[1] == 0) continue;
+    form[along] = operand->type.dim(axis);
+    if (form[along] == 0) continue;
     pieces.push_back(l.reshape(operand, form));
-    offsets.insert(offsets.end(), {0, at, 0});
-    at += form[1];
+    offsets.insert(offsets.end(), at.begin(), at.end());
+    at[along] += form[along];
   }
   if (pieces.size() == 1) return Values{l.reshape(pieces[0], dims)};
-  form[1] = at;
+  form[along] = at[along];
   return Values{l.reshape(l.place(pieces, form, offsets, {}, 0, false), dims)};
 }
 
