@@ -89,6 +89,7 @@ void giveHalos(Graph& graph, const Target& target) {
       return ask(epilogue ? *epilogue : *each, target).support == Support::native;
     };
     if (!takes(node.get()) || !std::ranges::all_of(value->users(), takes)) value->type.halo = nullptr;
+    framePieces(graph, *node, target);
   }
 }
 

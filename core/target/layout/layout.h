@@ -14,4 +14,8 @@ Result<int> chooseLayouts(graph::Graph& graph, const Target& target);
 /// the padding counts as, if the target takes every node around it so. Core fills the border, kernels read it.
 void giveHalos(graph::Graph& graph, const Target& target);
 
+/// The border of a `place` that only joins whole rows of memory goes around its pieces too, if the target takes them so:
+/// then they can be computed where they belong (core/plan/parts). Nothing happens to other nodes. In frames.cpp.
+void framePieces(graph::Graph& graph, const graph::Node& place, const Target& target);
+
 } // namespace candela::target
