@@ -38,23 +38,36 @@ TEST(ExactSearch, GivesUpAfterItsNodes) {
 
 constexpr uint64_t kTooLarge = 64; // bytes: more than any drawn problem of brute force needs
 
-// Buffers in their order, each at every offset: shares nothing with the planner, nor with the validator's sweep.
+// One buffer after the other, each at every offset: shares nothing with the planner, nor with the validator's sweep.
+// Pinned ones first, then tied ones, so that a contradiction between them shows before the others multiply it.
 class BruteForce {
 public:
-  explicit BruteForce(const MemoryProblem& problem) : problem_(problem), offsets_(problem.buffers.size(), 0) {}
+  explicit BruteForce(const MemoryProblem& problem)
+      : problem_(problem), offsets_(problem.buffers.size(), 0), isPlaced_(problem.buffers.size(), false) {
+    for (size_t i = 0; i < offsets_.size(); ++i) order_.push_back(i);
+    std::ranges::stable_sort(order_, {}, [&](size_t i) { return problem.buffers[i].offset ? 0 : isTied(i) ? 1 : 2; });
+  }
 
-  bool fits(uint64_t capacity, size_t next = 0) {
-    if (next == problem_.buffers.size()) return true;
+  bool fits(uint64_t capacity, size_t depth = 0) {
+    if (depth == order_.size()) return true;
+    const size_t next = order_[depth];
     const Interval& b = problem_.buffers[next];
     const bool empty = b.size + b.haloBefore + b.haloAfter == 0; // takes no room: may lie above the capacity
     for (uint64_t at = b.haloBefore; at + b.size + b.haloAfter <= (empty ? kTooLarge : capacity); ++at) {
       offsets_[next] = at;
-      if (legal(next) && fits(capacity, next + 1)) return true;
+      if (!legal(next)) continue;
+      isPlaced_[next] = true;
+      const bool fit = fits(capacity, depth + 1);
+      isPlaced_[next] = false;
+      if (fit) return true;
     }
     return false;
   }
 
 private:
+  bool isTied(size_t i) const {
+    return std::ranges::any_of(problem_.ties, [&](const Tie& tie) { return tie.buffer == i || tie.base == i; });
+  }
   bool legal(size_t i) const {
     const Interval& b = problem_.buffers[i];
     const uint64_t at = offsets_[i], bank = problem_.bankBytes;
@@ -64,13 +77,13 @@ private:
     tied[i] = true;
     for (size_t pass = 0; pass < tied.size(); ++pass)
       for (const Tie& tie : problem_.ties) {
-        if ((tie.buffer == i && tie.base < i && at != offsets_[tie.base] + tie.delta) ||
-            (tie.base == i && tie.buffer < i && offsets_[tie.buffer] != at + tie.delta))
+        if ((tie.buffer == i && isPlaced_[tie.base] && at != offsets_[tie.base] + tie.delta) ||
+            (tie.base == i && isPlaced_[tie.buffer] && offsets_[tie.buffer] != at + tie.delta))
           return false;
         if (tied[tie.buffer] || tied[tie.base]) tied[tie.buffer] = tied[tie.base] = true;
       }
-    for (size_t j = 0; j < i; ++j)
-      if (!tied[j] && meet(b, problem_.buffers[j]) && at - b.haloBefore < endOf(j) &&
+    for (size_t j = 0; j < offsets_.size(); ++j)
+      if (isPlaced_[j] && !tied[j] && meet(b, problem_.buffers[j]) && at - b.haloBefore < endOf(j) &&
           offsets_[j] - problem_.buffers[j].haloBefore < endOf(i))
         return false;
     return true;
@@ -89,6 +102,8 @@ private:
 
   const MemoryProblem& problem_;
   std::vector<uint64_t> offsets_;
+  std::vector<bool> isPlaced_;
+  std::vector<size_t> order_;
 };
 
 // Of one height with their halos, but of two sizes: only one of them may end beside the border between two banks.
