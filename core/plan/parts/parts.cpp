@@ -161,14 +161,22 @@ private:
         if (i != index && access.overlaps(bytes)) visit(i, access.write);
   }
 
-  /// The source is written before the copy alone, and nobody else ever writes where it goes, or reads that earlier.
+  /// The source is written before the copy alone, where it goes all else happens behind it, and nobody wants the source
+  /// when that is written again.
   bool isWrittenThere(uint32_t index) const {
     const Instr& copy = program_.instrs[index];
     bool is = program_.buffers[copy.outputs[0].buffer].role == Role::temp ||
               program_.buffers[copy.outputs[0].buffer].role == Role::output;
-    eachOther(index, copy.inputs[0], [&](uint32_t i, bool writes) { is &= !writes || i < index; });
-    eachOther(index, copy.outputs[0], [&](uint32_t i, bool writes) { is &= !writes && i > index; });
-    return is;
+    bool isReadLate = false, isRewritten = false;
+    eachOther(index, copy.inputs[0], [&](uint32_t i, bool writes) {
+      is &= !writes || i < index;
+      isReadLate |= !writes && i > index;
+    });
+    eachOther(index, copy.outputs[0], [&](uint32_t i, bool writes) {
+      is &= i > index;
+      isRewritten |= writes;
+    });
+    return is && !(isReadLate && isRewritten);
   }
 
   /// The copy alone writes its target, and where that comes from nobody writes afterwards.
@@ -208,6 +216,7 @@ bool isNoWorse(const std::vector<uint64_t>& peaks, const std::vector<uint64_t>& 
 } // namespace
 
 int joinParts(Program& program) {
+  narrowFills(program);
   const std::vector<std::vector<uint32_t>> candidates = candidatesOf(program);
   if (candidates.empty()) return 0;
   int joined = 0;

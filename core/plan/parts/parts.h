@@ -12,4 +12,8 @@ namespace candela::plan {
 /// is unchanged, the waits are out of date. TEMP buffers must be unplaced. Returns how many copies are gone.
 int joinParts(program::Program& program);
 
+/// Lets a FILL of contiguous elements leave out contiguous parts that are written again before anybody may read them: of
+/// padding the border stays. One becomes at most three, or stays as it is. Waits must be empty. In fills.cpp.
+void narrowFills(program::Program& program);
+
 } // namespace candela::plan
