@@ -23,10 +23,8 @@ void retype(Trial& trial) {
     }
 }
 
-/// Takes the candidate when it shows the same fault.
-bool take(Suspect& suspect, Trial candidate, Search& search) {
-  candidate.want.reset();
-  retype(candidate);
+/// Takes the candidate as it is when it shows the same fault.
+bool takeAsIs(Suspect& suspect, Trial candidate, Search& search) {
   if (search.isOver() || !isSound(candidate)) return false;
   Finding finding = search.ask(candidate);
   ++suspect.tries;
@@ -34,6 +32,13 @@ bool take(Suspect& suspect, Trial candidate, Search& search) {
   suspect.trial = std::move(candidate);
   suspect.finding = std::move(finding);
   return true;
+}
+
+/// Takes the candidate, whose answer and types are out of date, when it shows the same fault.
+bool take(Suspect& suspect, Trial candidate, Search& search) {
+  candidate.want.reset();
+  retype(candidate);
+  return takeAsIs(suspect, std::move(candidate), search);
 }
 
 // ---- Instructions and steps
@@ -451,16 +456,7 @@ std::optional<Suspect> findFew(const Program& whole, const Tape& tape, std::opti
   Suspect suspect{part(0, units.size()), {}, 1};
   suspect.finding = search.ask(suspect.trial);
   if (!suspect.finding.isFault()) return std::nullopt;
-  const auto shows = [&](size_t begin, size_t end) {
-    Trial candidate = part(begin, end);
-    if (search.isOver() || !isSound(candidate)) return false;
-    Finding finding = search.ask(candidate);
-    ++suspect.tries;
-    if (!finding.isLike(suspect.finding)) return false;
-    suspect.trial = std::move(candidate);
-    suspect.finding = std::move(finding);
-    return true;
-  };
+  const auto shows = [&](size_t begin, size_t end) { return takeAsIs(suspect, part(begin, end), search); };
   size_t low = 0, end = units.size(); // [0, low) is right, [0, end) is not
   while (end - low > 1) {
     const size_t middle = low + (end - low) / 2;
