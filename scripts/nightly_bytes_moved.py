@@ -21,13 +21,12 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import nightly_models  # noqa: E402
 import nightly_report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = "candela.bytes_moved_nightly.v1"
-BENCHMARKS = ("resnet50", "resnet50_int8", "mbv2", "mbv2_int8", "bert4", "bert4_int8")
 PROMISED = {("mbv2", "cpu"): 1.9}  # times fewer bytes of activations
-REAL = {"ocr_detection": "x=1x3x736x992", "ocr_direction": "x=1x3x48x192", "ocr_recognition": "x=1x3x48x320"}
 LARGEST_ARENA = 1.02  # times what is alive at once
 MISSED_KEPT = 8
 TIMEOUT_SECONDS = 600
@@ -35,18 +34,9 @@ TIMEOUT_SECONDS = 600
 
 def models_of(arguments, folder):
     """{name: (path, options)}"""
-    found = {}
-    made = arguments.models
-    if not made:
-        made = pathlib.Path(folder)
-        subprocess.run([arguments.build / "bin/candela-gen-models", made], check=True, stdout=subprocess.DEVNULL)
-    for name in BENCHMARKS:
-        found[name] = (made / f"{name}.onnx", ["--dim", "N=1"])
+    found = nightly_models.generated(arguments.build, arguments.models, folder)
     found["digits"] = (ROOT / "examples/digits/digits.onnx", ["--dim", "N=1"])
-    fetched = subprocess.run([ROOT / "scripts/fetch_models"], stdout=subprocess.PIPE, text=True, check=True)
-    for line in fetched.stdout.splitlines():
-        name, path = line.split("\t")
-        found[name] = (pathlib.Path(path), ["--shape", REAL[name]])
+    found |= nightly_models.trained()
     package = importlib.util.find_spec("onnx")
     light = pathlib.Path(package.origin).parent / "backend/test/data/light" if package else None
     for path in sorted(light.glob("light_*.onnx")) if light else []:

@@ -21,7 +21,6 @@ Exit status: 0 all is as it should be, 1 something is not, 2 bad usage or nothin
 """
 import argparse
 import json
-import os
 import pathlib
 import platform
 import resource
@@ -252,19 +251,13 @@ def run_model(arguments, name, model):
                 yield about | {"backend": backend, "to_primitives": to_primitives, "passed": "reason" not in case} | case, version
 
 
-def machine():
-    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return {"processor": next(names, platform.processor()), "cores": os.cpu_count(), "system": platform.platform()}
-
-
 def write_report(path, cases, version):
     report = {
         "schema": SCHEMA,
         "date": nightly_report.now(),
         "versions": {"candela": version, "onnxruntime": ort.__version__, "numpy": np.__version__,
                      "pillow": PIL.__version__, "python": platform.python_version()},
-        "machine": machine(),
+        "machine": nightly_report.machine(),
         "tolerance": TOLERANCE,
         "compile_ms_allowed": COMPILE_MS,
         "passed": sum(case["passed"] for case in cases),

@@ -3,6 +3,8 @@
 import datetime
 import json
 import os
+import pathlib
+import platform
 
 
 def now():
@@ -14,3 +16,9 @@ def write(path, report):
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps(report, indent=2) + "\n")
     os.replace(part, path)
+
+
+def machine():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return {"processor": next(names, platform.processor()), "cores": os.cpu_count(), "system": platform.platform()}
