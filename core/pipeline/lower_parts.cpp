@@ -28,7 +28,7 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives}));
     for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
       CDL_TRY(target::chooseLayouts(*each, target).status());
-      if (!options.toPrimitives) CDL_TRY(target::fuse(*each, target).status());
+      if (options.stack && !options.toPrimitives) CDL_TRY(target::fuse(*each, target).status());
       target::giveHalos(*each, target);
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
