@@ -1,5 +1,6 @@
 #include "core/graph/loop.h"
 #include "core/pipeline/pipeline.h"
+#include "core/plan/movement/movement.h"
 #include "core/plan/parts/parts.h"
 #include "core/plan/schedule/schedule.h"
 #include "core/program/emit/emit.h"
@@ -32,8 +33,9 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
       target::giveHalos(*each, target);
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
-    if (options.keepEmitted) lowered.emitted = lowered.program;
     plan::joinParts(lowered.program);
+    if (options.stack && !options.toPrimitives) plan::joinMovement(lowered.program, target);
+    if (options.keepEmitted) lowered.emitted = lowered.program;
     CDL_TRY(plan::schedule(lowered.program, options.schedule));
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
     lowered.arenaBytes = report.arenaBytes;
