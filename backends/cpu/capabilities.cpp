@@ -29,20 +29,22 @@ void claimBlocked(cdl::Capabilities& c) {
 /// Convolutions and pools of 8 bits with channels last: beside the weights (in fours of input channels, or as they come
 /// for a depthwise one and for one that begins with few channels) stands at most a constant zero point of x.
 void claimLast(cdl::Capabilities& c) {
-  constexpr uint8_t I8 = CDL_I8, I32 = CDL_I32;
+  constexpr uint8_t I8 = CDL_I8;
   const uint16_t image = c.layout("nchw", "n,h,w,c");
   const uint16_t weights = c.layout("oikl", "o/16,k,l,i/4,o%16,i%4");
   const cdl::Atom ungrouped = cdl::attr(CDL_ATTR_GROUP) == 1, packed = cdl::isConst(1), known = cdl::isConst(2);
   const cdl::Atom forward = isForward();
   for (uint8_t x : {CDL_I8, CDL_U8}) {
-    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, weights, image},
-             {ungrouped, packed, cdl::dim(3) % 4 == 0, forward});
-    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {image, weights, 0, image},
-             {ungrouped, packed, known, cdl::dim(3) % 4 == 0, forward});
-    c.native(Kind::Conv2d, 0, {x, I8, I32}, {image, 0, image}, {packed, cdl::dim(1, 1) == 1, forward}); // depthwise
-    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {image, 0, 0, image}, {packed, known, cdl::dim(1, 1) == 1, forward});
-    c.native(Kind::Conv2d, 0, {x, I8, I32}, {0, 0, image}, {ungrouped, packed, forward});
-    c.native(Kind::Conv2d, 0, {x, I8, x, I32}, {0, 0, 0, image}, {ungrouped, packed, known, forward});
+    for (uint8_t y : {uint8_t(CDL_I32), uint8_t(CDL_I8), uint8_t(CDL_U8)}) { // bytes: with an epilogue that ends there
+      c.native(Kind::Conv2d, 0, {x, I8, y}, {image, weights, image},
+               {ungrouped, packed, cdl::dim(3) % 4 == 0, forward});
+      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {image, weights, 0, image},
+               {ungrouped, packed, known, cdl::dim(3) % 4 == 0, forward});
+      c.native(Kind::Conv2d, 0, {x, I8, y}, {image, 0, image}, {packed, cdl::dim(1, 1) == 1, forward}); // depthwise
+      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {image, 0, 0, image}, {packed, known, cdl::dim(1, 1) == 1, forward});
+      c.native(Kind::Conv2d, 0, {x, I8, y}, {0, 0, image}, {ungrouped, packed, forward});
+      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {0, 0, 0, image}, {ungrouped, packed, known, forward});
+    }
     c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image});
   }
 }
@@ -52,11 +54,12 @@ void claimLast(cdl::Capabilities& c) {
 void claimOptional(cdl::Capabilities& c) {
   constexpr uint8_t F32 = CDL_F32, F64 = CDL_F64, BOOL = CDL_BOOL, I32 = CDL_I32, I64 = CDL_I64;
   for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary,
-                    Kind::Rescale, Kind::Elementwise})
+                    Kind::Rescale, Kind::Elementwise, Kind::MatMul})
     c.operandClass(kind, CDL_CLASS_AFFINE);
 
-  // Steps of expressions; RESCALE and TABLE stay instructions.
-  const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Unary};
+  // Steps of expressions; TABLE stays an instruction.
+  const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare,
+                                             Kind::Select,  Kind::Unary,  Kind::Rescale};
   for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise}) c.epilogue(kind, steps);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
@@ -69,11 +72,13 @@ void claimOptional(cdl::Capabilities& c) {
   claimBlocked(c);
   claimLast(c);
   for (uint8_t elem : {CDL_I8, CDL_U8}) {
-    c.native(Kind::Conv2d, 0, {elem, CDL_I8, I32}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
     const cdl::Atom known = cdl::isConst(2); // what the padding is made of
-    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, I32}, {0, 0, 0, 0}, {isForward(), known}, CDL_CLASS_DENSE);
-    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, I32}, {0, 0, 0, 0, 0}, {isForward(), known},
-             CDL_CLASS_DENSE);
+    for (uint8_t y : {I32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) {
+      c.native(Kind::Conv2d, 0, {elem, CDL_I8, y}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
+      c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, y}, {0, 0, 0, 0}, {isForward(), known}, CDL_CLASS_DENSE);
+      c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, y}, {0, 0, 0, 0, 0}, {isForward(), known},
+               CDL_CLASS_DENSE);
+    }
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, I32});
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, I32});
   }

@@ -128,6 +128,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
   request.import.bindAtRun = options.flags & CANDELA_FLAG_BIND_AT_RUN;
   request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;
   request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;
+  request.compile.stack = !(options.flags & CANDELA_FLAG_UNSTACKED);
   request.compile.schedule.rematerialize = options.flags & CANDELA_FLAG_REMATERIALIZE;
   if (options.progress)
     request.compile.progress = [call = options.progress, context = options.progress_context](

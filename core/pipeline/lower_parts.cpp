@@ -1,5 +1,6 @@
 #include "core/graph/loop.h"
 #include "core/pipeline/pipeline.h"
+#include "core/plan/movement/movement.h"
 #include "core/plan/parts/parts.h"
 #include "core/plan/schedule/schedule.h"
 #include "core/program/emit/emit.h"
@@ -28,12 +29,13 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives}));
     for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
       CDL_TRY(target::chooseLayouts(*each, target).status());
-      if (!options.toPrimitives) CDL_TRY(target::fuse(*each, target).status());
+      if (options.stack && !options.toPrimitives) CDL_TRY(target::fuse(*each, target).status());
       target::giveHalos(*each, target);
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
-    if (options.keepEmitted) lowered.emitted = lowered.program;
     plan::joinParts(lowered.program);
+    if (options.stack && !options.toPrimitives) plan::joinMovement(lowered.program, target);
+    if (options.keepEmitted) lowered.emitted = lowered.program;
     CDL_TRY(plan::schedule(lowered.program, options.schedule));
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
     lowered.arenaBytes = report.arenaBytes;

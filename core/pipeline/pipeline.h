@@ -13,6 +13,7 @@ namespace candela::pipeline {
 
 struct CompileOptions {
   bool toPrimitives = false; ///< lower every op to the 13 primitives
+  bool stack = true;         ///< join what follows element by element: epilogues and expressions
   bool keepValues = false;   ///< every value becomes an output before anything is fused
   bool keepEmitted = false;  ///< LoweredPart::emitted is there
   plan::ScheduleOptions schedule;
@@ -29,7 +30,7 @@ struct LoweredPart {
   graph::Graph graph;
   program::Program program;
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
-  std::optional<program::Program> emitted; ///< the Program before it was planned
+  std::optional<program::Program> emitted; ///< the Program before it had an order and offsets
 };
 
 /// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every part.

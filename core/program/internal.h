@@ -26,6 +26,8 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place);
 
 /// The element types that the kind and the steps ask for, of an instruction whose records are right.
 Status verifyTypes(const Instr& instr);
+/// No element is overwritten by the instruction that reads it, but in its own place. The image was checked.
+Status verifyAliasing(const Program& program, const Instr& instr);
 
 // ---- What printer and parser must agree on
 

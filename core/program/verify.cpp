@@ -99,8 +99,11 @@ Status verify(const Program& program, Suspect& suspect) {
   CDL_TRY(verifyNames("buffer", program.buffers));
   CDL_TRY(verifyImage(program, suspect));
   CDL_TRY(verifyRegions(program));
-  for (suspect.instr = 0; suspect.instr < program.instrs.size(); ++suspect.instr)
-    CDL_TRY(verifyTypes(program.instrs[suspect.instr]).context(program.instrName(suspect.instr)));
+  for (suspect.instr = 0; suspect.instr < program.instrs.size(); ++suspect.instr) {
+    const Instr& instr = program.instrs[suspect.instr];
+    CDL_TRY(verifyTypes(instr).context(program.instrName(suspect.instr)));
+    CDL_TRY(verifyAliasing(program, instr).context(program.instrName(suspect.instr)));
+  }
   suspect.instr = kNone;
   return Status::ok();
 }

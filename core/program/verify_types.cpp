@@ -54,6 +54,16 @@ Status verifyFn(uint16_t kind, uint16_t fn, Elem elem) {
              : badModel("{} does not take {}", fnName(kind, fn), elemName(elem));
 }
 
+/// Bits of magnitude of an operand. Sums of products stay below 2^39 by the integer law.
+int magnitudeBits(Elem elem) { return elem == Elem::i64_ ? 39 : elemBits(elem) - (isSigned(elem) ? 1 : 0); }
+
+/// An operand of a RESCALE times a multiplier of 24 bits, `more` bits of a sum and a left shift: within 63 bits.
+Status verifyAlignment(const char* name, Elem elem, int more, int64_t leftShift) {
+  const int64_t bits = magnitudeBits(elem) + 24 + more + leftShift;
+  if (bits <= 63) return Status::ok();
+  return badModel("{} of type {} with left shift {} needs {} bits, at most 63", name, elemName(elem), leftShift, bits);
+}
+
 Status verifyStep(const Instr& instr, const Step& step) {
   std::vector<Elem> elems;
   for (const Operand& operand : step.in) {
@@ -64,6 +74,8 @@ Status verifyStep(const Instr& instr, const Step& step) {
   if (elems.size() == 1 && step.in[0].source == Operand::Source::constant)
     return badModel("{} of a constant alone", kindName(step.kind));
   CDL_TRY(verifyElems(step.kind, "operand", elems, {step.elem}));
+  if (step.kind == CDL_KIND_RESCALE) // its limits are checked with the image
+    return verifyAlignment("a", elems[0], 0, 0);
   if (isStorageOnly(step.elem)) return badModel("{} does not give {}", kindName(step.kind), elemName(step.elem));
   return step.kind == CDL_KIND_CONVERT ? Status::ok() : verifyFn(step.kind, step.fn, elems[0]);
 }
@@ -110,19 +122,13 @@ Status verifyReduction(const Instr& instr) {
   return badModel("input 0 has type {} but its reduction {}", elemName(x), elemName(own));
 }
 
-/// Bits of magnitude of an operand. Sums of products stay below 2^39 by the integer law.
-int magnitudeBits(Elem elem) { return elem == Elem::i64_ ? 39 : elemBits(elem) - (isSigned(elem) ? 1 : 0); }
-
 /// The aligned products and their sum stay within 63 bits; a multiplier has 24.
 Status verifyRescale(const Instr& instr) {
   const auto& in = instr.inputs;
   const int sum = in.size() == 6 ? 1 : 0;
   for (size_t i = 0; i < in.size(); i += 4) {
     const int64_t shift = instr.intAttr(i ? CDL_ATTR_B_LEFT_SHIFT : CDL_ATTR_A_LEFT_SHIFT, 0);
-    const int64_t bits = magnitudeBits(in[i].elem) + 24 + sum + shift;
-    if (bits > 63)
-      return badModel("{} of type {} with left shift {} needs {} bits, at most 63", i ? "b" : "a", elemName(in[i].elem),
-                      shift, bits);
+    CDL_TRY(verifyAlignment(i ? "b" : "a", in[i].elem, sum, shift));
   }
   const Elem y = instr.outputs[0].elem;
   const IntegerRange range = integerRange(y);

@@ -211,6 +211,12 @@ Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low,
   return std::clamp(shiftRightEven(sum, shift - common) + zero, low, high);
 }
 
+Scalar rescaleStep(const Scalar* operands, Whole low, Whole high) {
+  const Term term{operands[0].whole, operands[1].whole, 0};
+  const auto shift = static_cast<int64_t>(std::max<Whole>(operands[2].whole, 0));
+  return {0, rescale({&term, 1}, shift, operands[3].whole, low, high)};
+}
+
 Whole shiftRightEven(Whole value, int64_t shift) {
   if (shift == 0) return value;
   if (shift > 126) return 0; // the values here are far below half of 2^127

@@ -72,6 +72,9 @@ struct Term {
 /// clamp(rne(sum of the terms / 2^shift) + zero, low, high), exact up to its one rounding; shift >= 0.
 Whole rescale(std::span<const Term> terms, int64_t shift, Whole zero, Whole low, Whole high);
 
+/// The same as a step of an expression: a, its multiplier, shift and zero.
+Scalar rescaleStep(const Scalar* operands, Whole low, Whole high);
+
 /// value / 2^shift to the nearest integer, ties to even; shift >= 0.
 Whole shiftRightEven(Whole value, int64_t shift);
 

@@ -32,7 +32,7 @@ cdl::Status Expr::bind(const Call& call, uint8_t accElem) {
     const cdl_step_t& record = *cdl_get_step(call.image, expr->first_step + s);
     Step step{};
     step.operands = record.operands;
-    uint8_t elems[3] = {};
+    uint8_t elems[4] = {};
     for (int k = 0; k < step.operands; ++k) {
       const cdl_operand_t& operand = record.in[k];
       if (operand.source == CDL_FROM_ACC && operand.elem != accElem)
@@ -41,7 +41,9 @@ cdl::Status Expr::bind(const Call& call, uint8_t accElem) {
       elems[k] = operand.elem;
       step.in[k] = bindOperand(call, record, operand);
     }
-    if (!findBlockOp(record.kind, record.fn, elems, record.elem, record.flags & 1, step.op))
+    const bool isRescale = record.kind == CDL_KIND_RESCALE;
+    if (isRescale ? !findRescale(elems[0], record.elem, record.imm, step.op)
+                  : !findBlockOp(record.kind, record.fn, elems, record.elem, record.flags & 1, step.op))
       return call.fail(CDL_UNSUPPORTED,
                        cdl::text("step ", s, ": ", cdl::kindName(record.kind), " of function ", record.fn, " gives no ",
                                  cdl::elemName(record.elem), " from ", cdl::elemName(elems[0])));
@@ -54,7 +56,7 @@ cdl::Status Expr::bind(const Call& call, uint8_t accElem) {
 void Expr::evaluate(const void* const* views, const void* acc, void* out, int64_t n) {
   for (size_t s = 0; s < steps_.size(); ++s) {
     Step& step = steps_[s];
-    const void* in[3] = {};
+    const void* in[4] = {};
     for (int k = 0; k < step.operands; ++k) {
       const Source& source = step.in[k];
       in[k] = source.from == CDL_FROM_ACC    ? acc

@@ -28,7 +28,7 @@ private:
   struct Step {
     BlockOp op;
     int operands;
-    Source in[3];
+    Source in[4];
     std::vector<uint64_t> value;
   };
   Source bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand);

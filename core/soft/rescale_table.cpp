@@ -14,7 +14,47 @@ template <class T> void tableBlock(bool isSigned, const uint8_t* x, const T* tab
   for (int64_t i = 0; i < n; ++i) static_cast<T*>(out)[i] = table[x[i] ^ flip];
 }
 
+/// Blocks of a, multiplier, shift and zero.
+template <class From, class To> void rescaleBlock(const BlockOp& op, const void* const* in, void* out, int64_t n) {
+  const auto* a = static_cast<const From*>(in[0]);
+  const auto *multiplier = static_cast<const int32_t*>(in[1]), *shift = static_cast<const int32_t*>(in[2]),
+             *zero = static_cast<const int32_t*>(in[3]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<To*>(out)[i] =
+        static_cast<To>(cdl_rescale1(static_cast<int64_t>(a[i]), multiplier[i], 0, shift[i], zero[i], op.low, op.high));
+}
+
+template <class From> BlockOp::Function rescaleFrom(uint8_t to) {
+  switch (to) {
+  case CDL_I8: return rescaleBlock<From, int8_t>;
+  case CDL_U8: return rescaleBlock<From, uint8_t>;
+  case CDL_I16: return rescaleBlock<From, int16_t>;
+  case CDL_U16: return rescaleBlock<From, uint16_t>;
+  case CDL_I32: return rescaleBlock<From, int32_t>;
+  default: return nullptr;
+  }
+}
+
 } // namespace
+
+bool findRescale(uint8_t from, uint8_t to, uint64_t limits, BlockOp& op) {
+  op = BlockOp{};
+  op.low = static_cast<int32_t>(static_cast<uint32_t>(limits));
+  op.high = static_cast<int32_t>(static_cast<uint32_t>(limits >> 32));
+  op.run = [&]() -> BlockOp::Function {
+    switch (from) {
+    case CDL_I8: return rescaleFrom<int8_t>(to);
+    case CDL_U8: return rescaleFrom<uint8_t>(to);
+    case CDL_I16: return rescaleFrom<int16_t>(to);
+    case CDL_U16: return rescaleFrom<uint16_t>(to);
+    case CDL_I32: return rescaleFrom<int32_t>(to);
+    case CDL_U32: return rescaleFrom<uint32_t>(to);
+    case CDL_I64: return rescaleFrom<int64_t>(to);
+    default: return nullptr;
+    }
+  }();
+  return op.run != nullptr;
+}
 
 cdl::Status runRescale(const Call& call) {
   const Operand y = call.output();

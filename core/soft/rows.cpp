@@ -16,7 +16,7 @@ constexpr uint8_t kStored[] = {
 constexpr std::span kArithmetic(kStored, 13), kFloats(kStored, 4), kRescaled(kStored + 4, 7);
 constexpr uint64_t kSteps = UINT64_C(1) << CDL_KIND_UNARY | UINT64_C(1) << CDL_KIND_BINARY |
                             UINT64_C(1) << CDL_KIND_COMPARE | UINT64_C(1) << CDL_KIND_SELECT |
-                            UINT64_C(1) << CDL_KIND_CONVERT;
+                            UINT64_C(1) << CDL_KIND_CONVERT | UINT64_C(1) << CDL_KIND_RESCALE;
 
 using Elems = std::vector<uint8_t>;
 

@@ -37,6 +37,7 @@ LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions co
   lowered.backends.push_back("soft");
   const auto inModel = [&](Status status) { check(status.context(options.path)); };
   compile.toPrimitives = options.toPrimitives;
+  compile.stack = !options.unstacked;
   for (graph::Graph& graph : graphs) {
     lowered.traffic += pipeline::graphTraffic(graph);
     inModel(passes::optimize(graph));

@@ -31,6 +31,8 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
       ->type_name("NAME");
   command->add_flag("--require-native", requireNative, "fail, with a list, when a node is emulated or on the host");
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
+  command->add_flag("--unstacked", unstacked,
+                    "leave every node an instruction of its own: no epilogues, no expressions");
   command->add_flag("--rematerialize", rematerialize,
                     "compute cheap values again before late readers, where that lowers the peak of memory");
 }
@@ -50,6 +52,7 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk.toPrimitives = toPrimitives;
   sdk.keepValues = keepValues;
   sdk.rematerialize = rematerialize;
+  sdk.unstacked = unstacked;
   sdk.progress = &Progress::callback;
   sdk.progressContext = &progress;
   return sdk;
@@ -91,7 +94,8 @@ std::optional<int> ModelOptions::threadsOption() const {
 }
 
 bool saysHowToCompile(const CLI::App* command) {
-  for (const char* name : {"--backend", "--shape", "--dim", "--option", "--require-native", "--to-primitives"})
+  for (const char* name :
+       {"--backend", "--shape", "--dim", "--option", "--require-native", "--to-primitives", "--unstacked"})
     if (command->count(name)) return true;
   return false;
 }

@@ -166,15 +166,15 @@ enum {
   CDL_FROM_STEP = 4
 };
 
-/* A step applies one of UNARY, BINARY, COMPARE, SELECT, CONVERT or RESCALE-free arithmetic to its operands. */
+/* A step applies one of UNARY, BINARY, COMPARE, SELECT, CONVERT or RESCALE to its operands. RESCALE stands with one
+ * operand a, its multiplier, shift and zero, none of them CONST, without a left shift. */
 typedef struct {
   uint16_t kind, fn;
   uint8_t elem;     /* of its value */
-  uint8_t operands; /* 1..3 */
+  uint8_t operands; /* 1..4 */
   uint16_t flags;   /* 1: CONVERT saturates */
-  cdl_operand_t in[3];
-  uint32_t reserved;
-  uint64_t imm; /* bits of the CONST operand, zero-extended */
+  cdl_operand_t in[4];
+  uint64_t imm; /* bits of the CONST operand, zero-extended; RESCALE: i32 clamp_min below, i32 clamp_max above */
 } cdl_step_t;
 
 typedef struct {

@@ -225,8 +225,22 @@ static inline int cdl_check_loop(cdl_check_t* c, const cdl_loop_t* l) {
 /* How many operands a step of the kind has; 0 for kinds that are none. */
 static inline uint32_t cdl_step_arity(uint16_t kind) {
   int steps = kind == CDL_KIND_UNARY || kind == CDL_KIND_CONVERT || kind == CDL_KIND_BINARY ||
-              kind == CDL_KIND_COMPARE || kind == CDL_KIND_SELECT;
+              kind == CDL_KIND_COMPARE || kind == CDL_KIND_SELECT || kind == CDL_KIND_RESCALE;
   return steps ? cdl_kind_facts(kind)->min_inputs : 0;
+}
+
+/* The limits of a RESCALE that is a step: what its type holds, in order. */
+static inline int cdl_check_clamps(cdl_check_t* c, const cdl_step_t* s) {
+  const int is_signed = s->elem == CDL_I8 || s->elem == CDL_I16 || s->elem == CDL_I32;
+  const int bits = (int)cdl_elem_bits(s->elem);
+  int64_t lowest, highest, low = (int32_t)(uint32_t)s->imm, high = (int32_t)(uint32_t)(s->imm >> 32);
+  if (!is_signed && s->elem != CDL_U8 && s->elem != CDL_U16)
+    return cdl_bad(c, "element type", s->elem, "is not that of a rescale step", CDL_NO_LIMIT);
+  lowest = is_signed ? -(INT64_C(1) << (bits - 1)) : 0;
+  highest = (INT64_C(1) << (is_signed ? bits - 1 : bits)) - 1;
+  if (low < lowest || high > highest || low > high)
+    return cdl_bad(c, "imm", s->imm, "holds no limits of the type of", bits);
+  return 1;
 }
 
 /* What can be said of a step without its expr. */
@@ -234,11 +248,9 @@ static inline int cdl_check_step(cdl_check_t* c, const cdl_step_t* s) {
   uint32_t i, constants = 0, arity = cdl_step_arity(s->kind);
   if (arity == 0) return cdl_bad_version(c, "kind", s->kind, "cannot stand in an expression", CDL_NO_LIMIT);
   if (!cdl_fn_known(s->kind, s->fn)) return cdl_bad_version(c, "fn", s->fn, "is unknown for kind", s->kind);
-  if (!cdl_check_elem(c, s->elem) || !cdl_check_zero(c, "reserved", s->reserved) ||
-      !cdl_check_at_most(c, "flags", s->flags, s->kind == CDL_KIND_CONVERT))
-    return 0;
+  if (!cdl_check_elem(c, s->elem) || !cdl_check_at_most(c, "flags", s->flags, s->kind == CDL_KIND_CONVERT)) return 0;
   if (s->operands != arity) return cdl_bad(c, "operands", s->operands, "is not", arity);
-  for (i = 0; i < 3; ++i) {
+  for (i = 0; i < 4; ++i) {
     const cdl_operand_t* o = &s->in[i];
     if (i >= arity) {
       if (!cdl_check_zero(c, "unused operand", (uint64_t)o->source | o->elem | o->index)) return 0;
@@ -250,10 +262,12 @@ static inline int cdl_check_step(cdl_check_t* c, const cdl_step_t* s) {
     if (o->source == CDL_FROM_ACC || o->source == CDL_FROM_CONST)
       if (!cdl_check_zero(c, "index of an operand without one", o->index)) return 0;
     if (o->source == CDL_FROM_CONST) {
+      if (s->kind == CDL_KIND_RESCALE) return cdl_bad(c, "source", o->source, "is none of a rescale step's", CDL_NO_LIMIT);
       if (++constants > 1) return cdl_bad(c, "constants", constants, "exceeds", 1);
       if (!cdl_check_bits(c, "imm", s->imm, o->elem)) return 0;
     }
   }
+  if (s->kind == CDL_KIND_RESCALE) return cdl_check_clamps(c, s);
   return constants ? 1 : cdl_check_zero(c, "imm without a constant operand", s->imm);
 }
 

@@ -190,7 +190,9 @@ bool canComputeExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
     std::vector<uint8_t> elems;
     for (int k = 0; k < step.operands; ++k) elems.push_back(step.in[k].elem);
     elems.push_back(step.elem);
-    if (!canCompute(step.kind, step.fn, elems)) return false;
+    const bool isRescale =
+        step.kind == CDL_KIND_RESCALE && step.in[0].elem != CDL_U64 && cdl_elem_bits(step.elem) <= 32;
+    if (!isRescale && !canCompute(step.kind, step.fn, elems)) return false;
   }
   return true;
 }
@@ -203,7 +205,7 @@ bool isLongExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
     const bool isPolynomial = step.kind == CDL_KIND_UNARY &&
                               (step.fn == CDL_UNARY_EXP || step.fn == CDL_UNARY_LOG || step.fn == CDL_UNARY_TANH ||
                                step.fn == CDL_UNARY_ERF || step.fn == CDL_UNARY_SIGMOID);
-    instructions += isPolynomial ? kPolynomial : 1;
+    instructions += isPolynomial || step.kind == CDL_KIND_RESCALE ? kPolynomial : 1;
   }
   return instructions >= kFew;
 }
@@ -223,7 +225,8 @@ Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, 
       default: in.push_back({b.bits(tyOf(from.elem), step.imm), from.elem});
       }
     }
-    values.push_back(compute(b, step.kind, step.fn, step.elem, step.flags & 1, in));
+    values.push_back(step.kind == CDL_KIND_RESCALE ? computeRescale(b, stepForm(step), step.elem, in)
+                                                   : compute(b, step.kind, step.fn, step.elem, step.flags & 1, in));
   }
   return values.back();
 }
@@ -251,6 +254,13 @@ Typed rescaleTwo(Builder& b, const RescaleForm& form, uint8_t elem, const std::v
 }
 
 } // namespace
+
+RescaleForm stepForm(const cdl_step_t& step) {
+  RescaleForm form;
+  form.clampMin = static_cast<int32_t>(static_cast<uint32_t>(step.imm));
+  form.clampMax = static_cast<int32_t>(static_cast<uint32_t>(step.imm >> 32));
+  return form;
+}
 
 Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in) {
   if (in.size() > 4) return rescaleTwo(b, form, elem, in);

@@ -28,6 +28,8 @@ bool isLongExpr(const cdl_image_t* image, const cdl_expr_t& expr);
 struct RescaleForm {
   int64_t aLeftShift = 0, bLeftShift = 0, clampMin = 0, clampMax = 0;
 };
+/// Of a RESCALE that is a step.
+RescaleForm stepForm(const cdl_step_t& step);
 /// clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp): in = a, Ma, s, zp and, with six of them, b, Mb.
 Typed computeRescale(Builder& b, const RescaleForm& form, uint8_t elem, const std::vector<Typed>& in);
 

@@ -140,7 +140,7 @@ public:
   bool emit(std::string& why) {
     const std::optional<Image> x = imageOf(in_[0]), y = imageOf(sums_);
     const std::optional<Weights> w = weightsOf(lowering_, in_[1]);
-    if (in_[1].elem != CDL_I8 || sums_.elem != CDL_I32) return why = "its element types", false;
+    if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_)) return why = "its element types", false;
     if (!x || !y || !w || y->isBlocked) return why = "its layouts", false;
     x_ = *x, y_ = *y, w_ = *w;
     for (size_t i = operands_; i < views_.size(); ++i)
@@ -164,11 +164,18 @@ public:
       widened();
       return true;
     }
-    // A constant bias joins the constant of each channel, and then a RESCALE behind it joins the kernel.
+    // A constant bias joins the constant of each channel, and then a RESCALE that ends the epilogue, or stands behind
+    // the instruction, joins the kernel.
     const int channelDim = sums_.channelsLast ? 3 : 1;
-    bias_ = epilogue_ ? constantBias(lowering_, *epilogue_, in_, channelDim, y_.c)
-                      : std::vector<int32_t>(static_cast<size_t>(y_.c), 0);
-    if (bias_) follower_ = followerOf(lowering_, lowering_.instr(), sums_, channelDim, sums_.channelsLast);
+    cdl_expr_t rest = epilogue_ ? *epilogue_ : cdl_expr_t{};
+    if (epilogue_) follower_ = endingOf(lowering_, lowering_.instr(), rest, in_, channelDim, sums_.channelsLast);
+    if (follower_) --rest.steps;
+    bias_ = rest.steps ? constantBias(lowering_, rest, in_, channelDim, y_.c)
+                       : std::vector<int32_t>(static_cast<size_t>(y_.c), 0);
+    if (!bias_)
+      follower_.reset();
+    else if (!follower_)
+      follower_ = followerOf(lowering_, lowering_.instr(), sums_, channelDim, sums_.channelsLast);
     c_.batch = y_.n, c_.rows = y_.h, c_.columns = y_.w;
     c_.isInt8 = true, c_.aIsSigned = in_[0].elem == CDL_I8, c_.accElem = CDL_I32;
     isDepthwise ? depthwise() : dots();
@@ -281,7 +288,7 @@ private:
     const int64_t depth = joinsTaps_ ? roundUp(kw * w_.ins, 4) : channels, taps = joinsTaps_ ? kh : kh * kw;
     const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group,
                                       splitsBlocks_ ? x_.c
-                                      : joinsTaps_   ? w_.ins
+                                      : joinsTaps_  ? w_.ins
                                                     : channels,
                                       g_.begin, g_.end, border());
     c_.a = {in_[0].elem, x.view.at, x.batch, channels, 0, g_.stride[0] * x.row, g_.stride[1] * x.column, 0};
@@ -340,7 +347,7 @@ private:
   Lowering& lowering_;
   const Conv2d& g_;
   const std::vector<Operand> in_;
-  const Operand sums_; // the result of the instruction
+  const Operand sums_; // the result of the instruction: the sums, or what its epilogue makes of them
   const size_t operands_;
   const cdl_expr_t* epilogue_;
   std::vector<std::optional<Image>> views_; // that the epilogue reads

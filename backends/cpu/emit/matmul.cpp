@@ -95,9 +95,8 @@ bool takesDots(const Lowering& lowering, const std::vector<Operand>& in, size_t 
          a.strides[2] == 1 && y.strides[2] == 1 && (y.dims[0] == 1 || w.strides[0] == 0) && !accumulates;
 }
 
-/// The integer product. With takesDots, `constants` of each column are added, then comes the epilogue, and a RESCALE
-/// behind `instr` is done with it where it can be (null: y is not the instruction's result).
-void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Operand> in, size_t operands,
+/// The integer product. With takesDots, `constants` of each column are added, then comes the epilogue, or `follower`.
+void emitInteger(Lowering& lowering, const std::optional<Follower>& follower, std::vector<Operand> in, size_t operands,
                  const Operand& y, bool accumulates, const std::vector<int32_t>& constants,
                  const cdl_expr_t* epilogue = nullptr) {
   const Operand a = in[0], w = in[1];
@@ -133,7 +132,6 @@ void emitInteger(Lowering& lowering, const cdl_instr_t* instr, std::vector<Opera
   c.b = lowering.own(packedB.data(), packedB.size());
   c.bPanel = k * kPanel;
   c.axes = {{k / 4, 4, kPanel * 4}};
-  const std::optional<Follower> follower = instr ? followerOf(lowering, lowering.instr(), y, 2, true) : std::nullopt;
   if (follower) follow(lowering, *follower, 1, panels, c);
   const auto plane = [](const Operand& o) {
     return Plane{o.elem, o.at, o.bytes(o.strides[0]), 0, o.bytes(kPanel), 0, o.bytes(o.strides[1]), o.bytes(1)};
@@ -169,17 +167,24 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     const uint8_t own = isWide ? CDL_I64 : CDL_I32;
     const std::vector<int32_t> nothing(static_cast<size_t>(n), 0);
     if (!epilogue && y.elem != own) return why = "its element types", false;
-    if (!epilogue) return emitInteger(lowering, &instr, in, operands, y, accumulates, nothing), true;
-    if (y.elem == own && takesDots(lowering, in, operands, y, accumulates))
-      if (const auto bias = constantBias(lowering, *epilogue, operandsOf(lowering, instr), 2, n))
-        return emitInteger(lowering, &instr, in, operands, y, accumulates, *bias), true;
-    if (takesDots(lowering, in, operands, y, accumulates))
-      return emitInteger(lowering, nullptr, in, operands, y, accumulates, nothing, epilogue), true;
+    const bool isDots = takesDots(lowering, in, operands, y, accumulates);
+    cdl_expr_t rest = epilogue ? *epilogue : cdl_expr_t{};
+    const std::vector<Operand> all = operandsOf(lowering, instr);
+    std::optional<Follower> follower;
+    if (isDots && epilogue) follower = endingOf(lowering, lowering.instr(), rest, all, 2, true);
+    if (follower) --rest.steps;
+    if (isDots && (follower || y.elem == own)) { // what a constant bias leaves over is requantization alone
+      const auto bias = rest.steps ? constantBias(lowering, rest, all, 2, n) : std::optional(nothing);
+      if (bias && !follower) follower = followerOf(lowering, lowering.instr(), y, 2, true);
+      if (bias) return emitInteger(lowering, follower, in, operands, y, accumulates, *bias), true;
+    }
+    if (!epilogue) return emitInteger(lowering, std::nullopt, in, operands, y, accumulates, nothing), true;
+    if (isDots) return emitInteger(lowering, std::nullopt, in, operands, y, accumulates, nothing, epilogue), true;
     // Else over the sums, in a pass of its own.
     const Operand sums = view(own, {batch, m, n}, {m * n, n, 1},
                               lowering.scratch(static_cast<uint64_t>(y.elements() * (isWide ? 8 : 4))));
     if (accumulates) copy(lowering, y, sums);
-    emitInteger(lowering, nullptr, in, operands, sums, accumulates, nothing);
+    emitInteger(lowering, std::nullopt, in, operands, sums, accumulates, nothing);
     std::vector<Operand> read = {sums};
     read.insert(read.end(), in.begin() + static_cast<std::ptrdiff_t>(operands), in.end());
     map(lowering, "matmul " + std::to_string(operands) + " " + exprKey(lowering, *epilogue), read, y,
@@ -197,9 +202,14 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   c.lastLanes = static_cast<int>(n - (c.panels - 1) * kPanel);
   c.accumulates = accumulates;
   if (epilogue) setEpilogue(epilogue, in, operands, c);
-  if (y.strides[2] != 1) return why = "columns that are not neighbours", false;
+  // Columns that are no neighbours come by way of a dense result.
+  const bool isScattered = n > 1 && y.strides[2] != 1;
+  const Operand to = !isScattered ? y
+                                  : view(y.elem, {batch, m, n}, {m * n, n, 1},
+                                         lowering.scratch(static_cast<uint64_t>(y.bytes(y.elements()))));
+  if (isScattered && accumulates) copy(lowering, y, to);
   c.a = {a.elem, a.at, a.bytes(a.strides[0]), 0, 0, 0, a.bytes(a.strides[1]), 0};
-  c.y = {y.elem, y.at, y.bytes(y.strides[0]), 0, y.bytes(kPanel), 0, y.bytes(y.strides[1]), y.bytes(1)};
+  c.y = {to.elem, to.at, to.bytes(to.strides[0]), 0, to.bytes(kPanel), 0, to.bytes(to.strides[1]), to.bytes(1)};
   const bool isConstant = payloadOf(lowering, w) != nullptr;
   const bool isWhole = n % kPanel == 0; // else the last panel would be read beyond b
   if (k == 0) {
@@ -229,6 +239,7 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     c.axes = {{k, a.bytes(a.strides[2]), kPanel * 4}};
   }
   emitContraction(lowering, c);
+  if (isScattered) copy(lowering, to, y);
   return true;
 }
 

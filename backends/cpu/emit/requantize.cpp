@@ -103,10 +103,10 @@ std::optional<int32_t> uniform(const Lowering& lowering, const Operand& o) {
   return constantAt(lowering, o, 0);
 }
 
-/// The RESCALE that joins a follower's result with another tensor, if it can be done with it.
-void addJoin(const Lowering& lowering, Follower& f, const Operand& sums) {
+/// The RESCALE behind `writer` that joins a follower's result with another tensor, if it can be done with it.
+void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Operand& sums) {
   const cdl_image_t* image = lowering.image;
-  const uint32_t index = onlyRescaleOf(lowering, f.instrs.back(), f.y.at.buffer);
+  const uint32_t index = onlyRescaleOf(lowering, writer, f.y.at.buffer);
   if (!index) return;
   const cdl_instr_t& next = *cdl_get_instr(image, index);
   const std::vector<Operand> in = operandsOf(lowering, next);
@@ -132,7 +132,43 @@ void addJoin(const Lowering& lowering, Follower& f, const Operand& sums) {
   f.instrs.push_back(index);
 }
 
+/// One scale and one zero point per channel.
+void setScales(Follower& f, const std::vector<int32_t>& multiplier, const std::vector<int32_t>& shift,
+               const std::vector<int32_t>& zero) {
+  for (size_t c = 0; c < multiplier.size(); ++c) {
+    const int s = std::max(shift[c], 0);
+    f.scales.push_back(std::ldexp(static_cast<double>(multiplier[c]), static_cast<int>(f.form.aLeftShift) - s));
+    f.zeros.push_back(zero[c]);
+  }
+}
+
 } // namespace
+
+std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index, const cdl_expr_t& epilogue,
+                                 const std::vector<Operand>& in, int channelDim, bool joins) {
+  const cdl_step_t& last = *cdl_get_step(lowering.image, epilogue.first_step + epilogue.steps - 1);
+  const bool readsRest = epilogue.steps == 1
+                             ? last.in[0].source == CDL_FROM_ACC
+                             : last.in[0].source == CDL_FROM_STEP && last.in[0].index == epilogue.steps - 2;
+  if (last.kind != CDL_KIND_RESCALE || !readsRest || last.in[0].elem != CDL_I32) return std::nullopt;
+  const Operand& y = in.back();
+  std::optional<std::vector<int32_t>> numbers[3]; // multiplier, shift, zero
+  for (int k = 0; k < 3; ++k) {
+    if (last.in[k + 1].source != CDL_FROM_VIEW) return std::nullopt;
+    numbers[k] = perChannel(lowering, in[last.in[k + 1].index], y, channelDim);
+    if (!numbers[k]) return std::nullopt;
+  }
+  Follower f;
+  f.y = y;
+  f.form = stepForm(last);
+  setScales(f, *numbers[0], *numbers[1], *numbers[2]);
+  if (!joins) return f;
+  addJoin(lowering, index, f, y);
+  if (f.join && !canWriteEarly(lowering, *cdl_get_instr(lowering.image, index), f)) {
+    f.join.reset(), f.instrs.clear(), f.y = y;
+  }
+  return f;
+}
 
 std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, const Operand& sums, int channelDim,
                                    bool joins) {
@@ -154,12 +190,8 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
   if (!y || !multiplier || !shift || !zero) return std::nullopt;
   f.y = *y;
   f.form = rescaleForm(lowering, next, f.y.elem);
-  for (size_t c = 0; c < multiplier->size(); ++c) {
-    const int s = std::max((*shift)[c], 0);
-    f.scales.push_back(std::ldexp(static_cast<double>((*multiplier)[c]), static_cast<int>(f.form.aLeftShift) - s));
-    f.zeros.push_back((*zero)[c]);
-  }
-  if (joins) addJoin(lowering, f, sums);
+  setScales(f, *multiplier, *shift, *zero);
+  if (joins) addJoin(lowering, at, f, sums);
   const cdl_instr_t& product = *cdl_get_instr(lowering.image, index);
   if (canWriteEarly(lowering, product, f)) return f;
   return std::nullopt;

@@ -23,6 +23,11 @@ struct Follower {
 std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, const Operand& sums, int channelDim,
                                    bool joins);
 
+/// The same of a RESCALE that is the last step of the epilogue of instruction `index`: of constants by channel, behind
+/// the steps before it. `in`: the operands of the instruction, the result last.
+std::optional<Follower> endingOf(const Lowering& lowering, uint32_t index, const cdl_expr_t& epilogue,
+                                 const std::vector<Operand>& in, int channelDim, bool joins);
+
 /// The contraction requantizes as the follower does, whose instructions are then done. Its y and join are the caller's.
 void follow(Lowering& lowering, const Follower& follower, int64_t groups, int64_t panels, Contraction& contraction);
 

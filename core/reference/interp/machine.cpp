@@ -306,8 +306,12 @@ Scalar evaluate(const program::Expr& expr, const Scalar& acc, const std::functio
       default: return values[operand.index];
       }
     };
-    Scalar operands[3];
+    Scalar operands[4];
     for (size_t i = 0; i < step.in.size(); ++i) operands[i] = in(step.in[i]);
+    if (step.kind == CDL_KIND_RESCALE) {
+      values.push_back(rescaleStep(operands, static_cast<int32_t>(step.imm), static_cast<int32_t>(step.imm >> 32)));
+      continue;
+    }
     const Scalar value = apply({step.kind, step.fn, step.in.back().elem, step.elem, step.saturate}, operands);
     values.push_back(rounded(step.elem, value));
   }

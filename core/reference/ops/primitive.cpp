@@ -118,7 +118,7 @@ void referenceExpr(const graph::Node& node, Operands in, Results out) {
   }
   const text::ExprTypes types = text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]).orAbort();
   // Literals are read once. Inference took them already.
-  std::vector<std::array<Scalar, 3>> args(steps.size());
+  std::vector<std::array<Scalar, 4>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       if (steps[s].args[a].source != text::ExprArg::Source::literal) continue;
@@ -134,6 +134,10 @@ void referenceExpr(const graph::Node& node, Operands in, Results out) {
         if (arg.source == text::ExprArg::Source::acc) args[s][a] = in[0]->at(at[0]);
         if (arg.source == text::ExprArg::Source::view) args[s][a] = in[arg.index]->at(at[arg.index]);
         if (arg.source == text::ExprArg::Source::step) args[s][a] = values[arg.index];
+      }
+      if (steps[s].kind == CDL_KIND_RESCALE) {
+        values[s] = rescaleStep(args[s].data(), steps[s].low, steps[s].high);
+        continue;
       }
       values[s] =
           apply({steps[s].kind, steps[s].fn, types.args[s].back(), types.steps[s], steps[s].saturate}, args[s].data());

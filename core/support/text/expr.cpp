@@ -1,5 +1,6 @@
 #include "core/support/text/expr.h"
 
+#include <algorithm>
 #include <map>
 
 #include "core/support/kinds.h"
@@ -22,6 +23,15 @@ std::optional<ExprStep> parseStep(std::string_view name) {
       step.fn = *fn;
       return step;
     }
+  }
+  if (name.starts_with("rescale_")) {
+    const auto elem = parseElem(name.substr(8));
+    if (!elem || !isRescaleStep(*elem)) return std::nullopt;
+    step.kind = CDL_KIND_RESCALE;
+    step.to = *elem;
+    step.low = static_cast<int32_t>(integerRange(*elem).lowest);
+    step.high = static_cast<int32_t>(integerRange(*elem).highest);
+    return step;
   }
   if (!name.starts_with("convert_")) return std::nullopt;
   name.remove_prefix(8);
@@ -99,11 +109,25 @@ private:
     // Every open call becomes a step, so the limit on steps bounds the recursion too.
     if (depth >= CDL_MAX_STEPS) in_.fail(name, "more than {} steps", CDL_MAX_STEPS);
     in_.list("(", ")", [&] { step->args.push_back(argument(depth + 1)); });
+    if (step->kind == CDL_KIND_RESCALE) takeLimits(*step, name);
     if (const size_t count = cdl_kind_facts(step->kind)->min_inputs; step->args.size() != count)
       in_.fail(name, "{} takes {} operands, not {}", name.text, count, step->args.size());
     if (steps_.size() >= CDL_MAX_STEPS) in_.fail(name, "more than {} steps", CDL_MAX_STEPS);
     steps_.push_back(std::move(*step));
     return {ExprArg::Source::step, static_cast<uint16_t>(steps_.size() - 1), ""};
+  }
+
+  /// Two literals behind the operands of a RESCALE.
+  void takeLimits(ExprStep& step, const Token& name) {
+    if (step.args.size() != 6) return;
+    int32_t* const limits[] = {&step.low, &step.high};
+    for (size_t i = 0; i < 2; ++i) {
+      const ExprArg& arg = step.args[4 + i];
+      const auto limit = arg.source == ExprArg::Source::literal ? parseNumber<int32_t>(arg.literal) : std::nullopt;
+      if (!limit) in_.fail(name, "{}: limit {} is no number of 32 bits", name.text, i + 1);
+      *limits[i] = *limit;
+    }
+    step.args.resize(4);
   }
 
   TokenStream& in_;
@@ -139,10 +163,15 @@ std::string stepText(std::span<const ExprStep> steps, size_t index, bool nested)
     case ExprArg::Source::step: out += nested ? stepText(steps, arg.index, true) : fmt::format("t{}", arg.index); break;
     }
   }
-  return out + ")";
+  const ExprStep& step = steps[index];
+  const bool isLimited = step.kind == CDL_KIND_RESCALE &&
+                         (step.low != integerRange(step.to).lowest || step.high != integerRange(step.to).highest);
+  return isLimited ? fmt::format("{}, {}, {})", out, step.low, step.high) : out + ")";
 }
 
 } // namespace
+
+bool isRescaleStep(Elem to) { return isInteger(to) && elemBits(to) >= 8 && elemBits(to) <= (isSigned(to) ? 32 : 16); }
 
 ExprSteps parseExpr(TokenStream& in) { return Parser(in).parse(); }
 
@@ -157,6 +186,7 @@ Result<ExprSteps> parseExpr(std::string_view text) {
 
 std::string exprFnName(const ExprStep& step) {
   if (step.kind == CDL_KIND_SELECT) return "select";
+  if (step.kind == CDL_KIND_RESCALE) return fmt::format("rescale_{}", elemName(step.to));
   if (step.kind != CDL_KIND_CONVERT) return std::string(fnName(step.kind, step.fn));
   return fmt::format("convert_{}{}{}{}", elemName(step.to), step.fn ? "_" : "",
                      step.fn ? fnName(step.kind, step.fn) : "", step.saturate ? "_saturate" : "");
@@ -190,6 +220,24 @@ bool hasMeaning(uint16_t kind, uint16_t fn, Elem elem) {
   }
 }
 
+namespace {
+
+/// `args`: Elem::none for literals.
+Status typeRescale(const ExprStep& step, std::span<const Elem> args) {
+  const std::string name = exprFnName(step);
+  if (std::ranges::count(args, Elem::none)) return badModel("{} takes no literals but its limits", name);
+  if (!isInteger(args[0]) || elemBits(args[0]) < 8 || args[0] == Elem::u64_)
+    return badModel("{} of {}", name, elemName(args[0]));
+  for (size_t a = 1; a < args.size(); ++a)
+    if (args[a] != Elem::i32_) return badModel("operand {} of {} is {}, not i32", a, name, elemName(args[a]));
+  const IntegerRange range = integerRange(step.to);
+  if (step.low < range.lowest || step.high > range.highest || step.low > step.high)
+    return badModel("{} of limits {} .. {}", name, step.low, step.high);
+  return Status::ok();
+}
+
+} // namespace
+
 Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem> views, Elem acc) {
   ExprTypes types;
   for (const ExprStep& step : steps) {
@@ -209,6 +257,12 @@ Result<ExprTypes> typeExpr(std::span<const ExprStep> steps, std::span<const Elem
       args.push_back(elem);
     }
     const std::string name = exprFnName(step);
+    if (step.kind == CDL_KIND_RESCALE) {
+      CDL_TRY(typeRescale(step, args));
+      types.steps.push_back(step.to);
+      types.args.push_back(std::move(args));
+      continue;
+    }
     // The operands that must be of one type; a literal among them takes it.
     const size_t first = step.kind == CDL_KIND_SELECT ? 1 : 0;
     if (first && args[0] == Elem::none) args[0] = Elem::bool_;

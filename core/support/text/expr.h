@@ -5,9 +5,9 @@
 #include "core/support/text/lexer.h"
 
 /// Elementwise expressions as text: `max(add(acc, v1), 0.0)`. Operands are v0, v1, ..., the
-/// accumulator `acc`, and literals. Functions are those of UNARY, BINARY, COMPARE and SELECT, and
-/// `convert_<elem>[_rne|_floor][_saturate]`. A value that is used more than once is named first:
-/// `t0 = exp(v0); div(t0, add(t0, 1.0))`.
+/// accumulator `acc`, and literals. Functions are those of UNARY, BINARY, COMPARE and SELECT,
+/// `convert_<elem>[_rne|_floor][_saturate]`, and `rescale_<elem>(a, multiplier, shift, zero[, lowest, highest])`. A
+/// value that is used more than once is named first: `t0 = exp(v0); div(t0, add(t0, 1.0))`.
 namespace candela::text {
 
 struct ExprArg {
@@ -25,9 +25,10 @@ struct ExprArg {
 
 struct ExprStep {
   uint16_t kind = 0, fn = 0; ///< CDL_KIND_*, and the kind's function
-  Elem to = Elem::none;      ///< of a conversion
+  Elem to = Elem::none;      ///< of a conversion or a RESCALE
   bool saturate = false;     ///< of a conversion
   std::vector<ExprArg> args;
+  int32_t low = 0, high = 0; ///< limits of a RESCALE
   friend bool operator==(const ExprStep&, const ExprStep&) = default;
 };
 
@@ -43,6 +44,8 @@ std::string exprText(std::span<const ExprStep> steps);
 /// "add", "convert_i8_rne_saturate".
 std::string exprFnName(const ExprStep& step);
 
+/// The types of results that a RESCALE may have as a step: integers whose limits i32 holds.
+bool isRescaleStep(Elem to);
 /// Whether a function of UNARY or BINARY has a meaning for operands of the type; of other kinds: true.
 bool hasMeaning(uint16_t kind, uint16_t fn, Elem elem);
 

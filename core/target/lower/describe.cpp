@@ -339,6 +339,14 @@ std::optional<text::ExprStep> stepOf(const Node& node) {
     if (node.kind == OpKind::Round) step.fn = fnOf(CDL_KIND_CONVERT, node.stringAttr("mode"));
     // "not 0" is a comparison, not a rounding.
     return step.to == Elem::bool_ ? std::nullopt : std::optional(step);
+  case CDL_KIND_RESCALE: {
+    step.to = node.result()->type.elem;
+    const IntegerRange range = integerRange(step.to);
+    if (node.operands().size() != 4 || node.intAttr("left_shift") || !text::isRescaleStep(step.to)) return std::nullopt;
+    step.low = static_cast<int32_t>(node.hasAttr("clamp_min") ? node.intAttr("clamp_min") : range.lowest);
+    step.high = static_cast<int32_t>(node.hasAttr("clamp_max") ? node.intAttr("clamp_max") : range.highest);
+    return step;
+  }
   default: return std::nullopt;
   }
 }

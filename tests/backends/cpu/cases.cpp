@@ -250,6 +250,7 @@ private:
 
   /// The functions whose result is the same on every machine.
   static bool isExactStep(const cdl_row_t& row) {
+    if (row.kind == CDL_KIND_RESCALE) return row.elem_count == 5 && cdl_elem_bits(row.elems[0]) <= 32; // of one operand
     if (row.kind != CDL_KIND_UNARY) return true;
     switch (row.fn) {
     case CDL_UNARY_EXP:
@@ -290,7 +291,12 @@ private:
       step.fn = row.fn;
       step.elem = static_cast<Elem>(row.elems[row.elem_count - 1]);
       if (step.kind == CDL_KIND_CONVERT) step.saturate = value_.chance(50);
-      bool isConstantUsed = false, fits = true;
+      if (step.kind == CDL_KIND_RESCALE) {
+        const IntegerRange range = integerRange(step.elem);
+        step.imm = static_cast<uint32_t>(static_cast<int32_t>(range.lowest)) |
+                   static_cast<uint64_t>(static_cast<uint32_t>(static_cast<int32_t>(range.highest))) << 32;
+      }
+      bool isConstantUsed = step.kind == CDL_KIND_RESCALE, fits = true;
       for (int k = 0; k + 1 < row.elem_count && fits; ++k) {
         const auto wanted = static_cast<Elem>(row.elems[k]);
         std::vector<Operand> mates;

@@ -49,13 +49,11 @@ public:
       i.expr = {{CDL_KIND_BINARY, random_.chance(85) ? uint16_t(CDL_BINARY_ADD) : uint16_t(CDL_BINARY_SUB), Elem::i32_,
                  false, random_.chance(50) ? std::vector<Operand>{acc, bias} : std::vector<Operand>{bias, acc}, 0}};
     }
+    if (random_.chance(40)) return withStep(std::move(i));
     const uint32_t sums = buffer(Elem::i32_, count(y_), random_.chance(85) ? Role::temp : Role::output);
     i.outputs = {denseView(sums, Elem::i32_, y_)};
     if (isLast_)
-      for (View* view : {&i.inputs[0], i.expr.empty() ? &i.inputs[0] : &i.inputs.back(), &i.outputs[0]}) {
-        view->layout.logicalRank = 4;
-        view->layout.steps = {{0, 0}, {2, 0}, {3, 0}, {1, 0}};
-      }
+      for (View* view : {&i.inputs[0], i.expr.empty() ? &i.inputs[0] : &i.inputs.back(), &i.outputs[0]}) layLast(*view);
     p_.instrs.push_back(std::move(i));
 
     const Elem to = random_.chance(50) ? Elem::u8_ : Elem::i8_;
@@ -75,6 +73,45 @@ public:
   }
 
 private:
+  static void layLast(View& view) {
+    view.layout.logicalRank = 4;
+    view.layout.steps = {{0, 0}, {2, 0}, {3, 0}, {1, 0}};
+  }
+
+  /// The product with the RESCALE as the last step of its epilogue.
+  Program withStep(Instr i) {
+    const Elem to = random_.chance(50) ? Elem::u8_ : Elem::i8_;
+    const auto from = i.expr.empty() ? Operand::Source::acc : Operand::Source::step;
+    Step last{CDL_KIND_RESCALE, 0, to, false, {{from, Elem::i32_, 0}}, 0};
+    const auto first = static_cast<uint16_t>(i.inputs.size() - i.expr.size());
+    for (const View& each : {parameter(1 << 23, (1 << 24) - 1), parameter(28, 36), parameter(0, 30)}) {
+      last.in.push_back({Operand::Source::view, Elem::i32_, static_cast<uint16_t>(i.inputs.size())});
+      i.inputs.push_back(each);
+    }
+    const int32_t low = to == Elem::u8_ ? (random_.chance(30) ? 20 : 0) : random_.chance(30) ? -50 : -128;
+    const int32_t high = random_.chance(30) ? 60 : to == Elem::u8_ ? 255 : 127;
+    last.imm = static_cast<uint32_t>(low) | static_cast<uint64_t>(high) << 32;
+    i.expr.push_back(std::move(last));
+    if (random_.chance(20)) // something behind it: no requantization of the kernel's own
+      i.expr.push_back(
+          {CDL_KIND_BINARY,
+           CDL_BINARY_MAX,
+           to,
+           false,
+           {{Operand::Source::step, to, static_cast<uint16_t>(i.expr.size() - 1)}, {Operand::Source::constant, to, 0}},
+           7});
+    const bool joins = random_.chance(50);
+    const uint32_t own = buffer(to, count(y_), joins ? Role::temp : Role::output);
+    i.outputs = {denseView(own, to, y_)};
+    if (isLast_) {
+      layLast(i.inputs[0]), layLast(i.outputs[0]);
+      for (size_t v = first; v < i.inputs.size(); ++v) layLast(i.inputs[v]);
+    }
+    p_.instrs.push_back(std::move(i));
+    if (joins) p_.instrs.push_back(join(own, to));
+    return std::move(p_);
+  }
+
   /// clamp(rne((own * Ma * 2^ka + other * Mb * 2^kb) / 2^s) + zero), either operand first.
   Instr join(uint32_t own, Elem elem) {
     const Elem other = random_.chance(50) ? Elem::u8_ : Elem::i8_, to = random_.chance(50) ? Elem::u8_ : Elem::i8_;

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <numeric>
 
 #include "core/target/lower/shared.h"
 
@@ -93,17 +92,6 @@ Result<Values> lowerConv(Lowering& l, const Node& node) {
                         {batch * group, outputs, depth});
   columns = l.reshape(columns, {batch * group, depth, places});
   return Values{l.reshape(l.matmul(weights, columns, x->type.elem), yDims)};
-}
-
-Result<Values> lowerAttention(Lowering& l, const Node& node) {
-  Value q = node.operand(0), k = node.operand(1), v = node.operand(2);
-  std::vector<int64_t> swap(q->type.dims.size());
-  std::iota(swap.begin(), swap.end(), 0);
-  std::swap(swap.back(), swap[swap.size() - 2]);
-  Value scores = matmulAnyRank(l, q, l.transpose(k, swap), q->type.elem);
-  if (const double scale = node.floatAttr("scale"); scale != 1) scores = l.mul(scores, l.scalar(q->type.elem, scale));
-  if (node.operand(3)) scores = l.add(scores, node.operand(3));
-  return Values{matmulAnyRank(l, l.node(OpKind::Softmax, {scores}), v, q->type.elem)};
 }
 
 } // namespace candela::target
