@@ -26,6 +26,10 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place);
 
 /// The element types that the kind and the steps ask for, of an instruction whose records are right.
 Status verifyTypes(const Instr& instr);
+/// That loops and groups nest as the text does. In verify_bands.cpp.
+Status verifyRegions(const Program& program);
+/// verifyBands() of every group.
+Status verifyAllBands(const Program& program, Suspect& suspect);
 
 // ---- What printer and parser must agree on
 
