@@ -100,6 +100,8 @@ typedef struct {
 #define CANDELA_FLAG_BIND_AT_RUN 8u
 /* What is cheap to compute is computed again before a late reader, where that lowers the peak of memory. */
 #define CANDELA_FLAG_REMATERIALIZE 16u
+/* Every instruction runs as a whole: no chains of them by bands of rows. */
+#define CANDELA_FLAG_NO_GROUPS 32u
 
 #define CANDELA_OPTIONS_INIT                                                                                           \
   { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL }

@@ -39,7 +39,8 @@ struct Port {
 struct Options {
   std::string backends = "soft";
   std::vector<std::string> dims, shapes, options, states;
-  bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false, rematerialize = false;
+  bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false, rematerialize = false,
+       noGroups = false;
   void (*progress)(void* context, const char* stage, double fraction) = nullptr;
   void* progressContext = nullptr;
 };
@@ -61,7 +62,7 @@ public:
     c.flags = (options.requireNative ? CANDELA_FLAG_REQUIRE_NATIVE : 0) |
               (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
               (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) | (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
-              (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0);
+              (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0) | (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
     c.backends = options.backends.c_str();
     c.dims = dims.data();
     c.shapes = shapes.data();

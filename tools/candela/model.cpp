@@ -33,6 +33,7 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
   command->add_flag("--to-primitives", toPrimitives, "lower every op to the 13 primitives");
   command->add_flag("--rematerialize", rematerialize,
                     "compute cheap values again before late readers, where that lowers the peak of memory");
+  command->add_flag("--no-groups", noGroups, "run every instruction as a whole: no chains by bands of rows");
 }
 
 void ModelOptions::addStatesTo(CLI::App* command) {
@@ -50,6 +51,7 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk.toPrimitives = toPrimitives;
   sdk.keepValues = keepValues;
   sdk.rematerialize = rematerialize;
+  sdk.noGroups = noGroups;
   sdk.progress = &Progress::callback;
   sdk.progressContext = &progress;
   return sdk;
