@@ -130,6 +130,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
   request.compile.keepValues = options.flags & CANDELA_FLAG_KEEP_VALUES;
   request.compile.stack = !(options.flags & CANDELA_FLAG_UNSTACKED);
   request.compile.schedule.rematerialize = options.flags & CANDELA_FLAG_REMATERIALIZE;
+  request.compile.groups = !(options.flags & CANDELA_FLAG_NO_GROUPS);
   if (options.progress)
     request.compile.progress = [call = options.progress, context = options.progress_context](
                                    const char* stage, double fraction) { call(context, stage, fraction); };

@@ -129,6 +129,7 @@ public:
       targets_.push_back(device->compiles() ? &nativeOnly_.back() : &device->target());
     }
     targets_.push_back(&hostTarget());
+    for (const auto& device : devices_) options_.bandBytes.push_back(options.groups ? bandBytesOf(*device) : 0);
   }
 
   Result<std::unique_ptr<runtime::Session>> compile() {

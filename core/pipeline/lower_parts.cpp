@@ -1,14 +1,26 @@
 #include "core/graph/loop.h"
 #include "core/pipeline/pipeline.h"
+#include "core/plan/group/group.h"
 #include "core/plan/movement/movement.h"
 #include "core/plan/parts/parts.h"
 #include "core/plan/schedule/schedule.h"
 #include "core/program/emit/emit.h"
 #include "core/soft/soft.h"
+#include "core/support/text/scan.h"
 #include "core/target/fuse/fuse.h"
 #include "core/target/layout/layout.h"
 
 namespace candela::pipeline {
+
+uint64_t bandBytesOf(const runtime::Device& device) {
+  for (const cdl_option_schema_t& option : device.plugin().options()) {
+    if (std::string_view(option.name) != "band_bytes") continue;
+    const auto given = device.options().find(option.name);
+    const std::string_view otherwise = option.default_value ? option.default_value : "";
+    return text::parseNumber<uint64_t>(given != device.options().end() ? given->second : otherwise).value_or(0);
+  }
+  return 0;
+}
 
 const target::Target& hostTarget() {
   static const target::Target target = target::Target::fromCapabilities("soft", soft::capabilities(), true).orAbort();
@@ -37,6 +49,7 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     if (options.stack && !options.toPrimitives) plan::joinMovement(lowered.program, target);
     if (options.keepEmitted) lowered.emitted = lowered.program;
     CDL_TRY(plan::schedule(lowered.program, options.schedule));
+    if (part.target < options.bandBytes.size()) plan::markGroups(lowered.program, options.bandBytes[part.target]);
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
     lowered.arenaBytes = report.arenaBytes;
     lowered.maxLiveBytes = report.maxLiveBytes;

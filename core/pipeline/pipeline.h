@@ -15,11 +15,17 @@ struct CompileOptions {
   bool toPrimitives = false; ///< lower every op to the 13 primitives
   bool stack = true;         ///< join what follows element by element: epilogues and expressions
   bool keepValues = false;   ///< every value becomes an output before anything is fused
+  bool groups = true;        ///< mark groups for targets that run them band by band
   bool keepEmitted = false;  ///< LoweredPart::emitted is there
   plan::ScheduleOptions schedule;
+  std::vector<uint64_t> bandBytes; ///< per target, as bandBytesOf() says; beyond its end: 0, no groups
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };
+
+/// What the values inside of a group may hold at once on a device: its plugin's option `band_bytes`, by which it says
+/// that it runs groups band by band. 0: it has no such option, or that says so.
+uint64_t bandBytesOf(const runtime::Device& device);
 
 /// soft's own target: the last one of every partitioning.
 const target::Target& hostTarget();

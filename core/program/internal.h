@@ -28,6 +28,10 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place);
 Status verifyTypes(const Instr& instr);
 /// No element is overwritten by the instruction that reads it, but in its own place. The image was checked.
 Status verifyAliasing(const Program& program, const Instr& instr);
+/// That loops and groups nest as the text does. In verify_bands.cpp.
+Status verifyRegions(const Program& program);
+/// verifyBands() of every group.
+Status verifyAllBands(const Program& program, Suspect& suspect);
 
 // ---- What printer and parser must agree on
 

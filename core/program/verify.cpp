@@ -58,37 +58,6 @@ Status verifyImage(const Program& program, Suspect& suspect) {
   return Status(code, text + check.place_length).context(placeText(program, place, suspect));
 }
 
-Status verifyGroup(const Program& program, uint32_t index) {
-  const Group& group = program.groups[index];
-  if (index) {
-    const Group& before = program.groups[index - 1];
-    if (group.first < before.first + before.count)
-      return badModel("starts at instruction {}, inside of or before the group that stands before it", group.first + 1);
-  }
-  for (uint32_t i = group.first; i < group.first + group.count; ++i)
-    if (program.instrs[i].group != index)
-      return badModel("{} lies in its range but names another group", program.instrName(i));
-  for (const Loop& loop : program.loops) {
-    const uint64_t loopEnd = uint64_t(loop.first) + loop.count, end = uint64_t(group.first) + group.count;
-    const bool apart = loopEnd <= group.first || end <= loop.first;
-    const bool inside = group.first >= loop.first && end <= loopEnd;
-    if (!apart && !inside && (loop.first < group.first || loopEnd > end))
-      return badModel("it and the loop at instruction {} cut each other", loop.first + 1);
-  }
-  return Status::ok();
-}
-
-/// The text nests regions, where an image lists them.
-Status verifyRegions(const Program& program) {
-  for (uint32_t l = 1; l < program.loops.size(); ++l)
-    if (program.loops[l - 1].first > program.loops[l].first)
-      return badModel("loop {}: starts at instruction {}, before the loop that stands before it", l + 1,
-                      program.loops[l].first + 1);
-  for (uint32_t g = 0; g < program.groups.size(); ++g)
-    CDL_TRY(verifyGroup(program, g).context(fmt::format("group {}", g + 1)));
-  return Status::ok();
-}
-
 } // namespace
 
 Status verify(const Program& program, Suspect& suspect) {
@@ -104,8 +73,7 @@ Status verify(const Program& program, Suspect& suspect) {
     CDL_TRY(verifyTypes(instr).context(program.instrName(suspect.instr)));
     CDL_TRY(verifyAliasing(program, instr).context(program.instrName(suspect.instr)));
   }
-  suspect.instr = kNone;
-  return Status::ok();
+  return verifyAllBands(program, suspect);
 }
 
 Status verify(const Program& program) {

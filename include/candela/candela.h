@@ -102,6 +102,8 @@ typedef struct {
 #define CANDELA_FLAG_REMATERIALIZE 16u
 /* Every node stays an instruction of its own: no epilogues, no expressions. To compare with, not to deploy. */
 #define CANDELA_FLAG_UNSTACKED 32u
+/* Every instruction runs as a whole: no chains of them by bands of rows. */
+#define CANDELA_FLAG_NO_GROUPS 64u
 
 #define CANDELA_OPTIONS_INIT                                                                                           \
   { (uint32_t)sizeof(candela_options_t), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL }

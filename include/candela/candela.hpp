@@ -41,6 +41,7 @@ struct Options {
   std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false, bindAtRun = false, rematerialize = false;
   bool unstacked = false; ///< every node stays an instruction of its own
+  bool noGroups = false;  ///< every instruction runs as a whole
   void (*progress)(void* context, const char* stage, double fraction) = nullptr;
   void* progressContext = nullptr;
 };
@@ -63,7 +64,7 @@ public:
               (options.toPrimitives ? CANDELA_FLAG_TO_PRIMITIVES : 0) |
               (options.keepValues ? CANDELA_FLAG_KEEP_VALUES : 0) | (options.bindAtRun ? CANDELA_FLAG_BIND_AT_RUN : 0) |
               (options.rematerialize ? CANDELA_FLAG_REMATERIALIZE : 0) |
-              (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0);
+              (options.unstacked ? CANDELA_FLAG_UNSTACKED : 0) | (options.noGroups ? CANDELA_FLAG_NO_GROUPS : 0);
     c.backends = options.backends.c_str();
     c.dims = dims.data();
     c.shapes = shapes.data();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/program/bands.h"
+
 namespace candela::test {
 
 using namespace program;
@@ -47,6 +49,8 @@ public:
     }
     budget_ = rng_.in(0, options_.instrs);
     block(0);
+    for (Group& group : p_.groups)
+      if (!verifyBands(p_, group)) group.bands = 1;
     return std::move(p_);
   }
 

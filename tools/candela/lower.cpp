@@ -40,7 +40,7 @@ void lower(Arguments& arguments, Console& console) {
   pipeline::CompileOptions compile;
   compile.schedule = {!arguments.keepOrder, options.rematerialize};
   const LoweredModel lowered = lowerModel(options, compile);
-  const auto& [backends, parts, flow, traffic] = lowered;
+  const auto& [backends, parts, bandBytes, flow, traffic] = lowered;
   if (!flow.empty())
     console.print("// what is decided at run, around the partitions below\n// {}\n",
                   fmt::format("{}", fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));

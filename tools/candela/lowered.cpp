@@ -33,6 +33,9 @@ LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions co
     targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
     lowered.backends.push_back(device->plugin().name());
   }
+  for (const auto& device : devices)
+    lowered.bandBytes.push_back(options.noGroups ? 0 : pipeline::bandBytesOf(*device));
+  compile.bandBytes = lowered.bandBytes;
   targets.push_back(&pipeline::hostTarget());
   lowered.backends.push_back("soft");
   const auto inModel = [&](Status status) { check(status.context(options.path)); };

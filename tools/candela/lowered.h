@@ -9,6 +9,7 @@ namespace candela::tool {
 struct LoweredModel {
   std::vector<std::string> backends; ///< names of the targets, soft last
   std::vector<pipeline::LoweredPart> parts;
+  std::vector<uint64_t> bandBytes; ///< of the backends but soft, as the pipeline takes it
   std::string flow;      ///< what is between the Graphs where the model decides at run, as text
   plan::Traffic traffic; ///< of one instruction for each node of the model
 };

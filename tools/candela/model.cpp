@@ -35,6 +35,7 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
                     "leave every node an instruction of its own: no epilogues, no expressions");
   command->add_flag("--rematerialize", rematerialize,
                     "compute cheap values again before late readers, where that lowers the peak of memory");
+  command->add_flag("--no-groups", noGroups, "run every instruction as a whole: no chains by bands of rows");
 }
 
 void ModelOptions::addStatesTo(CLI::App* command) {
@@ -53,6 +54,7 @@ sdk::Options ModelOptions::sdkOptions(Progress& progress) const {
   sdk.keepValues = keepValues;
   sdk.rematerialize = rematerialize;
   sdk.unstacked = unstacked;
+  sdk.noGroups = noGroups;
   sdk.progress = &Progress::callback;
   sdk.progressContext = &progress;
   return sdk;

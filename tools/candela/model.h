@@ -13,10 +13,11 @@ namespace candela::tool {
 struct ModelOptions {
   std::string path, backends = "soft";
   std::vector<std::string> dims, shapes, options, states;
-  bool requireNative = false, toPrimitives = false, keepValues = false, rematerialize = false, unstacked = false;
+  bool requireNative = false, toPrimitives = false, keepValues = false, rematerialize = false, unstacked = false,
+       noGroups = false;
 
   /// MODEL, --backend, --dim, --shape, --option, --isa, --require-native, --to-primitives,
-  /// --rematerialize, --unstacked.
+  /// --rematerialize, --unstacked, --no-groups.
   /// `kinds`: of files that the command takes.
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
   /// The same without MODEL.

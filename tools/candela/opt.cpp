@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "core/passes/passes.h"
+#include "core/plan/group/group.h"
+#include "core/plan/report/traffic.h"
 #include "core/plan/schedule/lifetimes.h"
 #include "core/support/file.h"
 #include "tools/candela/command.h"
@@ -61,6 +63,11 @@ constexpr PlanPass kPlanPasses[] = {
     {"rematerialize", "of a program: schedule, with cheap values computed again where that lowers the peak",
      [](program::Program& program) {
        return plan::schedule(program, {true, true});
+     }},
+    {"group", "of a program: chains whose inner values stay within 1 MiB, by bands of rows where that takes it",
+     [](program::Program& program) {
+       plan::markGroups(program, plan::kBandBytes);
+       return program::verify(program);
      }},
     {"place", "of a program: an offset for every temp buffer",
      [](program::Program& program) { return plan::place(program).status(); }},

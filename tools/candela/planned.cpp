@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/plan/group/group.h"
 #include "core/plan/parts/parts.h"
 #include "core/plan/schedule/lifetimes.h"
 #include "core/plan/schedule/schedule.h"
@@ -18,13 +19,14 @@ bool isPlaced(const program::Program& program) {
 }
 
 /// Plans it once more from what was emitted, so that a clock can stand beside it.
-void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content,
+void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content, uint64_t bandBytes,
              const ModelOptions& options) {
   part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
   part.emittedTraffic = plan::trafficOf(emitted, content).total;
   auto start = std::chrono::steady_clock::now();
   plan::joinParts(emitted);
   check(plan::schedule(emitted, {true, options.rematerialize}).context(options.path), kWorkFailed);
+  plan::markGroups(emitted, bandBytes);
   part.scheduleMs = millisecondsSince(start);
   start = std::chrono::steady_clock::now();
   check(plan::place(emitted).status().context(options.path), kWorkFailed);
@@ -46,7 +48,7 @@ PlannedPart plannedProgram(program::Program program, const ModelOptions& options
   if (part.wasPlaced)
     part.program = std::move(program);
   else
-    measure(part, std::move(program), {}, options);
+    measure(part, std::move(program), {}, 0, options);
   part.maps = plan::memoryMaps(part.program);
   part.traffic = plan::trafficOf(part.program);
   return part;
@@ -76,7 +78,8 @@ PlannedModel planModel(const ModelOptions& options) {
     const std::vector<uint64_t> content = pipeline::contentBytes(from);
     std::swap(from.program, *from.emitted);
     const std::vector<uint64_t> emittedContent = pipeline::contentBytes(from);
-    measure(part, std::move(from.program), emittedContent, options);
+    measure(part, std::move(from.program), emittedContent,
+            from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0, options);
     part.maps = plan::memoryMaps(part.program);
     part.traffic = plan::trafficOf(part.program, content);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/program/bands.h"
+
 namespace candela::plan {
 
 using namespace program;
@@ -55,7 +57,8 @@ public:
     };
     std::vector<Span> spans(program.buffers.size());
     std::vector<bool> shared(program.buffers.size(), false);
-    for (uint32_t i = 0; i < program.instrs.size(); ++i)
+    for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+      if (fillsBorder(program, program.instrs[i])) continue; // it may stand before the group
       for (const auto* views : {&program.instrs[i].inputs, &program.instrs[i].outputs})
         for (const View& view : *views) {
           Span& span = spans[view.buffer];
@@ -67,17 +70,24 @@ public:
           span.first = std::min(span.first, i);
           span.last = i;
         }
+    }
     for (uint32_t b = 0; b < program.buffers.size(); ++b)
       if (shared[b] || program.buffers[b].role != Role::temp) ownerOf_[b] = kNone;
     fits_.assign(program.groups.size(), true);
     for (uint32_t g = 0; g < program.groups.size(); ++g) {
       const Group& group = program.groups[g];
+      if (group.bands > 1) { // rows that are kept for the next band count too
+        std::vector<bool> inside(program.buffers.size());
+        for (uint32_t b = 0; b < program.buffers.size(); ++b) inside[b] = ownerOf_[b] == g;
+        const auto members = bandsOf(program, membersOf(group), group.bandDim, group.bands);
+        fits_[g] = members && bytesHeld(program, *members, inside, content) <= kBandBytes;
+        continue;
+      }
       for (uint32_t i = group.first; i < group.first + group.count; ++i) {
         uint64_t live = 0;
         for (uint32_t b = 0; b < program.buffers.size(); ++b)
           if (ownerOf_[b] == g && spans[b].first <= i && i <= spans[b].last) live += content[b];
-        const uint64_t bands = std::max<uint32_t>(group.bands, 1);
-        if ((live + bands - 1) / bands > kBandBytes) fits_[g] = false;
+        if (live > kBandBytes) fits_[g] = false;
       }
     }
   }

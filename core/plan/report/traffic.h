@@ -31,7 +31,7 @@ struct ProgramTraffic {
 /// The logical bytes of the views that instructions read and write: every element of a view once, whatever its
 /// strides repeat; the same view of an instruction once; no padding of blocks, no border. An instruction of a loop
 /// counts in every run. TEMP buffers that only one group touches count nothing where the largest sum of them that it
-/// holds at once, by its number of bands, is at most kBandBytes. `contentBytes`: what the value in each buffer has
+/// holds at once, of a group in bands in the rows that one band needs, is at most kBandBytes. `contentBytes`: what the value in each buffer has
 /// without padding; empty: as much as the buffer.
 ProgramTraffic trafficOf(const program::Program& program, std::span<const uint64_t> contentBytes = {});
 

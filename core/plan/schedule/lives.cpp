@@ -62,6 +62,13 @@ std::vector<Life> livesOf(const Program& program) {
     life.first = std::min(life.first, isAlone ? i : program.loops[loop].first);
     life.last = std::max(life.last, isAlone ? i : program.loops[loop].first + program.loops[loop].count - 1);
   });
+  eachTouch(program, [&](uint32_t i, uint32_t buffer) {
+    if (program.instrs[i].group == kNone) return;
+    const Group& group = program.groups[program.instrs[i].group];
+    if (group.bands == 1) return;
+    lives[buffer].first = std::min(lives[buffer].first, group.first);
+    lives[buffer].last = std::max(lives[buffer].last, group.first + group.count - 1);
+  });
   return lives;
 }
 

@@ -59,6 +59,7 @@ Result<PlacementReport> place(Program& program) {
   rebuildWaits(program);
   const Status valid = validatePlacement(program);
   CDL_CHECK(valid.isOk(), "{}", valid.message());
+  if (!program.groups.empty()) CDL_TRY(program::verify(program)); // bands may not lie on each other's rows
   return report;
 }
 

@@ -35,7 +35,7 @@ constexpr const char* kCanonical = R"(program @"my net" engines(2) {
     for 2 {
       [7] unary.neg @in %tile[4]:f32 + 4*i1, @out %y[4]:f32 + 8*i0 + 4*i1
     }
-    group dim 1 bands 2 {
+    group dim 1 bands 1 {
       [8] scatter.add @in %z[2]:i32, @in %x[1,2,1]:f32, @inout %y[1,3,1]:f32
       [9] norm.layer{epsilon = 1e-05} @in %x[2,2]:f32, @out %tile[2,2]:f32 waits(8)
     }
