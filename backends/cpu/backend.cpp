@@ -13,6 +13,8 @@ Cpu::Cpu() : ProgramBackend("cpu", kVersion) {
   option("isa", "the instruction set to generate code for; best: the best that this machine has",
          "best|x86-64-v3|avx512|avx512vnni|amx", "best");
   option("threads", "threads that work on one execution, the caller's among them; 0: one per processor", "int", "1");
+  option("band_bytes", "what the values inside of a group may hold at once while it runs by bands of rows; 0: no groups",
+         "int", "1048576");
   claim(cdl::Profile::FP32);
   claim(cdl::Profile::INT8);
   claim(cdl::Profile::INT16);

@@ -1,6 +1,7 @@
 // The library that compiles: Programs to binaries.
 #include "compiler.hpp"
 
+#include "emit/bands.hpp"
 #include "emit/instructions.hpp"
 #include "version.hpp"
 
@@ -18,6 +19,7 @@ cdl::Status compile(const cdl_image_t* image, const void* const* constants, cons
       return cdl::refused(i, CDL_REASON_VENDOR,
                           cdl::kindName(cdl_get_instr(image, i)->kind) + ": no kernel for " + why);
   }
+  runInBands(lowering);
   if (std::getenv("CANDELA_CPU_DUMP")) std::fputs(lowering.assembly().c_str(), stderr);
   return lowering.finish(binary) ? cdl::ok() : cdl::error(CDL_INTERNAL, "LLVM: " + lowering.error());
 }

@@ -180,7 +180,11 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   const int64_t panelBytes = steps * kPanel * 4;
   const int64_t aBytes = std::max({c.rows * c.a.row, c.columns * c.a.column, c.axes[0].count * c.axes[0].a});
   const bool isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
-  const auto units = static_cast<uint64_t>(c.batch * c.groups * panelGroups * rowTiles * parts);
+  UnitRows units{c.batch * c.groups * (isPanelInner ? 1 : panelGroups), rowTiles, parts * (isPanelInner ? panelGroups : 1),
+                 shape.rows, 1, c.rows};
+  if (c.width) // parts of the one row
+    units.tiles = parts, units.inner = isPanelInner ? panelGroups : 1, units.points = kTilesPerUnit * shape.columns,
+    units.width = c.width, units.rows = c.columns / c.width;
 
   Key key("contraction");
   key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns

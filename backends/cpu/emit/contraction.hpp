@@ -43,6 +43,7 @@ struct Join {
 /// y[batch, group, panel * kPanel + lane, row, column] = sum over axes of a * b, then the epilogue.
 struct Contraction {
   int64_t batch = 1, groups = 1, panels = 1, rows = 1, columns = 1;
+  int64_t width = 0;      // of the image, where its rows were joined into one of all columns; else 0
   int lastLanes = kPanel; // results in the last panel of a group that exist
   bool isInt8 = false;    // a holds u8, b s8 by four, interleaved: each step of the last axis is four products
   bool aIsSigned = false; // a holds s8: what movesSign() says, `bias` must undo

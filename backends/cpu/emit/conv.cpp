@@ -143,7 +143,7 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     c.y = y.plane(outs);
     c.epilogue = epilogue;
     for (const auto& view : views) c.views.push_back(view ? std::optional(view->plane(outs)) : std::nullopt);
-    if (flattens) c.columns *= c.rows, c.rows = 1;
+    if (flattens) c.width = c.columns, c.columns *= c.rows, c.rows = 1;
     emitContraction(lowering, c);
     return true;
   }
@@ -151,7 +151,7 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   // Results in panels: [batch][group][panel][row][column][16].
   const int64_t area = y.h * y.w * kPanel, groupArea = c.panels * area, batchArea = g.group * groupArea;
   const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea) * 4);
-  if (isFlat) c.columns *= c.rows, c.rows = 1;
+  if (isFlat) c.width = c.columns, c.columns *= c.rows, c.rows = 1;
   c.y = {CDL_F32, sums, batchArea * 4, groupArea * 4, area * 4, c.columns * kPanel * 4, kPanel * 4, 4};
   emitContraction(lowering, c);
 

@@ -304,7 +304,7 @@ private:
       const bool isFlat = kh == 1 && kw == 1 && c_.a.row == c_.columns * c_.a.column &&
                           c_.y.row == c_.columns * c_.y.column &&
                           (!c_.join || c_.join->other.row == c_.columns * c_.join->other.column) && !c_.epilogue;
-      if (isFlat) c_.columns *= c_.rows, c_.rows = 1;
+      if (isFlat) c_.width = c_.columns, c_.columns *= c_.rows, c_.rows = 1;
       addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
       return emitContraction(lowering_, c_);
     }
@@ -317,7 +317,7 @@ private:
     const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel, groupArea = panels_ * area,
                   batchArea = g_.group * groupArea;
     if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column)
-      c_.columns *= c_.rows, c_.rows = 1;
+      c_.width = c_.columns, c_.columns *= c_.rows, c_.rows = 1;
     const Arg sums = lowering_.scratch(static_cast<uint64_t>(y_.n * batchArea * size));
     c_.y = {elem,          sums, batchArea * size, groupArea * size, area * size, c_.columns * kPanel * size,
             kPanel * size, size};

@@ -20,7 +20,7 @@ void emitDepthwiseInt8(Lowering& lowering, const DepthwiseInt8& d) {
   std::vector<Arg> args = {c.a.at, c.b};
   Ending::addArguments(lowering, c, args, key);
   const int lanes = lowering.isa.lanes(4);
-  lowering.call(key.text(), static_cast<uint64_t>(c.batch * c.rows * c.panels), args, [&](Builder& b) {
+  lowering.call(key.text(), UnitRows{c.batch, c.rows, c.panels, 1, 1, c.rows}, args, [&](Builder& b) {
     Ending ending(b, lowering, c);
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value panel = b.rem(unit, b.i64(c.panels), false), rest = b.div(unit, b.i64(c.panels), false);

@@ -85,8 +85,18 @@ Operand Lowering::operand(const cdl_view_t& view) const {
 }
 
 void Lowering::begin(uint32_t instr) {
+  const uint32_t group = cdl_get_instr(image, instr)->group;
+  const bool goesOn = group && instr_ && cdl_get_instr(image, instr_)->group == group &&
+                      cdl_get_group(image, group)->bands > 1;
   instr_ = instr;
-  scratchUsed_ = 0;
+  if (!goesOn) scratchUsed_ = 0;
+}
+
+std::vector<uint32_t> Lowering::doneBy(uint32_t instr) const {
+  std::vector<uint32_t> found;
+  for (const auto& [done, by] : done_)
+    if (by == instr) found.push_back(done);
+  return found;
 }
 
 Arg Lowering::scratch(uint64_t bytes) {
@@ -113,19 +123,20 @@ Arg Lowering::own(const void* data, uint64_t bytes) {
   return arg;
 }
 
-void Lowering::call(const std::string& key, uint64_t units, const std::vector<Arg>& args,
+void Lowering::call(const std::string& key, const Units& units, const std::vector<Arg>& args,
                     const std::function<void(Builder&)>& body) {
-  if (units == 0) return;
+  if (units.count == 0) return;
   const auto [known, isNew] = kernels_.try_emplace(key, binary_.kernels);
   if (isNew) codegen_.kernel("k" + std::to_string(binary_.kernels++), body);
   Call call;
   call.instr = instr_;
   call.kernel = known->second;
-  call.units = units;
+  call.units = units.count;
   call.firstArg = static_cast<uint32_t>(binary_.args.size());
   call.args = static_cast<uint32_t>(args.size());
   binary_.args.insert(binary_.args.end(), args.begin(), args.end());
   binary_.calls.push_back(call);
+  rows_.push_back(units.rows);
 }
 
 void Lowering::takeConstants() {

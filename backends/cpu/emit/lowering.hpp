@@ -5,8 +5,8 @@
 #include "../codegen/codegen.hpp"
 #include "../runtime/binary.hpp"
 
+#include <algorithm>
 #include <map>
-#include <set>
 
 namespace cpu {
 
@@ -32,6 +32,30 @@ bool isSignedElem(uint8_t elem);
 /// The steps of a layout are these (logical dim, factor).
 bool hasSteps(const cdl_layout_t& layout, std::initializer_list<std::pair<int, uint32_t>> steps);
 
+/// How the units of a call follow the rows of the result: unit (o * tiles + t) * inner + i is part of tile t, and the
+/// first t tiles hold t * points of all `rows` rows of `width` points each. The last tile ends with the last row.
+struct UnitRows {
+  int64_t outer = 1, tiles = 0, inner = 1; // tiles 0: nobody knows
+  int64_t points = 1, width = 1, rows = 0;
+
+  /// Rows of which the first `count` tiles hold at least a part.
+  int64_t touched(int64_t count) const {
+    return count >= tiles ? rows : std::min(rows, (count * points + width - 1) / width);
+  }
+  /// The fewest first tiles that finish so many rows.
+  int64_t tilesFor(int64_t count) const {
+    return count >= rows ? tiles : std::min(tiles, (count * width + points - 1) / points);
+  }
+};
+
+/// The units of a call.
+struct Units {
+  Units(uint64_t count) : count(count) {} // NOLINT: a number of them is all that most calls say
+  Units(const UnitRows& rows) : count(static_cast<uint64_t>(rows.outer * rows.tiles * rows.inner)), rows(rows) {} // NOLINT
+  uint64_t count;
+  UnitRows rows;
+};
+
 class Lowering {
 public:
   Lowering(const cdl_image_t* image, const void* const* constants, const Isa& isa)
@@ -44,19 +68,25 @@ public:
   const Isa& isa;
 
   Operand operand(const cdl_view_t& view) const;
-  /// Starts an instruction; what it asks of scratch() may overlap the scratch of others.
+  /// Starts an instruction; what it asks of scratch() may overlap the scratch of others, unless both stand in one group
+  /// that runs in bands.
   void begin(uint32_t instr);
   uint32_t instr() const { return instr_; }
   /// Says that the calls of an earlier instruction do the work of `instr` too.
-  void done(uint32_t instr) { done_.insert(instr); }
+  void done(uint32_t instr) { done_[instr] = instr_; }
   bool isDone(uint32_t instr) const { return done_.count(instr) != 0; }
+  /// Those that the calls of `instr` do too.
+  std::vector<uint32_t> doneBy(uint32_t instr) const;
   /// Memory for this instruction, 64-byte aligned, with `slack` readable bytes behind it.
   Arg scratch(uint64_t bytes);
   /// A constant of the executable, 64-byte aligned; equal ones are one.
   Arg own(const void* data, uint64_t bytes);
   /// The kernel that `key` names completely: body is called when it is new. Then calls it.
-  void call(const std::string& key, uint64_t units, const std::vector<Arg>& args,
+  void call(const std::string& key, const Units& units, const std::vector<Arg>& args,
             const std::function<void(Builder&)>& body);
+  /// The calls so far, in the order in which they run, and how the units of each follow rows. Both may be rearranged.
+  std::vector<Call>& calls() { return binary_.calls; }
+  const std::vector<UnitRows>& rowsOfCalls() const { return rows_; }
 
   /// The calls, the code and the constants of all instructions; false and error() when LLVM fails. Once.
   bool finish(Binary& binary);
@@ -70,7 +100,8 @@ private:
   Codegen codegen_;
   Binary binary_;
   std::map<std::string, uint32_t> kernels_;
-  std::set<uint32_t> done_;
+  std::map<uint32_t, uint32_t> done_; // by whom
+  std::vector<UnitRows> rows_;        // of each call
   struct Owned {
     Arg at;
     uint64_t bytes;

@@ -151,7 +151,8 @@ void emitTiles(Lowering& lowering, const Contraction& c) {
   std::vector<Arg> args = {c.a.at, c.b, lowering.own(config, sizeof config)};
   Ending::addArguments(lowering, c, args, key);
 
-  const auto units = static_cast<uint64_t>(c.batch * c.groups * g.panelPairs * g.tilePairs);
+  UnitRows units{c.batch * c.groups * g.panelPairs, g.tilePairs, 1, 2, g.perRow, c.rows};
+  if (c.width) units.points = 2 * g.points, units.width = c.width, units.rows = c.columns / c.width;
   lowering.call(key.text(), units, args, [&](Builder& b) {
     b.tileConfig(b.arg(2));
     TileUnit unit(b, lowering, c, g);

@@ -65,7 +65,7 @@ void emitWindow(Lowering& lowering, const Window& w) {
   const auto taps = w.kernel[0] * w.kernel[1];
   const bool unrolls = taps <= 25;
 
-  const auto units = static_cast<uint64_t>(w.batch * w.channels * w.rows);
+  const UnitRows units{w.batch * w.channels, w.rows, 1, 1, 1, w.rows};
   lowering.call(key.text(), units, args, [&](Builder& b) {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value row = b.rem(unit, b.i64(w.rows), false), rest = b.div(unit, b.i64(w.rows), false);

@@ -10,7 +10,7 @@ namespace cpu {
 
 /// Of the records below, of what kernels expect of their callers, and of the library that compiles: what differs in it
 /// does not work together.
-inline constexpr uint32_t kFormat = 2;
+inline constexpr uint32_t kFormat = 3;
 
 /// Where an argument of a call lies: a buffer of the image, or one of the two that the backend adds.
 struct Arg {
@@ -22,12 +22,17 @@ struct Arg {
   int64_t perLoop[CDL_MAX_LOOP_NESTING] = {}; // bytes per value of the loop variables, outer first
 };
 
-/// One kernel on some arguments; its units 0 .. units - 1 are independent of each other.
+/// One kernel on some arguments; its units are independent of each other. It does the units first .. first + units - 1,
+/// and so many of them again `turns` times in all, each time `stride` further: what a band takes of every channel. Calls
+/// of one group may follow each other in any order, and several of them share arguments.
 struct Call {
   uint32_t instr = 0;
   uint32_t kernel = 0;
   uint64_t units = 0;
   uint32_t firstArg = 0, args = 0;
+  uint64_t first = 0, turns = 1, stride = 0;
+
+  uint64_t allUnits() const { return units * turns; }
 };
 
 /// All that is stored of an executable. Constants and code lie in `made` where they were compiled, in the blob where

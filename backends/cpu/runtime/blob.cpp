@@ -64,14 +64,20 @@ bool isInside(const cdl_image_t* image, const cdl_instr_t& instr, const Arg& arg
 /// What calls and arguments say of each other, of the sections and of the image.
 cdl::Status checkTables(const cdl_image_t* image, const Binary& binary) {
   uint32_t last = 1, args = 0;
+  // Calls follow their instructions, but for those of a group, whose bands interleave them.
+  const auto isOutOfOrder = [&](uint32_t instr) {
+    const uint32_t group = cdl_get_instr(image, instr)->group;
+    return instr < last && (group == 0 || group != cdl_get_instr(image, last)->group);
+  };
   for (const Call& call : binary.calls) {
-    if (call.instr < last || call.instr >= image->instrs.count || call.kernel >= binary.kernels ||
-        call.args > binary.args.size() - args || call.firstArg != args)
+    if (call.instr == 0 || call.instr >= image->instrs.count || isOutOfOrder(call.instr) ||
+        call.kernel >= binary.kernels || call.firstArg > args || call.args > binary.args.size() - call.firstArg)
       return damaged("a call that its tables do not hold");
     last = call.instr;
+    args = std::max(args, call.firstArg + call.args);
     uint64_t most = 0;
-    for (const uint32_t end = args + call.args; args < end; ++args) {
-      const Arg& arg = binary.args[args];
+    for (uint32_t a = call.firstArg; a < call.firstArg + call.args; ++a) {
+      const Arg& arg = binary.args[a];
       const uint64_t room = roomOf(image, binary, arg);
       if (!isInside(image, *cdl_get_instr(image, call.instr), arg, room))
         return damaged("an argument in buffer " + std::to_string(arg.buffer) + " at " + std::to_string(arg.offset) +
@@ -79,8 +85,11 @@ cdl::Status checkTables(const cdl_image_t* image, const Binary& binary) {
       most = std::max(most, room);
     }
     // Each unit writes elements of its own, and the smallest have four bits.
-    if (call.units > kMaxUnits || call.units / 2 > most)
-      return damaged("a call of " + std::to_string(call.units) + " units on " + std::to_string(most) + " bytes");
+    const auto ends = __int128(call.first) + __int128(call.stride) * (__int128(call.turns) - 1) + call.units;
+    if (call.units == 0 || call.turns == 0 || ends > __int128(kMaxUnits) || call.turns > kMaxUnits / call.units)
+      return damaged("a call of units " + std::to_string(call.first) + " and on that there are not");
+    if (call.allUnits() / 2 > most)
+      return damaged("a call of " + std::to_string(call.allUnits()) + " units on " + std::to_string(most) + " bytes");
   }
   return args == binary.args.size() ? cdl::ok() : damaged("arguments of no call");
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <map>
 
 namespace cpu {
 
@@ -26,6 +27,17 @@ double workOf(const cdl_image_t* image, const cdl_instr_t& instr) {
   return instr.kind == CDL_KIND_CONV2D ? elements(instr.inputs) * elements(1) : 8 * most;
 }
 
+/// The units from .. to of all that the call does, as if they followed each other.
+void runUnits(KernelFn kernel, void* const* arguments, const Call& call, int64_t from, int64_t to) {
+  const auto units = static_cast<int64_t>(call.units), stride = static_cast<int64_t>(call.stride);
+  while (from < to) {
+    const int64_t turn = from / units, begin = from % units, end = std::min(units, begin + to - from);
+    const int64_t base = static_cast<int64_t>(call.first) + turn * stride;
+    kernel(arguments, base + begin, base + end);
+    from += end - begin;
+  }
+}
+
 /// What a loop runs often is shared out only where the others are done before threads have found each other.
 constexpr double kLittleWork = 1 << 20;
 
@@ -42,7 +54,7 @@ cdl::Status CpuExecutable::place() {
   }
   const uint32_t instrs = image_->instrs.count;
   firstCall_.assign(instrs + 1, 0);
-  for (const Call& call : binary_.calls) ++firstCall_[call.instr + 1];
+  for (const Call& call : binary_.calls) ++firstCall_[placeOf(call.instr) + 1];
   for (uint32_t i = 0; i < instrs; ++i) firstCall_[i + 1] += firstCall_[i];
   isLittle_.assign(instrs, false);
   for (uint32_t i = 1; i < instrs; ++i)
@@ -50,9 +62,14 @@ cdl::Status CpuExecutable::place() {
   for (const Call& call : binary_.calls) {
     mostArgs_ = std::max(mostArgs_, call.args);
     if (isLittle_[call.instr]) continue;
-    mostUnits_ = std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.units, INT_MAX)));
+    mostUnits_ = std::max(mostUnits_, static_cast<int>(std::min<uint64_t>(call.allUnits(), INT_MAX)));
   }
   return cdl::ok();
+}
+
+uint32_t CpuExecutable::placeOf(uint32_t instr) const {
+  const uint32_t group = cdl_get_instr(image_, instr)->group;
+  return group && cdl_get_group(image_, group)->bands > 1 ? cdl_get_group(image_, group)->first : instr;
 }
 
 cdl::Status CpuExecutable::save(const cdl::Writer& to) const { return toBlob(image_, binary_, to); }
@@ -88,32 +105,40 @@ void CpuExecutable::work(Share share, const std::vector<void*>& pointers, Barrie
   bool hasRun = false, wasAlone = false;
   int64_t loops[CDL_MAX_LOOP_NESTING] = {};
   for (uint32_t i = 1; i < image_->instrs.count; i = cdl_next_instr(image_, i, loops)) {
+    std::map<uint32_t, uint64_t> spent; // by instruction, of what is timed
+    uint64_t begin = start;
     for (uint32_t c = firstCall_[i]; c < firstCall_[i + 1]; ++c) {
       const Call& call = binary_.calls[c];
       // What is not divided is always done by the last thread: between two such calls nobody waits.
-      const auto units = static_cast<int64_t>(call.units);
-      const bool alone = isLittle_[i] || units == 1;
+      const auto units = static_cast<int64_t>(call.allUnits());
+      const bool alone = isLittle_[call.instr] || units == 1;
       if (total > 1 && hasRun && (!wasAlone || !alone || timings)) barrier.arrive();
       hasRun = true, wasAlone = alone;
       const int64_t first = !alone ? units * t / total : t + 1 == total ? 0 : units;
       const int64_t last = !alone ? units * (t + 1) / total : units;
-      if (first >= last) continue;
-      void* const* arguments = pointers.data() + call.firstArg;
-      if (cdl_get_instr(image_, i)->loop) {
-        for (uint32_t a = 0; a < call.args; ++a) {
-          const Arg& arg = binary_.args[call.firstArg + a];
-          moved[a] = static_cast<char*>(arguments[a]) + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1];
+      if (first < last) {
+        void* const* arguments = pointers.data() + call.firstArg;
+        if (cdl_get_instr(image_, i)->loop) {
+          for (uint32_t a = 0; a < call.args; ++a) {
+            const Arg& arg = binary_.args[call.firstArg + a];
+            moved[a] = static_cast<char*>(arguments[a]) + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1];
+          }
+          arguments = moved.data();
         }
-        arguments = moved.data();
+        runUnits(kernels_[call.kernel], arguments, call, first, last);
       }
-      kernels_[call.kernel](arguments, first, last);
+      if (!timings || (c + 1 < firstCall_[i + 1] && binary_.calls[c + 1].instr == call.instr)) continue;
+      if (total > 1) barrier.arrive();
+      hasRun = false;
+      const uint64_t end = cdl::Timings::now();
+      spent[call.instr] += end - begin;
+      begin = end;
     }
-    if (!timings || firstCall_[i] == firstCall_[i + 1]) continue;
-    if (total > 1) barrier.arrive();
-    hasRun = false;
-    const uint64_t end = cdl::Timings::now();
-    if (t == 0) timings->add(i, start, end);
-    start = end;
+    // What bands did of an instruction is one record, and those of a group follow each other.
+    for (const auto& [instr, time] : spent) {
+      if (t == 0) timings->add(instr, start, start + time);
+      start += time;
+    }
   }
 }
 

@@ -26,6 +26,8 @@ private:
   struct Share {
     int t, total;
   };
+  /// The instruction at which the calls of `instr` run: the first one of a group in bands, which interleaves them.
+  uint32_t placeOf(uint32_t instr) const;
   /// What a thread does of one execution. `pointers`: all arguments as the first run of every loop has them.
   void work(Share share, const std::vector<void*>& pointers, Barrier& barrier, cdl::Timings* timings) const;
 
@@ -37,7 +39,7 @@ private:
   int mostUnits_ = 1;               // of any call: more threads have no work
   std::vector<bool> isLittle_;      // per instruction: in a loop, and too little to be shared out
   uint32_t mostArgs_ = 0;           // of any call
-  std::vector<uint32_t> firstCall_; // per instruction, and one past the last
+  std::vector<uint32_t> firstCall_; // per instruction as placeOf() says, and one past the last
 };
 
 } // namespace cpu

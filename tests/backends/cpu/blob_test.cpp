@@ -22,7 +22,8 @@ using test::kConstant;
 namespace program = candela::program;
 
 constexpr int64_t kCount = 4;
-constexpr uint32_t kOutput = 3; // buffers of the image: x, c, y
+constexpr uint64_t kCalls = 128; // bytes of their section
+constexpr uint32_t kOutput = 3;  // buffers of the image: x, c, y
 
 /// y = x + c, as far as the loader is concerned.
 program::Program addProgram(int64_t constant) {
@@ -253,11 +254,11 @@ TEST_F(CpuBlob, SaysWhatDoesNotFit) {
     return errorOf(blob);
   };
   EXPECT_EQ(flipped(sizeof(BlobHeader)),
-            "12 stored executable is damaged: its calls, 64 bytes at 192, do not have their checksum");
-  EXPECT_EQ(flipped(sizeof(BlobHeader) + 64),
-            "12 stored executable is damaged: its arguments, 64 bytes at 256, do not have their checksum");
-  EXPECT_EQ(flipped(sizeof(BlobHeader) + 64 + 64 + 191),
-            "12 stored executable is damaged: its constants, 192 bytes at 320, do not have their checksum");
+            "12 stored executable is damaged: its calls, 128 bytes at 192, do not have their checksum");
+  EXPECT_EQ(flipped(sizeof(BlobHeader) + kCalls),
+            "12 stored executable is damaged: its arguments, 64 bytes at 320, do not have their checksum");
+  EXPECT_EQ(flipped(sizeof(BlobHeader) + kCalls + 64 + 191),
+            "12 stored executable is damaged: its constants, 192 bytes at 384, do not have their checksum");
   EXPECT_EQ(flipped(sound_.size() - 1).find("12 stored executable is damaged: its code, "), 0u);
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
               reinterpret_cast<Call*>(bytes.data() + sizeof h)->kernel = 3;
@@ -265,7 +266,7 @@ TEST_F(CpuBlob, SaysWhatDoesNotFit) {
             })),
             "12 stored executable is damaged: a call that its tables do not hold");
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
-              reinterpret_cast<Arg*>(bytes.data() + sizeof h + 64)->buffer = 4;
+              reinterpret_cast<Arg*>(bytes.data() + sizeof h + kCalls)->buffer = 4;
               seal(h, bytes);
             })),
             "12 stored executable is damaged: an argument in buffer 4 at 8, which has 0 bytes");
@@ -284,7 +285,7 @@ TEST_F(CpuBlob, ArgumentsBeginInsideOfTheirMemory) {
   // y has 32 bytes, the constants 192, scratch 128.
   const auto argument = [&](uint32_t buffer, int64_t offset) {
     return errorOf(forged([&](BlobHeader& h, Block& bytes) {
-      Arg* arg = reinterpret_cast<Arg*>(bytes.data() + sizeof h + 64);
+      Arg* arg = reinterpret_cast<Arg*>(bytes.data() + sizeof h + kCalls);
       arg->buffer = buffer, arg->offset = offset;
       seal(h, bytes);
     }));
@@ -308,12 +309,34 @@ TEST_F(CpuBlob, ArgumentsBeginInsideOfTheirMemory) {
   EXPECT_EQ(units(66), "12 stored executable is damaged: a call of 66 units on 32 bytes");
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block&) { h.scratchBytes = 1; })),
             "12 stored executable is damaged: its sections do not have the size of what they hold");
-  // Arguments of two calls, and of none.
+  // Parts of a call: as many units as one may have, and not so many that they could not be counted.
+  const auto turns = [&](uint64_t first, uint64_t count, uint64_t stride) {
+    return errorOf(forged([&](BlobHeader& h, Block& bytes) {
+      Call& call = *reinterpret_cast<Call*>(bytes.data() + sizeof h);
+      call.units = 2, call.first = first, call.turns = count, call.stride = stride;
+      seal(h, bytes);
+    }));
+  };
+  EXPECT_EQ(turns(100, 32, 50), "0 ");
+  EXPECT_EQ(turns(0, 33, 2), "12 stored executable is damaged: a call of 66 units on 32 bytes");
+  for (const auto& [first, count, stride] : {std::tuple<uint64_t, uint64_t, uint64_t>{UINT64_MAX, 1, 0},
+                                             {0, 0, 1},
+                                             {0, UINT64_MAX, 0},
+                                             {0, 3, UINT64_MAX},
+                                             {3, 4, uint64_t(1) << 47}})
+    EXPECT_EQ(turns(first, count, stride), "12 stored executable is damaged: a call of units " + std::to_string(first) +
+                                               " and on that there are not");
+  // Arguments before those of the call in front of it, and of none.
+  EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
+              reinterpret_cast<Call*>(bytes.data() + sizeof h)[0].firstArg = 1;
+              seal(h, bytes);
+            })),
+            "12 stored executable is damaged: a call that its tables do not hold");
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
               reinterpret_cast<Call*>(bytes.data() + sizeof h)[1].firstArg = 0;
               seal(h, bytes);
             })),
-            "12 stored executable is damaged: a call that its tables do not hold");
+            "12 stored executable is damaged: arguments of no call");
   EXPECT_EQ(errorOf(forged([](BlobHeader& h, Block& bytes) {
               reinterpret_cast<Call*>(bytes.data() + sizeof h)[1].args = 0;
               seal(h, bytes);
@@ -329,7 +352,7 @@ TEST_F(CpuBlob, ArgumentsStayInsideInEveryIteration) {
   const auto stepped = [&](int64_t offset, int64_t outer, int64_t inner) {
     const Block blob = forged([&](BlobHeader& h, Block& bytes) {
       std::memcpy(h.image, asImage(looped)->hash, 32);
-      Arg* arg = reinterpret_cast<Arg*>(bytes.data() + sizeof h + 64);
+      Arg* arg = reinterpret_cast<Arg*>(bytes.data() + sizeof h + kCalls);
       arg->offset = offset, arg->perLoop[0] = outer, arg->perLoop[1] = inner;
       seal(h, bytes);
     });

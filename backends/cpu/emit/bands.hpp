@@ -1,0 +1,13 @@
+// Groups of the Program: calls of one instruction after the other become calls of band after band.
+#pragma once
+
+#include "lowering.hpp"
+
+namespace cpu {
+
+/// Cuts the calls of each group in bands whose units follow rows, so that a value is read while it is near; the kernels
+/// and what each unit computes stay the same. Where some calls of a group do not follow rows, only those between them
+/// run in bands; where its buffers share memory, none do.
+void runInBands(Lowering& lowering);
+
+} // namespace cpu
