@@ -12,6 +12,7 @@ constexpr const char* kFooter = R"(Examples:
   candela npu as conv.npu -o conv.npubin --npu gem16
   candela npu dis conv.npubin
   candela npu config
+  candela npu run conv.npu --set input=image.bin --show output=i8
   candela npu config edge4t > mine.toml; candela npu config mine.toml --json -
 
 The instructions are those of docs/reference/npu_isa.md, their text is described in simulator/isa/README.md. A configuration
@@ -116,6 +117,8 @@ void addNpu(CLI::App& app, Console& console) {
   CLI::App* config = addStep(npu, "config", "List the presets, or show one configuration as TOML.", console);
   config->add_option("CONFIG", arguments->configuration, "preset or .toml")->type_name("CONFIG");
   config->callback([arguments, &console] { showConfigurations(*arguments, console); });
+
+  addNpuRun(npu, console);
 }
 
 } // namespace candela::tool

@@ -4,6 +4,10 @@
 #include "simulator/result.h"
 #include "tools/candela/console.h"
 
+namespace CLI {
+class App;
+}
+
 namespace candela::tool {
 
 /// The value, or the command ends: bad input.
@@ -14,5 +18,8 @@ template <typename T> T checkNpu(npu::Result<T> result) {
 
 /// Ends the command when the file is no binary of this instruction set.
 npu::Binary readNpuBinary(const std::string& path);
+
+/// Adds `run` to the commands of `npu`.
+void addNpuRun(CLI::App* npu, Console& console);
 
 } // namespace candela::tool
