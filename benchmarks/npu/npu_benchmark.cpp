@@ -80,22 +80,21 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
 void resnet50Convolutions(benchmark::State& state, const char* preset) {
   const Configuration c = *findConfiguration(preset);
   ProgramBuilder p(c);
-  p.binary.regions = {{"in", RegionClass::kInput, 1 << 20}, {"weights", RegionClass::kInput, 26 << 20}, {"out", RegionClass::kOutput, 1 << 20}};
+  p.binary.regions = {{"in", RegionClass::kInput, 1 << 20}, {"weights", RegionClass::kConstants, 26 << 20}, {"out", RegionClass::kOutput, 1 << 20}};
   int64_t weightsAt = 0;
   for (const Layer& layer : resnet50()) addLayer(p, c, layer, weightsAt);
   p.op("halt", {});
   std::mt19937 random(1);
-  std::vector<std::vector<std::byte>> memory;
-  for (const Region& region : p.binary.regions) memory.emplace_back(region.bytes);
-  for (std::byte& byte : memory[0]) byte = static_cast<std::byte>(random());
-  for (std::byte& byte : memory[1]) byte = static_cast<std::byte>(random());
+  std::vector<std::byte> in(p.binary.regions[0].bytes), out(p.binary.regions[2].bytes);
+  for (std::byte& byte : in) byte = static_cast<std::byte>(random());
+  p.binary.constants.resize(p.binary.regions[1].bytes);
+  for (std::byte& byte : p.binary.constants) byte = static_cast<std::byte>(random());
   FunctionalOptions options;
   options.plainKernels = state.range(0) == 0;
   options.checks = state.range(1) != 0;
   const auto device = makeFunctionalDevice(c, options);
-  if (const Outcome bad = device->load(p.binary)) return state.SkipWithError(bad->message.c_str());
-  for (uint32_t i = 0; i < memory.size(); ++i)
-    if (const Outcome bad = device->bind(i, memory[i])) return state.SkipWithError(bad->message.c_str());
+  if (const Outcome bad = device->load(std::move(p.binary))) return state.SkipWithError(bad->message.c_str());
+  if (device->bind(0, in) || device->bind(2, out)) return state.SkipWithError("a region is not bound");
   Counters counters{};
   for (auto _ : state) {
     const Result<RunReport> run = device->run();

@@ -109,7 +109,7 @@ void Machine::execute(int engine) {
     Counters counted{};
     memory_.bytesRead = memory_.bytesWritten = 0;
     Execution execution{configuration_, kernels_, memory_, matrix_, counted, budget_, entry.insn, entry.d, entry.second,
-                        {static_cast<AccessId>(accesses_.size() - 1), static_cast<uint8_t>(engine), &clock, &accesses_}};
+                        {static_cast<AccessId>(accesses_.size() - 1), static_cast<uint8_t>(engine), &clock, &accesses_, {}}};
     if (isLoad(engine) || isStore(engine))
       runDma(execution);
     else if (engine == static_cast<int>(Engine::kMatrix))

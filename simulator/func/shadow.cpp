@@ -26,12 +26,9 @@ template <typename Visit> void Shadow::eachCell(uint64_t at, uint64_t bytes, Vis
   }
 }
 
-AccessId Shadow::conflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const {
-  const Cell& cell = cells_[slot];
-  if ((cell.mask & mask) && cell.id != accessor.id && !accessor.isOrderedBehind(cell.id)) return cell.id;
-  if (cell.older)
-    for (const Cell& old : older_.at(slot))
-      if ((old.mask & mask) && !accessor.isOrderedBehind(old.id)) return old.id;
+AccessId Shadow::olderConflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const {
+  for (const Cell& old : older_.at(slot))
+    if ((old.mask & mask) && !accessor.isOrderedBehind(old.id)) return old.id;
   return 0;
 }
 

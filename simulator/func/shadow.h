@@ -28,10 +28,15 @@ struct Accessor {
   uint8_t engine;
   const Clock* clock;
   const std::vector<Access>* accesses;
+  mutable std::array<AccessId, 16> known{}; ///< some that it is behind: neighbouring bytes often have the same
 
   bool isOrderedBehind(AccessId other) const {
+    AccessId& recent = known[other % known.size()];
+    if (other == recent) return true;
     const Access& access = (*accesses)[other];
-    return access.engine == engine || access.epoch <= (*clock)[access.engine];
+    if (access.engine != engine && access.epoch > (*clock)[access.engine]) return false;
+    recent = other;
+    return true;
   }
 };
 
@@ -58,7 +63,12 @@ private:
   };
 
   template <typename Visit> void eachCell(uint64_t at, uint64_t bytes, Visit visit) const;
-  AccessId conflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const;
+  AccessId conflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const {
+    const Cell& cell = cells_[slot];
+    if ((cell.mask & mask) && cell.id != accessor.id && !accessor.isOrderedBehind(cell.id)) return cell.id;
+    return cell.older ? olderConflict(slot, mask, accessor) : 0;
+  }
+  AccessId olderConflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const;
   void note(uint64_t slot, uint16_t mask, AccessId id);
   void forget(uint64_t slot, uint16_t mask);
 
