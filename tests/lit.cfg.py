@@ -1,4 +1,4 @@
-# Tests that are text: each .cdl file names in RUN lines what to do with it and in CHECK lines what must come out.
+# Tests that are text: each .cdl or .npu file names in RUN lines what to do with it and in CHECK lines what must come out.
 # Run them by `ctest -R ir`, or one by one: python3 .../lit.py -v build/tests/ir --filter NAME
 import os
 
@@ -6,7 +6,7 @@ import lit.formats
 
 config.name = "candela"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".cdl"]
+config.suffixes = [".cdl", ".npu"]
 config.excludes = ["Inputs"]
 config.test_source_root = config.candela_source_root
 config.test_exec_root = config.candela_binary_root

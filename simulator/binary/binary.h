@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "simulator/isa/codec.h"
+#include "simulator/isa/registers.h"
+#include "simulator/result.h"
+
+namespace candela::npu {
+
+inline constexpr size_t kMaxRegions = 16;
+
+/// A part of DRAM that the program uses; instructions name it by its index.
+struct Region {
+  std::string name;
+  RegionClass kind = RegionClass::kActivations;
+  uint64_t bytes = 0;
+  bool operator==(const Region&) const = default;
+};
+
+/// What the instructions first .. first + count - 1 belong to.
+struct Symbol {
+  uint32_t first = 0, count = 0;
+  std::string node;  ///< the ONNX node
+  uint32_t tile = 0;
+  bool operator==(const Symbol&) const = default;
+};
+
+struct Binary {
+  std::string configurationName;
+  uint64_t configurationHash = 0;
+  std::vector<Region> regions;      ///< at most kMaxRegions, names unique, one of class constants at most
+  std::vector<Word> code;
+  std::vector<std::byte> constants; ///< as long as the region of class constants, or empty
+  std::vector<Symbol> symbols;      ///< in the order of `first`, disjoint
+
+  bool operator==(const Binary&) const = default;
+  /// "Conv_12 tile 3: ", or nothing for an instruction without a symbol.
+  std::string origin(uint32_t instruction) const;
+};
+
+std::vector<std::byte> writeBinary(const Binary& binary);
+/// Reads nothing outside of `bytes`, whatever they hold. Instructions are not decoded.
+Result<Binary> readBinary(std::span<const std::byte> bytes);
+/// The checksum that a file of these bytes must carry.
+uint64_t binaryChecksum(std::span<const std::byte> bytes);
+
+} // namespace candela::npu

@@ -1,0 +1,192 @@
+#include "simulator/config/configuration.h"
+
+// As wherever else the library stands in this process: its inline functions differ without being named differently.
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <fstream>
+#include <sstream>
+
+#include "simulator/isa/isa.h"
+
+namespace candela::npu {
+namespace {
+
+int keyIndex(std::string_view name) {
+  for (int i = 0; i < key::kCount; ++i)
+    if (kKeys[i].name == name) return i;
+  return -1;
+}
+
+/// The name that differs least, as a hint.
+std::string nearest(std::string_view name) {
+  std::string best;
+  size_t least = 4;
+  for (const KeyInfo& info : kKeys) {
+    std::vector<size_t> row(info.name.size() + 1);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= name.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j < row.size(); ++j) {
+        const size_t change = diagonal + (name[i - 1] != info.name[j - 1]);
+        diagonal = row[j];
+        row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+      }
+    }
+    if (row.back() < least) {
+      least = row.back();
+      best = fmt::format("; did you mean {}?", info.name);
+    }
+  }
+  return best;
+}
+
+class Reader {
+public:
+  Reader(std::string_view file, Configuration& into) : file_(file), into_(into) {}
+
+  Outcome section(const toml::table& table, const std::string& prefix) {
+    for (const auto& [name, node] : table) {
+      const std::string full = prefix + std::string(name.str());
+      if (const toml::table* inner = node.as_table()) {
+        const bool known = prefix.empty() && std::any_of(std::begin(kKeys), std::end(kKeys), [&](const KeyInfo& info) {
+                             return info.name.substr(0, full.size() + 1) == full + ".";
+                           });
+        if (!known) return error("{}:{}: there is no section {}", file_, node.source().begin.line, full);
+        if (Outcome bad = section(*inner, full + ".")) return bad;
+      } else if (Outcome bad = value(full, node)) {
+        return bad;
+      }
+    }
+    return {};
+  }
+
+private:
+  Outcome value(const std::string& name, const toml::node& node) {
+    const std::string place = fmt::format("{}:{}: {}", file_, node.source().begin.line, name);
+    const int index = keyIndex(name);
+    if (index < 0) return error("{}: there is no such key{}", place, nearest(name));
+    const KeyInfo& info = kKeys[index];
+    if (info.isString) {
+      const auto text = node.value_exact<std::string>();
+      if (!text) return error("{}: a string is wanted", place);
+      if (index == key::kName) {
+        const bool plain = !text->empty() && text->size() <= 64 &&
+                           std::all_of(text->begin(), text->end(), [](unsigned char c) { return c > 32 && c < 127; });
+        if (!plain) return error("{}: 1 to 64 printable characters without spaces are wanted", place);
+        into_.name = *text;
+        return {};
+      }
+      const auto at = std::find(info.values.begin(), info.values.end(), *text);
+      if (at == info.values.end())
+        return error("{}: '{}' is none of {}", place, *text, fmt::join(info.values, ", "));
+      into_.values[index] = at - info.values.begin();
+      return {};
+    }
+    const auto number = node.value_exact<int64_t>();
+    if (!number) return error("{}: an integer is wanted", place);
+    if (*number < info.low || *number > info.high)
+      return error("{}: {} is outside of {}..{}", place, *number, info.low, info.high);
+    if (info.powerOfTwo && !std::has_single_bit(static_cast<uint64_t>(*number)))
+      return error("{}: {} is no power of two", place, *number);
+    into_.values[index] = *number;
+    return {};
+  }
+
+  std::string_view file_;
+  Configuration& into_;
+};
+
+/// What no single range says.
+Outcome contradictions(const Configuration& c, std::string_view file) {
+  const int64_t stripe = c[key::kScratchpadBanks] * c[key::kScratchpadBankWidth];
+  if (c.scratchpadBytes() % stripe)
+    return error("{}: scratchpad.bytes {} is no multiple of banks {} x bank_width {}", file, c.scratchpadBytes(),
+                 c[key::kScratchpadBanks], c[key::kScratchpadBankWidth]);
+  const int64_t row = 4 * c.columns(), accBytes = c[key::kAccumulatorBytes];
+  if (accBytes % (row * c[key::kAccumulatorBanks]))
+    return error("{}: accumulator.bytes {} is no multiple of banks {} x 4 x array.columns {}", file, accBytes,
+                 c[key::kAccumulatorBanks], c.columns());
+  if (accBytes / row > 65536)
+    return error("{}: accumulator.bytes {} makes {} rows of {} columns, instructions reach 65536", file, accBytes,
+                 accBytes / row, c.columns());
+  const int64_t least = int64_t{c.rows()} * c.columns() + c.rows();
+  if (c.scratchpadBytes() < least)
+    return error("{}: scratchpad.bytes {} does not hold the {} bytes of one weight tile and one vector of the {} x {} array",
+                 file, c.scratchpadBytes(), least, c.rows(), c.columns());
+  if (c[key::kDramBytes] < c.scratchpadBytes())
+    return error("{}: dram.bytes {} is less than scratchpad.bytes {}", file, c[key::kDramBytes], c.scratchpadBytes());
+  return {};
+}
+
+} // namespace
+
+uint32_t Configuration::engines() const {
+  uint32_t mask = bitOf(Engine::kControl) | bitOf(Engine::kMatrix) | bitOf(Engine::kRequant) | bitOf(Engine::kVector);
+  for (int i = 0; i < loadChannels(); ++i) mask |= bitOf(Engine::kLoad0) << i;
+  for (int i = 0; i < storeChannels(); ++i) mask |= bitOf(Engine::kStore0) << i;
+  return mask;
+}
+
+uint64_t Configuration::hash() const {
+  uint64_t hash = 0xcbf29ce484222325; // FNV-1a, 64 bits
+  for (int i = 0; i < key::kCount; ++i)
+    if (kKeys[i].isHashed)
+      for (int byte = 0; byte < 8; ++byte)
+        hash = (hash ^ (static_cast<uint64_t>(values[i]) >> (8 * byte) & 0xff)) * 0x100000001b3;
+  return hash;
+}
+
+std::string Configuration::valueText(int key) const {
+  if (key == key::kName) return name;
+  return kKeys[key].isString ? std::string(kKeys[key].values[values[key]]) : fmt::format("{}", values[key]);
+}
+
+std::string Configuration::toml() const {
+  std::string text, section;
+  for (int i = 0; i < key::kCount; ++i) {
+    const std::string_view full = kKeys[i].name;
+    const size_t dot = full.find('.');
+    if (dot != full.npos && full.substr(0, dot) != section) {
+      section = full.substr(0, dot);
+      text += fmt::format("\n[{}]\n", section);
+    }
+    const char* quote = kKeys[i].isString ? "\"" : "";
+    text += fmt::format("{} = {}{}{}\n", dot == full.npos ? full : full.substr(dot + 1), quote, valueText(i), quote);
+  }
+  return text;
+}
+
+Result<Configuration> parseConfiguration(std::string_view text, std::string_view file) {
+  Configuration configuration;
+  for (int i = 0; i < key::kCount; ++i) configuration.values[i] = kKeys[i].preset;
+  const toml::parse_result parsed = toml::parse(text, file);
+  if (!parsed) return error("{}:{}: {}", file, parsed.error().source().begin.line, parsed.error().description());
+  if (Outcome bad = Reader(file, configuration).section(parsed.table(), "")) return *bad;
+  if (configuration.name.empty()) return error("{}: the key name is missing", file);
+  if (Outcome bad = contradictions(configuration, file)) return *bad;
+  return configuration;
+}
+
+Result<Configuration> findConfiguration(const std::string& nameOrPath) {
+  for (const Preset& preset : presets())
+    if (preset.name == nameOrPath) return parseConfiguration(preset.toml, fmt::format("preset {}", preset.name));
+  const bool isPath = nameOrPath.find('/') != nameOrPath.npos ||
+                      (nameOrPath.size() > 5 && nameOrPath.compare(nameOrPath.size() - 5, 5, ".toml") == 0);
+  if (!isPath) {
+    std::vector<std::string_view> names;
+    for (const Preset& preset : presets()) names.push_back(preset.name);
+    return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath, fmt::join(names, ", "));
+  }
+  std::ifstream file(nameOrPath, std::ios::binary);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) return error("{}: cannot be read", nameOrPath);
+  return parseConfiguration(text.str(), nameOrPath);
+}
+
+} // namespace candela::npu

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulator/result.h"
+
+namespace candela::npu {
+
+struct KeyInfo {
+  std::string_view name; ///< "section.key"
+  std::string_view unit;
+  std::string_view text;
+  bool isString;
+  int64_t low, high;     ///< of an integer
+  int64_t preset;        ///< the default; of a string with values: the index
+  bool powerOfTwo;
+  bool isHashed;         ///< a program depends on it
+  std::span<const std::string_view> values;
+};
+
+#include "simulator/config/generated/config.inc"
+
+/// One NPU: numbers by key::k<Section><Key>. A value type.
+struct Configuration {
+  std::string name;
+  std::array<int64_t, key::kCount> values{}; ///< of a string with values: its index
+
+  int64_t operator[](int key) const { return values[key]; }
+  int rows() const { return static_cast<int>(values[key::kArrayRows]); }
+  int columns() const { return static_cast<int>(values[key::kArrayColumns]); }
+  uint32_t scratchpadBytes() const { return static_cast<uint32_t>(values[key::kScratchpadBytes]); }
+  /// Accumulator rows of columns() i32.
+  uint32_t accumulatorRows() const { return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns())); }
+  int loadChannels() const { return static_cast<int>(values[key::kDmaLoadChannels]); }
+  int storeChannels() const { return static_cast<int>(values[key::kDmaStoreChannels]); }
+  size_t queueDepth() const { return static_cast<size_t>(values[key::kCommandQueueDepth]); }
+  /// The engines that it has, bit n for engine n.
+  uint32_t engines() const;
+  /// Of everything but the name: what a binary carries.
+  uint64_t hash() const;
+  /// The value of a key as TOML shows it.
+  std::string valueText(int key) const;
+  /// A file that parses to this configuration again.
+  std::string toml() const;
+};
+
+/// `file` stands in messages. Errors: TOML that is none, an unknown section or key, a value of another type or out of
+/// its range, and numbers that contradict each other.
+Result<Configuration> parseConfiguration(std::string_view text, std::string_view file);
+
+/// The preset of that name, or the file at that path: what has a '/' or ends in .toml.
+Result<Configuration> findConfiguration(const std::string& nameOrPath);
+
+struct Preset {
+  std::string_view name;
+  std::string_view toml;
+};
+std::span<const Preset> presets();
+
+} // namespace candela::npu

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstring>
+
+#include "simulator/func/kernels.h"
+#include "simulator/func/memory.h"
+#include "simulator/func/operands.h"
+
+namespace candela::npu {
+
+/// Weights in the array: k x n, less their zero point, as pairs of rows (Kernels::multiply).
+struct WeightTile {
+  int64_t k = 0, n = 0;
+  std::vector<int16_t> pairs;
+};
+
+/// What the matrix engine keeps from instruction to instruction, and room that it works in.
+struct MatrixState {
+  WeightTile shadow, active;
+  std::vector<int16_t> activations, weights;
+};
+
+/// One instruction on its way, with all that it needs. Index registers are added to the addresses already.
+struct Execution {
+  const Configuration& configuration;
+  const Kernels& kernels;
+  Memory& memory;
+  MatrixState& matrix;
+  Counters& counters;
+  uint64_t& budget; ///< operations that may still be done
+  const Insn& insn;
+  const DescriptorBits& d;
+  const DescriptorBits& second;
+  Accessor accessor;
+
+  int64_t operator[](int field) const { return insn.values[field]; }
+  void count(Counter counter, uint64_t by) { counters[static_cast<int>(counter)] += by; }
+  /// Before work of that many elements or products.
+  void spend(int64_t operations) {
+    if (static_cast<uint64_t>(operations) > budget)
+      raise(FaultKind::kLimit, "asks for {} operations, {} are left", operations, budget);
+    budget -= static_cast<uint64_t>(operations);
+  }
+};
+
+void runDma(Execution& e);
+void runMatrix(Execution& e);
+void runRequant(Execution& e);
+void runVector(Execution& e);
+
+/// The least multiple-of-unit count: ceil(a / b).
+inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// A box in the scratchpad as an interval, for a first look at whether two touch.
+struct Interval {
+  int64_t from, bytes;
+  bool touches(const Interval& other) const { return from < other.from + other.bytes && other.from < from + bytes; }
+};
+
+/// One element, widened; little-endian.
+inline int32_t elementAt(const uint8_t* at, Type type) {
+  if (type == Type::kI8) return static_cast<int8_t>(*at);
+  if (type == Type::kU8) return *at;
+  int32_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+/// Its low bits.
+inline void storeElement(uint8_t* at, Type type, int32_t value) {
+  if (type == Type::kI32)
+    std::memcpy(at, &value, sizeof value);
+  else
+    *at = static_cast<uint8_t>(value);
+}
+
+/// clamp bounds of a result: those of the descriptor, or the type's for i32. Raises when they do not fit the type.
+struct Bounds {
+  int32_t zero;
+  int64_t low, high;
+};
+Bounds boundsOf(const Rescale& rescale, Type type);
+/// Raises for a left shift that could leave 63 bits with operands of that type.
+void needShift(std::string_view what, int32_t shift, Type type);
+
+} // namespace candela::npu

@@ -1,0 +1,122 @@
+// Compiled for AVX2; nothing here runs before bestKernels has asked the processor.
+#include "simulator/func/kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstring>
+
+namespace candela::npu {
+
+extern const Kernels kAvx2Kernels;
+
+namespace {
+
+int32_t valueOf(uint8_t bits, bool isUnsigned) { return isUnsigned ? bits : static_cast<int8_t>(bits); }
+
+__m256i widened16(const uint8_t* from, bool isUnsigned) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return isUnsigned ? _mm256_cvtepu8_epi16(bytes) : _mm256_cvtepi8_epi16(bytes);
+}
+__m128i widened8(const uint8_t* from, bool isUnsigned) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return isUnsigned ? _mm_cvtepu8_epi16(bytes) : _mm_cvtepi8_epi16(bytes);
+}
+
+void widen(const uint8_t* from, int64_t count, bool isUnsigned, int32_t zero, int16_t* to) {
+  const __m256i zeros = _mm256_set1_epi16(static_cast<int16_t>(zero));
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_sub_epi16(widened16(from + i, isUnsigned), zeros));
+  for (; i < count; ++i) to[i] = static_cast<int16_t>(valueOf(from[i], isUnsigned) - zero);
+}
+
+void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t padded, bool isUnsigned, int32_t zero,
+                int16_t* to) {
+  const __m128i zeros = _mm_set1_epi16(static_cast<int16_t>(zero));
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i even = _mm_sub_epi16(widened8(row0 + i, isUnsigned), zeros);
+    const __m128i odd = row1 ? _mm_sub_epi16(widened8(row1 + i, isUnsigned), zeros) : _mm_setzero_si128();
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i), _mm_unpacklo_epi16(even, odd));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i + 8), _mm_unpackhi_epi16(even, odd));
+  }
+  for (; i < n; ++i) {
+    to[2 * i] = static_cast<int16_t>(valueOf(row0[i], isUnsigned) - zero);
+    to[2 * i + 1] = row1 ? static_cast<int16_t>(valueOf(row1[i], isUnsigned) - zero) : int16_t{0};
+  }
+  std::memset(to + 2 * n, 0, static_cast<size_t>(4 * (padded - n)));
+}
+
+/// M rows by V vectors of 8 columns. Products of -255..255 leave room: a pair fits 32 bits, and sums wrap as they must.
+template <int M, int V>
+void block(const int16_t* a, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c, int64_t pitch,
+           bool accumulate) {
+  __m256i sums[M][V];
+  for (auto& row : sums)
+    for (auto& sum : row) sum = _mm256_setzero_si256();
+  for (int64_t k = 0; k < pairs; ++k) {
+    __m256i weights[V];
+    for (int v = 0; v < V; ++v)
+      weights[v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + k * padded * 2 + v * 16));
+    for (int p = 0; p < M; ++p) {
+      int32_t two;
+      std::memcpy(&two, a + p * 2 * pairs + 2 * k, sizeof two);
+      const __m256i x = _mm256_set1_epi32(two);
+      for (int v = 0; v < V; ++v) sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(x, weights[v]));
+    }
+  }
+  for (int p = 0; p < M; ++p)
+    for (int v = 0; v < V; ++v) {
+      int32_t* const out = c + p * pitch + v * 8;
+      const int64_t left = n - v * 8;
+      if (left >= 8) {
+        auto* const at = reinterpret_cast<__m256i*>(out);
+        _mm256_storeu_si256(at, accumulate ? _mm256_add_epi32(_mm256_loadu_si256(at), sums[p][v]) : sums[p][v]);
+        continue;
+      }
+      alignas(32) uint32_t values[8];
+      _mm256_store_si256(reinterpret_cast<__m256i*>(values), sums[p][v]);
+      for (int64_t i = 0; i < left; ++i)
+        out[i] = static_cast<int32_t>(values[i] + (accumulate ? static_cast<uint32_t>(out[i]) : 0));
+    }
+}
+
+template <int V>
+void columns(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
+             int64_t pitch, bool accumulate) {
+  int64_t p = 0;
+  for (; p + 6 <= m; p += 6) block<6, V>(a + p * 2 * pairs, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  for (; p + 2 <= m; p += 2) block<2, V>(a + p * 2 * pairs, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  if (p < m) block<1, V>(a + p * 2 * pairs, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+}
+
+void multiply(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
+              int64_t pitch, bool accumulate) {
+  int64_t i = 0;
+  for (; i + 16 <= padded; i += 16) columns<2>(a, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
+  if (i < padded) columns<1>(a, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
+}
+
+void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
+               int32_t* c) {
+  const __m128i xZeros = _mm_set1_epi16(static_cast<int16_t>(xZero)), wZeros = _mm_set1_epi16(static_cast<int16_t>(wZero));
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m256i left = _mm256_cvtepi16_epi32(_mm_sub_epi16(widened8(x + i, xUnsigned), xZeros));
+    const __m256i right = _mm256_cvtepi16_epi32(_mm_sub_epi16(widened8(w + i, wUnsigned), wZeros));
+    auto* const at = reinterpret_cast<__m256i*>(c + i);
+    _mm256_storeu_si256(at, _mm256_add_epi32(_mm256_loadu_si256(at), _mm256_mullo_epi32(left, right)));
+  }
+  for (; i < n; ++i) {
+    const int32_t product = (valueOf(x[i], xUnsigned) - xZero) * (valueOf(w[i], wUnsigned) - wZero);
+    c[i] = static_cast<int32_t>(static_cast<uint32_t>(c[i]) + static_cast<uint32_t>(product));
+  }
+}
+
+} // namespace
+
+const Kernels kAvx2Kernels{"avx2", widen, interleave, multiply, depthwise};
+
+} // namespace candela::npu
+#endif

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <deque>
+
+#include "simulator/func/execution.h"
+#include "simulator/func/semaphores.h"
+
+namespace candela::npu {
+
+/// The control processor and the queues, for one run of a decoded program.
+class Machine {
+public:
+  Machine(const Configuration& configuration, const FunctionalOptions& options, const Binary& binary,
+          const std::vector<Insn>& code, Memory& memory);
+  RunReport run();
+
+private:
+  struct Entry {
+    uint32_t instruction;
+    Insn insn; ///< with its index registers added
+    DescriptorBits d, second;
+    size_t order; ///< into dispatchOrders_
+  };
+  struct Loop {
+    uint32_t begin, end; ///< first instruction of the body, and the one behind it
+    int64_t left;
+  };
+
+  bool controlStep();
+  void controlInstruction(const Insn& insn);
+  void jumpBack();
+  bool dispatch(const Insn& insn);
+  bool isReady(int engine) const;
+  bool takeToken(const Insn& insn, int engine);
+  void signal(const Insn& insn, int engine);
+  void execute(int engine);
+  void retire(const Insn& insn, int engine);
+  [[noreturn]] void deadlock();
+  std::string describe(uint32_t instruction) const;
+
+  const Configuration& configuration_;
+  const FunctionalOptions& options_;
+  const Binary& binary_;
+  const std::vector<Insn>& code_;
+  Memory& memory_;
+  const Kernels& kernels_;
+  MatrixState matrix_;
+
+  uint32_t pc_ = 0;
+  bool halted_ = false;
+  std::string controlWaits_; ///< what the control processor stands at
+  std::vector<Loop> loops_;
+  std::array<int32_t, kIndexRegisters> index_{};
+  std::array<DescriptorBits, kDescriptors> descriptors_{};
+  std::array<std::deque<Entry>, kEngineCount> queues_;
+  std::array<Clock, kEngineCount> clocks_{};
+  std::vector<Clock> dispatchOrders_{Clock{}};
+  std::array<Semaphore, kSemaphores> semaphores_;
+  std::vector<Access> accesses_{Access{}};
+  uint32_t current_ = 0; ///< the instruction that a fault is of
+  bool isCounting_ = true;
+  uint64_t budget_;
+  RunReport run_;
+};
+
+} // namespace candela::npu

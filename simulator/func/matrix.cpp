@@ -1,0 +1,233 @@
+#include <algorithm>
+
+#include "simulator/func/execution.h"
+
+namespace candela::npu {
+namespace {
+
+/// Bytes of packed activations that are worked on at a time: they stay in the second-level cache.
+constexpr int64_t kChunkBytes = 256 * 1024;
+
+/// The rows or pixels of a tile that some output reads at some tap.
+std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
+  std::vector<bool> is(static_cast<size_t>(in));
+  for (int64_t o = 0; o < out; ++o)
+    for (int64_t k = 0; k < kernel; ++k)
+      if (const int64_t at = o * stride + k * dilation - pad; at >= 0 && at < in) is[static_cast<size_t>(at)] = true;
+  return is;
+}
+
+/// Announces what the walk reads: each byte once, in runs as long as they go.
+void readActivations(Execution& e, const Window& w, int64_t act) {
+  const std::vector<bool> rows = touched(w.inH, w.outH, w.kernelH, w.strideH, w.dilationH, w.padTop);
+  const std::vector<bool> pixels = touched(w.inW, w.outW, w.kernelW, w.strideW, w.dilationW, w.padLeft);
+  std::vector<std::pair<int64_t, int64_t>> runs; // of a row: offset, bytes
+  for (int64_t x = 0; x < w.inW; ++x) {
+    if (!pixels[static_cast<size_t>(x)]) continue;
+    const int64_t at = x * w.pixelStride;
+    if (!runs.empty() && runs.back().first + runs.back().second >= at && runs.back().first <= at)
+      runs.back().second = std::max(runs.back().second, at + w.cin - runs.back().first);
+    else
+      runs.push_back({at, w.cin});
+  }
+  if (runs.empty()) return;
+  for (const bool isRange : {true, false})
+    for (int64_t y = 0; y < w.inH; ++y) {
+      if (!rows[static_cast<size_t>(y)]) continue;
+      for (const auto& [at, bytes] : runs) {
+        if (isRange)
+          e.memory.range("act", act + y * w.rowStride + at, bytes);
+        else
+          e.memory.reads(act + y * w.rowStride + at, bytes, e.accessor);
+      }
+    }
+}
+
+/// Announces `rows` rows of weights of `bytes` each.
+void readWeights(Execution& e, int64_t wgt, int64_t rows, int64_t bytes, int64_t pitch) {
+  if (rows > 1 && pitch < bytes)
+    raise(FaultKind::kInstruction, "weight_pitch is {}, a row of weights has {} bytes", pitch, bytes);
+  e.memory.range("wgt", wgt, (rows - 1) * pitch + bytes);
+  if (pitch == bytes) return e.memory.reads(wgt, rows * bytes, e.accessor);
+  for (int64_t row = 0; row < rows; ++row) e.memory.reads(wgt + row * pitch, bytes, e.accessor);
+}
+
+/// Announces the accumulator rows: `pixels` in each block of columns.
+void touchRows(Execution& e, int64_t acc, int64_t pixels, int64_t channels, int64_t pitch, bool accumulate) {
+  const int64_t columns = e.configuration.columns(), blocks = ceilDiv(channels, columns);
+  if (blocks > 1 && pitch < pixels)
+    raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", pitch, pixels);
+  e.memory.rowRange(acc, (blocks - 1) * pitch + pixels);
+  for (int64_t block = 0; block < blocks; ++block) {
+    const auto valid = static_cast<int>(std::min(columns, channels - block * columns));
+    for (int64_t p = 0; p < pixels; ++p) e.memory.rowWritten(acc + block * pitch + p, valid, accumulate, e.accessor);
+  }
+}
+
+int64_t paddedTo8(int64_t n) { return ceilDiv(n, 8) * 8; }
+
+/// k x n weights as pairs of rows, paddedTo8(n) wide.
+void packWeights(const Execution& e, const uint8_t* from, const Window& w, int64_t k, int64_t n, int16_t* to) {
+  const int64_t padded = paddedTo8(n), pairs = ceilDiv(k, 2);
+  const bool isUnsigned = w.wType == Type::kU8;
+  if (!w.transposed) {
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+      const uint8_t* const row = from + 2 * pair * w.weightPitch;
+      e.kernels.interleave(row, 2 * pair + 1 < k ? row + w.weightPitch : nullptr, n, padded, isUnsigned, w.wZero,
+                           to + pair * padded * 2);
+    }
+    return;
+  }
+  std::fill_n(to, pairs * padded * 2, int16_t{0});
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < k; ++j)
+      to[(j / 2 * padded + i) * 2 + j % 2] =
+          static_cast<int16_t>(elementAt(from + i * w.weightPitch + j, w.wType) - w.wZero);
+}
+
+void convolve(Execution& e, const Window& w) {
+  namespace f = field::conv;
+  const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt], columns = e.configuration.columns();
+  const bool accumulate = e[f::kAccumulate] != 0;
+  const int64_t taps = w.kernelH * w.kernelW, k = taps * w.cin, pixels = w.outH * w.outW;
+  const int64_t blocks = ceilDiv(w.cout, columns), pairs = ceilDiv(k, 2);
+  e.memory.rowRange(acc, pixels);
+  readWeights(e, wgt, w.transposed ? w.cout : k, w.transposed ? k : w.cout, w.weightPitch);
+  e.spend(k * w.cout * pixels);
+  readActivations(e, w, act);
+  touchRows(e, acc, pixels, w.cout, w.accPitch, accumulate);
+
+  const int64_t passes = w.taps > 1 ? ceilDiv(taps, w.taps) : taps * ceilDiv(w.cin, e.configuration.rows());
+  e.count(Counter::kMacs, static_cast<uint64_t>(k * w.cout * pixels));
+  e.count(Counter::kWeightTiles, static_cast<uint64_t>(passes * blocks));
+  e.count(Counter::kArrayPasses, static_cast<uint64_t>(passes * blocks * pixels));
+
+  const uint8_t* const scratchpad = e.memory.scratchpad();
+  const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (4 * pairs), 6, pixels < 6 ? 6 : pixels);
+  std::vector<int16_t>& a = e.matrix.activations;
+  a.resize(static_cast<size_t>(std::min(chunk, pixels) * pairs * 2));
+  // All weights side by side, so that a chunk of activations is packed once.
+  const int64_t blockSize = pairs * paddedTo8(std::min(columns, w.cout)) * 2;
+  std::vector<int16_t>& weights = e.matrix.weights;
+  if (weights.size() < static_cast<size_t>(blocks * blockSize)) weights.resize(static_cast<size_t>(blocks * blockSize));
+  for (int64_t block = 0; block < blocks; ++block)
+    packWeights(e, scratchpad + wgt + block * columns * (w.transposed ? w.weightPitch : 1), w, k,
+                std::min(columns, w.cout - block * columns), weights.data() + block * blockSize);
+  for (int64_t first = 0; first < pixels; first += chunk) {
+    const int64_t count = std::min(chunk, pixels - first);
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t oy = (first + p) / w.outW, ox = (first + p) % w.outW;
+      int16_t* to = a.data() + p * pairs * 2;
+      for (int64_t ky = 0; ky < w.kernelH; ++ky) {
+        const int64_t y = oy * w.strideH + ky * w.dilationH - w.padTop;
+        for (int64_t kx = 0; kx < w.kernelW; ++kx, to += w.cin) {
+          const int64_t x = ox * w.strideW + kx * w.dilationW - w.padLeft;
+          if (y >= 0 && y < w.inH && x >= 0 && x < w.inW)
+            e.kernels.widen(scratchpad + act + y * w.rowStride + x * w.pixelStride, w.cin, w.aType == Type::kU8, w.aZero, to);
+          else
+            std::memset(to, 0, static_cast<size_t>(w.cin) * sizeof(int16_t));
+        }
+      }
+      if (k % 2) *to = 0;
+    }
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t n = std::min(columns, w.cout - block * columns);
+      e.kernels.multiply(a.data(), count, pairs, weights.data() + block * blockSize, paddedTo8(n), n,
+                         e.memory.row(acc + block * w.accPitch + first), columns, accumulate);
+    }
+  }
+}
+
+void convolveDepthwise(Execution& e, const Window& w) {
+  namespace f = field::dwconv;
+  const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt], columns = e.configuration.columns();
+  const bool accumulate = e[f::kAccumulate] != 0;
+  const int64_t taps = w.kernelH * w.kernelW, pixels = w.outH * w.outW, blocks = ceilDiv(w.cin, columns);
+  if (w.transposed) raise(FaultKind::kInstruction, "depthwise weights are not transposed");
+  if (w.taps > 1) raise(FaultKind::kInstruction, "depthwise convolution packs no taps, taps is {}", w.taps);
+  e.memory.rowRange(acc, pixels);
+  readWeights(e, wgt, taps, w.cin, w.weightPitch);
+  e.spend(taps * w.cin * pixels);
+  readActivations(e, w, act);
+  touchRows(e, acc, pixels, w.cin, w.accPitch, accumulate);
+  e.count(Counter::kMacs, static_cast<uint64_t>(taps * w.cin * pixels));
+  e.count(Counter::kWeightTiles, static_cast<uint64_t>(blocks));
+  e.count(Counter::kArrayPasses, static_cast<uint64_t>(taps * blocks * pixels));
+  const uint8_t* const scratchpad = e.memory.scratchpad();
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t first = block * columns, n = std::min(columns, w.cin - first);
+    for (int64_t p = 0; p < pixels; ++p) {
+      int32_t* const row = e.memory.row(acc + block * w.accPitch + p);
+      if (!accumulate) std::memset(row, 0, static_cast<size_t>(n) * sizeof(int32_t));
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t y = p / w.outW * w.strideH + tap / w.kernelW * w.dilationH - w.padTop;
+        const int64_t x = p % w.outW * w.strideW + tap % w.kernelW * w.dilationW - w.padLeft;
+        if (y < 0 || y >= w.inH || x < 0 || x >= w.inW) continue;
+        e.kernels.depthwise(scratchpad + act + y * w.rowStride + x * w.pixelStride + first, w.aType == Type::kU8, w.aZero,
+                            scratchpad + wgt + tap * w.weightPitch + first, w.wType == Type::kU8, w.wZero, n, row);
+      }
+    }
+  }
+}
+
+void loadWeights(Execution& e, const Window& w) {
+  namespace f = field::ldw;
+  const int64_t k = e[f::kK], n = e[f::kN], wgt = e[f::kWgt];
+  if (k > e.configuration.rows() || n > e.configuration.columns())
+    raise(FaultKind::kInstruction, "{} x {} weights, the array has {} x {}", k, n, e.configuration.rows(),
+          e.configuration.columns());
+  readWeights(e, wgt, w.transposed ? n : k, w.transposed ? k : n, w.weightPitch);
+  e.spend(k * n);
+  e.count(Counter::kWeightTiles, 1);
+  e.matrix.shadow.pairs.resize(static_cast<size_t>(ceilDiv(k, 2) * paddedTo8(n) * 2));
+  packWeights(e, e.memory.scratchpad() + wgt, w, k, n, e.matrix.shadow.pairs.data());
+  e.matrix.shadow.k = k;
+  e.matrix.shadow.n = n;
+}
+
+void stream(Execution& e, Window w) {
+  namespace f = field::mm;
+  if (e[f::kSwap]) {
+    if (e.matrix.shadow.k == 0) raise(FaultKind::kUninitialised, "swap = 1, but no weights were loaded");
+    std::swap(e.matrix.active, e.matrix.shadow);
+    e.matrix.shadow.k = 0;
+  }
+  const WeightTile& tile = e.matrix.active;
+  if (tile.k == 0) raise(FaultKind::kUninitialised, "the array has no weights");
+  const int64_t acc = e[f::kAcc], act = e[f::kAct], pixels = w.outH * w.outW, pairs = ceilDiv(tile.k, 2);
+  const bool accumulate = e[f::kAccumulate] != 0;
+  // One tap over exactly the vectors that are named.
+  w.cin = tile.k;
+  w.kernelH = w.kernelW = 1;
+  w.padTop = w.padLeft = 0;
+  w.inH = (w.outH - 1) * w.strideH + 1;
+  w.inW = (w.outW - 1) * w.strideW + 1;
+  e.memory.rowRange(acc, pixels);
+  e.spend(tile.k * tile.n * pixels);
+  readActivations(e, w, act);
+  touchRows(e, acc, pixels, tile.n, 0, accumulate);
+  e.count(Counter::kMacs, static_cast<uint64_t>(tile.k * tile.n * pixels));
+  e.count(Counter::kArrayPasses, static_cast<uint64_t>(pixels));
+  std::vector<int16_t>& a = e.matrix.activations;
+  a.assign(static_cast<size_t>(pixels * pairs * 2), 0);
+  for (int64_t p = 0; p < pixels; ++p) {
+    const int64_t from = act + p / w.outW * w.strideH * w.rowStride + p % w.outW * w.strideW * w.pixelStride;
+    e.kernels.widen(e.memory.scratchpad() + from, tile.k, w.aType == Type::kU8, w.aZero, a.data() + p * pairs * 2);
+  }
+  e.kernels.multiply(a.data(), pixels, pairs, tile.pairs.data(), paddedTo8(tile.n), tile.n, e.memory.row(acc),
+                     e.configuration.columns(), accumulate);
+}
+
+} // namespace
+
+void runMatrix(Execution& e) {
+  const Window w = windowOf(e.d, e.configuration.rows());
+  switch (e.insn.op) {
+  case Op::kConv: return convolve(e, w);
+  case Op::kDwconv: return convolveDepthwise(e, w);
+  case Op::kLdw: return loadWeights(e, w);
+  default: return stream(e, w);
+  }
+}
+
+} // namespace candela::npu

@@ -1,0 +1,110 @@
+#include "simulator/func/memory.h"
+
+namespace candela::npu {
+
+Memory::Memory(const Configuration& configuration, bool checks)
+    : columns_(configuration.columns()), engines_(configuration.engines()), checks_(checks),
+      scratchpad_(configuration.scratchpadBytes()),
+      accumulators_(static_cast<size_t>(configuration.accumulatorRows()) * configuration.columns()),
+      validColumns_(configuration.accumulatorRows()) {}
+
+void Memory::setRegions(std::vector<Region> regions) {
+  regions_ = std::move(regions);
+  bound_ = {};
+}
+
+void Memory::reset() {
+  bytesRead = bytesWritten = 0;
+  std::fill(validColumns_.begin(), validColumns_.end(), 0);
+  if (!checks_) return;
+  shadow_ = std::make_unique<Shadow>(scratchpad_.size(), engines_, false);
+  rowShadow_ = std::make_unique<Shadow>(validColumns_.size(), engines_, false);
+  for (size_t i = 0; i < regions_.size(); ++i) {
+    const RegionClass kind = regions_[i].kind;
+    const bool isWritten = kind == RegionClass::kInput || kind == RegionClass::kOutput;
+    dramShadows_[i] = kind == RegionClass::kConstants ? nullptr
+                                                      : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
+  }
+}
+
+void Memory::range(std::string_view what, int64_t at, int64_t bytes) const {
+  const auto size = static_cast<int64_t>(scratchpad_.size());
+  if (at < 0 || bytes > size || at > size - bytes)
+    raise(FaultKind::kRange, "{}: bytes {:#x}..{:#x} leave the scratchpad of {:#x}", what, at, at + bytes - 1, size);
+}
+
+void Memory::dramRange(uint32_t region, int64_t at, int64_t bytes, bool isWrite) const {
+  if (region >= regions_.size())
+    raise(FaultKind::kRange, "region {} is not there, the program has {}", region, regions_.size());
+  const auto size = static_cast<int64_t>(regions_[region].bytes);
+  if (at < 0 || bytes > size || at > size - bytes)
+    raise(FaultKind::kRange, "bytes {}..{} leave region {} '{}' of {}", at, at + bytes - 1, region, regions_[region].name,
+          size);
+  if (isWrite && regions_[region].kind == RegionClass::kConstants)
+    raise(FaultKind::kPort, "region {} '{}' is read only", region, regions_[region].name);
+}
+
+void Memory::rowRange(int64_t row, int64_t rows) const {
+  const auto size = static_cast<int64_t>(validColumns_.size());
+  if (row < 0 || rows > size || row > size - rows)
+    raise(FaultKind::kRange, "accumulator rows {}..{} of {}", row, row + rows - 1, size);
+}
+
+void Memory::race(std::string place, bool isWrite, AccessId other, const Accessor& accessor) const {
+  const Access& access = (*accessor.accesses)[other];
+  raise(FaultKind::kRace, "{} {} without an order to what {} does there at instruction {}", isWrite ? "writes" : "reads",
+        place, engineName(access.engine), access.instruction);
+}
+
+void Memory::reads(int64_t at, int64_t bytes, const Accessor& accessor) {
+  bytesRead += static_cast<uint64_t>(bytes);
+  if (!checks_) return;
+  const auto from = static_cast<uint64_t>(at), count = static_cast<uint64_t>(bytes);
+  if (const AccessId other = shadow_->read(from, count, accessor))
+    race(fmt::format("scratchpad {:#x}..{:#x}", at, at + bytes - 1), false, other, accessor);
+  if (const int64_t missing = shadow_->uninitialised(from, count); missing >= 0)
+    raise(FaultKind::kUninitialised, "reads scratchpad {:#x}, which nothing wrote", missing);
+}
+
+void Memory::writes(int64_t at, int64_t bytes, const Accessor& accessor) {
+  bytesWritten += static_cast<uint64_t>(bytes);
+  if (!checks_) return;
+  if (const AccessId other = shadow_->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
+    race(fmt::format("scratchpad {:#x}..{:#x}", at, at + bytes - 1), true, other, accessor);
+}
+
+void Memory::dramReads(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor) {
+  Shadow* shadow = dramShadows_[region].get();
+  if (!shadow) return;
+  const auto from = static_cast<uint64_t>(at), count = static_cast<uint64_t>(bytes);
+  if (const AccessId other = shadow->read(from, count, accessor))
+    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), false, other, accessor);
+  if (const int64_t missing = shadow->uninitialised(from, count); missing >= 0)
+    raise(FaultKind::kUninitialised, "reads byte {} of region '{}', which nothing wrote", missing, regions_[region].name);
+}
+
+void Memory::dramWrites(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor) {
+  Shadow* shadow = dramShadows_[region].get();
+  if (!shadow) return;
+  if (const AccessId other = shadow->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
+    race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), true, other, accessor);
+}
+
+void Memory::rowRead(int64_t row, int columns, const Accessor& accessor) {
+  if (checks_)
+    if (const AccessId other = rowShadow_->read(static_cast<uint64_t>(row), 1, accessor))
+      race(fmt::format("accumulator row {}", row), false, other, accessor);
+  if (checks_ && validColumns_[row] < columns)
+    raise(FaultKind::kUninitialised, "reads {} columns of accumulator row {}, which has {}", columns, row,
+          validColumns_[row]);
+}
+
+void Memory::rowWritten(int64_t row, int columns, bool alsoRead, const Accessor& accessor) {
+  if (alsoRead) rowRead(row, columns, accessor);
+  if (checks_)
+    if (const AccessId other = rowShadow_->write(static_cast<uint64_t>(row), 1, accessor))
+      race(fmt::format("accumulator row {}", row), true, other, accessor);
+  if (!alsoRead) validColumns_[row] = columns;
+}
+
+} // namespace candela::npu

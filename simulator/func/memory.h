@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "simulator/func/functional_device.h"
+#include "simulator/func/shadow.h"
+
+namespace candela::npu {
+
+/// Thrown by what an instruction does, caught by the machine, which knows the instruction's name.
+struct FaultSignal {
+  FaultKind kind;
+  std::string text;
+};
+template <typename... Args>
+[[noreturn]] void raise(FaultKind kind, fmt::format_string<Args...> format, Args&&... args) {
+  throw FaultSignal{kind, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+/// Scratchpad, accumulators and regions of DRAM with their shadows. Every access of an instruction is announced here:
+/// ranges first, then order and initialisation.
+class Memory {
+public:
+  Memory(const Configuration& configuration, bool checks);
+  /// Nothing is written any more but regions of class constants, input and output; counts are 0.
+  void reset();
+  void setRegions(std::vector<Region> regions);
+  const std::vector<Region>& regions() const { return regions_; }
+  /// Stays the caller's.
+  void bind(uint32_t region, std::span<std::byte> memory) { bound_[region] = memory.first(regions_[region].bytes); }
+  bool isBound(uint32_t region) const { return bound_[region].has_value(); }
+
+  uint8_t* scratchpad() { return scratchpad_.data(); }
+  int32_t* row(int64_t row) { return accumulators_.data() + row * columns_; }
+  uint8_t* dram(uint32_t region) { return reinterpret_cast<uint8_t*>(bound_[region]->data()); }
+  RegionClass classOf(uint32_t region) const { return regions_[region].kind; }
+
+  /// Bounds of a box: at .. at + bytes in the scratchpad. `what` names the operand in the fault.
+  void range(std::string_view what, int64_t at, int64_t bytes) const;
+  void dramRange(uint32_t region, int64_t at, int64_t bytes, bool isWrite) const;
+  void rowRange(int64_t row, int64_t rows) const;
+
+  // Within ranges that were checked.
+  void reads(int64_t at, int64_t bytes, const Accessor& accessor);
+  void writes(int64_t at, int64_t bytes, const Accessor& accessor);
+  void dramReads(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor);
+  void dramWrites(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor);
+  void rowRead(int64_t row, int columns, const Accessor& accessor);
+  void rowWritten(int64_t row, int columns, bool alsoRead, const Accessor& accessor);
+
+  uint64_t bytesRead = 0, bytesWritten = 0; ///< of the scratchpad, since the machine last cleared them
+
+private:
+  [[noreturn]] void race(std::string place, bool isWrite, AccessId other, const Accessor& accessor) const;
+
+  int columns_;
+  uint32_t engines_;
+  bool checks_;
+  std::vector<uint8_t> scratchpad_;
+  std::vector<int32_t> accumulators_;
+  std::vector<int32_t> validColumns_; ///< of each row: how many were written, from the first on
+  std::unique_ptr<Shadow> shadow_, rowShadow_; ///< of rows: one "byte" each
+  std::vector<Region> regions_;
+  std::array<std::optional<std::span<std::byte>>, kMaxRegions> bound_;
+  std::array<std::unique_ptr<Shadow>, kMaxRegions> dramShadows_; ///< none of class constants
+};
+
+} // namespace candela::npu

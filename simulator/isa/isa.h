@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace candela::npu {
+
+/// What the number in a field is, and so how it reads in text.
+enum class FieldKind : uint8_t { kUint, kInt, kHex, kScratchpad, kFar, kAcc, kIndex, kMask, kEnum, kDescriptor };
+
+struct FieldInfo {
+  std::string_view name;
+  int lsb;       ///< lowest bit of the word or descriptor
+  int bits;      ///< 1..64
+  FieldKind kind;
+  int of;        ///< kEnum: index into kEnums; kDescriptor: the DescriptorKind
+  bool minusOne; ///< the field holds its value less one
+};
+struct EnumMember {
+  std::string_view name;
+  int value;
+};
+struct EnumInfo {
+  std::string_view name;
+  std::span<const EnumMember> members;
+};
+struct DescriptorInfo {
+  std::string_view name;
+  std::span<const FieldInfo> fields;
+};
+
+#include "simulator/isa/generated/isa_names.inc"
+
+struct OpInfo {
+  Op op;
+  std::string_view name;
+  uint32_t engines; ///< bit n: may go to engine n
+  std::span<const FieldInfo> fields;
+  int second;       ///< DescriptorKind of the register behind the one in field d, or -1
+};
+
+#include "simulator/isa/generated/isa.inc"
+
+/// The op's record, or null for an opcode that is none.
+const OpInfo* opInfo(uint64_t opcode);
+/// The record by name, or null.
+const OpInfo* opInfo(std::string_view name);
+inline const DescriptorInfo& descriptorInfo(DescriptorKind kind) { return kDescriptorTable[static_cast<int>(kind)]; }
+/// The member's name, empty if there is none.
+std::string_view memberName(const EnumInfo& info, int64_t value);
+inline std::string_view engineName(int engine) { return kEngineNames[engine]; }
+inline constexpr uint32_t bitOf(Engine engine) { return 1u << static_cast<int>(engine); }
+inline bool isLoad(int engine) { return engine >= int(Engine::kLoad0) && engine <= int(Engine::kLoad3); }
+inline bool isStore(int engine) { return engine >= int(Engine::kStore0) && engine <= int(Engine::kStore3); }
+
+} // namespace candela::npu

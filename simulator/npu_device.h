@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "simulator/binary/binary.h"
+#include "simulator/config/configuration.h"
+#include "simulator/result.h"
+
+namespace candela::npu {
+
+/// Counters of the PMU by static_cast<int>(Counter).
+using Counters = std::array<uint64_t, kCounterSlots>;
+
+/// Why a program stopped before halt.
+enum class FaultKind : uint8_t {
+  kInstruction, ///< a word that is no instruction, a descriptor that is none, a value that the hardware has not
+  kRange,       ///< an address outside of its memory or region
+  kPort,        ///< an engine, alignment or direction that the port does not have
+  kUninitialised, ///< bytes or accumulators that nothing wrote
+  kRace,        ///< two accesses without an order
+  kSemaphore,   ///< a count above its maximum, or two engines that wait on one semaphore without an order
+  kDeadlock,    ///< nobody can go on
+  kLimit,       ///< more instructions than the caller allowed
+};
+std::string_view faultName(FaultKind kind);
+
+/// Where and why.
+struct Fault {
+  FaultKind kind;
+  uint32_t instruction; ///< index in the code
+  std::string message;  ///< names the ONNX node and tile, the instruction and the value
+};
+
+struct RunReport {
+  std::optional<Fault> fault;
+  Counters counters{};
+  std::array<Counters, kSnapshotSlots> snapshots{};
+  bool hasTime = false; ///< counters of kind timing mean something
+};
+
+/// A device that runs one binary at a time: the functional model, the timed one, the RTL. One thread at a time.
+class Device {
+public:
+  virtual ~Device() = default;
+  virtual const Configuration& configuration() const = 0;
+
+  /// Takes a program. Errors: it was made for another configuration, an instruction is none or asks for an engine that
+  /// this configuration has not. Forgets the program and the bindings before.
+  virtual Outcome load(Binary binary) = 0;
+  virtual const Binary& program() const = 0;
+
+  /// The memory of a region, of at least its bytes; stays the caller's and must outlive the runs. Regions of class
+  /// constants are bound by load, to the binary's.
+  virtual Outcome bind(uint32_t region, std::span<std::byte> memory) = 0;
+
+  /// From the first instruction to halt, with scratchpad and accumulators uninitialised. Errors: nothing is loaded, a
+  /// region is not bound. A fault of the program stands in the report; memory then holds what was written so far.
+  virtual Result<RunReport> run() = 0;
+};
+
+} // namespace candela::npu

@@ -1,0 +1,116 @@
+// Damaged NPU binaries: each is refused with words, or runs to its end or to a fault. Never a crash, never a hang.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "simulator/func/functional_device.h"
+#include "simulator/isa/assembler.h"
+
+namespace candela::npu {
+namespace {
+
+constexpr uint64_t kSeed = 99;
+constexpr int kRounds = 2500;
+
+/// A convolution with everything that a binary can hold.
+constexpr std::string_view kProgram = R"(
+.config tiny
+.region weights constants 1024
+.params 100 0x800000 31
+.bytes 1 2 3 4 5 6 7 8
+.region in input 1024
+.region out output 1024
+.region spill spill 512
+.node "Conv 1" 0
+desc d0 transfer run=1024
+load region=0 far=0 dst=0 d=d0
+load region=1 far=0 dst=0x1000 d=d0 signal=s0:1
+desc d1 window in_h=8 in_w=8 out_h=8 out_w=8 cin=14 cout=8 kernel_h=3 kernel_w=3 pad_top=1 pad_left=1 row_stride=128 pixel_stride=16 weight_pitch=8 acc_pitch=64
+desc d2 epilogue out_h=8 out_w=8 channels=8 in_h=8 in_w=8 acc_pitch=64 row_stride=64 pixel_stride=8 params=0 low=-128 high=127
+fill dst=0x2000 d=d0 fill=3 signal=s0:1
+conv acc=0 act=0x1000 wgt=0x2000 d=d1 wait=s0:2 signal=s1:1
+.node "Conv 1" 1
+desc d3 transfer run=64 near_stride1=64 far_stride1=64
+loop count=3
+  nop@requant wait=s1:1
+  requant acc=0 dst=0x4000 d=d2 r=d3 signal=s2:1
+  nop@matrix wait=s2:1 signal=s1:1
+  addi x=x1 value=64
+endloop
+fence mask=requant|matrix
+store region=2 far=0 src=0x4000 d=d3 mark
+snapshot slot=1
+halt
+)";
+
+TEST(NpuDamagedBinaries, AreRefusedOrEnd) {
+  const Configuration configuration = *findConfiguration("tiny");
+  const Result<Binary> good = assemble(kProgram, "good.npu");
+  ASSERT_TRUE(good) << good.message();
+  const std::vector<std::byte> original = writeBinary(*good);
+  std::mt19937_64 random(kSeed);
+  int refusedByChecksum = 0, refusedByReader = 0, refusedByDevice = 0, faults = 0, ended = 0;
+  for (int round = -1; round < kRounds; ++round) {
+    std::vector<std::byte> bytes = original;
+    const int way = round < 0 ? 4 : static_cast<int>(random() % 8);
+    if (way == 0) bytes.resize(random() % bytes.size());                                   // truncated
+    if (way == 1) bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255); // and nothing repaired
+    if (way == 2) {                                                                       // a section's record
+      const uint64_t value = random() % 3 ? random() % (2 * bytes.size()) : random();
+      std::memcpy(&bytes[48 + random() % 15 * 8], &value, 8);
+    }
+    const size_t codeAt = 48 + 5 * 24 + 16 * good->regions.size(), codeBytes = 16 * good->code.size();
+    if (way == 3)                                                                         // anywhere behind the hashes
+      for (int i = 0; i < 4; ++i) bytes[32 + random() % (bytes.size() - 32)] = static_cast<std::byte>(random());
+    if (way > 4)                                                                          // bits of instructions
+      for (int i = way - 4; i > 0; --i) bytes[codeAt + random() % codeBytes] ^= static_cast<std::byte>(1u << random() % 8);
+    if (way != 1 && bytes.size() >= 48) {
+      const uint64_t size = bytes.size();
+      std::memcpy(&bytes[32], &size, 8);
+      const uint64_t sum = binaryChecksum(bytes);
+      std::memcpy(&bytes[40], &sum, 8);
+    }
+    Result<Binary> binary = readBinary(bytes);
+    if (!binary) {
+      ASSERT_FALSE(binary.message().empty());
+      ++(way == 1 ? refusedByChecksum : refusedByReader);
+      continue;
+    }
+    ASSERT_NE(way, 1) << "round " << round << " seed " << kSeed;
+    (void)disassemble(*binary);
+    FunctionalOptions options;
+    options.maxOperations = 1 << 22;
+    const auto device = makeFunctionalDevice(configuration, options);
+    if (const Outcome bad = device->load(*binary)) {
+      ASSERT_FALSE(bad->message.empty());
+      ++refusedByDevice;
+      continue;
+    }
+    std::vector<std::vector<std::byte>> memory;
+    for (uint32_t i = 0; i < binary->regions.size(); ++i) {
+      memory.emplace_back(binary->regions[i].bytes < 1 << 20 ? binary->regions[i].bytes : 0);
+      (void)device->bind(i, memory.back()); // too little is refused, and then the run
+    }
+    const Result<RunReport> run = device->run();
+    if (!run) {
+      ++refusedByDevice;
+      continue;
+    }
+    ++(run->fault ? faults : ended);
+    if (round < 0) {
+      ASSERT_FALSE(run->fault) << run->fault->message;
+    } else if (run->fault) {
+      ASSERT_NE(run->fault->message.find("instruction"), std::string::npos);
+    }
+  }
+  std::printf("seed %llu: checksum %d, reader %d, device %d, faults %d, ended %d\n", static_cast<unsigned long long>(kSeed),
+              refusedByChecksum, refusedByReader, refusedByDevice, faults, ended);
+  EXPECT_GT(refusedByReader, 500);
+  EXPECT_GT(refusedByDevice, 300);
+  EXPECT_GT(faults, 150);
+  EXPECT_GT(ended, 50);
+}
+
+} // namespace
+} // namespace candela::npu

@@ -1,0 +1,261 @@
+"""The tables of the NPU: spec/npu/{isa,config,regs}.toml to C++ tables, SystemVerilog packages and manual pages."""
+import hashlib
+import json
+
+TEXTS = {"text", "unit"}                      # what says nothing about bits
+KINDS = ["uint", "int", "hex", "scratchpad", "far", "acc", "index", "mask"]
+
+
+class NpuError(Exception):
+    pass
+
+
+def need(condition, message):
+    if not condition:
+        raise NpuError(message)
+
+
+def camel(name):
+    return "".join(part[:1].upper() + part[1:] for part in name.replace(".", "_").split("_"))
+
+
+def quote(text):
+    return '"' + str(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def bare(value):
+    """The same without prose: a better sentence is no other instruction set."""
+    if isinstance(value, dict):
+        return {k: bare(v) for k, v in value.items() if k not in TEXTS}
+    return [bare(v) for v in value] if isinstance(value, list) else value
+
+
+def table(header, rows):
+    return ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)] + \
+           ["| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in rows] + [""]
+
+
+class Npu:
+    def __init__(self, load, root, note):
+        self.note = note
+        self.isa, self.config, self.regs = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs"])
+        digest = hashlib.sha256(json.dumps(bare([self.isa, self.config, self.regs]), sort_keys=True).encode())
+        self.hash = int.from_bytes(digest.digest()[:8], "big")
+        self.enums, self.engines = self.isa["enum"], self.isa["engine"]
+        self.ops, self.descriptors = self.isa["op"], self.isa["descriptor"]
+        self.header = self.placed("header", self.isa["header"], 0, 32)
+        for name, op in self.ops.items():
+            op["fields"] = self.placed(f"op {name}", op["fields"], 32, self.isa["word_bits"])
+            for engine in op["engines"]:
+                need(any(e.rstrip("0123456789") == engine for e in self.engines), f"isa.toml: op {name}: no engine {engine}")
+            need(op.get("second", "rescale") in self.descriptors, f"isa.toml: op {name}: no descriptor {op.get('second')}")
+        for name, record in self.descriptors.items():
+            record["fields"] = self.placed(f"descriptor {name}", record["fields"], 0, self.isa["descriptor_bits"])
+        for where, records, key in [("op", self.ops, "opcode"), ("engine", self.engines, "id"), ("counter", self.regs["counter"], "id"),
+                                    *[(f"enum {n}", e, "id") for n, e in self.enums.items()]]:
+            numbers = [r[key] for r in records.values()]
+            need(len(set(numbers)) == len(numbers), f"spec/npu: two of {where} share a number")
+        need(max(c["id"] for c in self.regs["counter"].values()) < self.regs["pmu"]["per_slot"], "regs.toml: too many counters")
+        taken = {}
+        for name, register in self.regs["register"].items():
+            for i in range(register.get("count", 1)):
+                at = register["offset"] + 4 * i
+                need(at % 4 == 0 and at < self.regs["pmu"]["offset"] and at not in taken, f"regs.toml: {name} and {taken.get(at)} at {at:#x}")
+                taken[at] = name
+
+    def placed(self, where, fields, low, end):
+        """The fields with their lowest bit, `lsb`."""
+        out, names = [], set()
+        for field in fields:
+            low = max(low, field.get("at", low))
+            need("at" not in field or field["at"] == low, f"isa.toml: {where}: {field['name']} overlaps what is before it")
+            need(field["name"] not in names, f"isa.toml: {where}: two fields {field['name']}")
+            kind, _, of = field.get("kind", "uint").partition(":")
+            need(kind in KINDS or (kind == "enum" and of in self.isa["enum"]) or (kind == "descriptor" and of in self.isa["descriptor"]),
+                 f"isa.toml: {where}: {field['name']} has unknown kind {field.get('kind')}")
+            out.append({**field, "lsb": low, "kind": kind, "of": of, "minus_one": field.get("minus_one", False)})
+            low += field["bits"]
+            names.add(field["name"])
+        need(low <= end, f"isa.toml: {where}: {low} bits, {end} are there")
+        return out
+
+    # --- C++ -----------------------------------------------------------------------------------------------------------
+    def namesInc(self):
+        isa, out = self.isa, [f"// {self.note}", ""]
+        out += [f"inline constexpr uint64_t kSpecHash = {self.hash:#018x};"]
+        out += [f"inline constexpr int k{camel(k)} = {isa[k]};" for k in
+                ["version", "descriptors", "index_registers", "semaphores", "semaphore_max", "descriptor_bits"]]
+        for name, members in [("Engine", {n: e["id"] for n, e in self.engines.items()}),
+                              ("Op", {n: o["opcode"] for n, o in self.ops.items()}),
+                              ("DescriptorKind", {n: i for i, n in enumerate(self.descriptors)}),
+                              *[(camel(n) + ("" if n == "type" else "Fn"), {m: r["id"] for m, r in e.items()}) for n, e in self.enums.items()]]:
+            out += [f"enum class {name} : uint8_t {{ " + ", ".join(f"k{camel(m)} = {v}" for m, v in members.items()) + " };"]
+        return "\n".join(out + [f"inline constexpr int kEngineCount = {max(e['id'] for e in self.engines.values()) + 1};", ""])
+
+    def isaInc(self):
+        out = [f"// {self.note}", ""]
+        out += ["inline constexpr std::string_view kEngineNames[] = {" + ", ".join(quote(n) for n in self.engines) + "};"]
+        for name, members in self.enums.items():
+            out += [f"inline constexpr EnumMember k{camel(name)}Members[] = {{" +
+                    ", ".join(f"{{{quote(m)}, {r['id']}}}" for m, r in members.items()) + "};"]
+        out += ["inline constexpr EnumInfo kEnums[] = {"] + [f"    {{{quote(n)}, k{camel(n)}Members}}," for n in self.enums] + ["};", ""]
+        enum_index = {n: i for i, n in enumerate(self.enums)}
+        desc_index = {n: i for i, n in enumerate(self.descriptors)}
+
+        def fields(name, list_):
+            if not list_:
+                return
+            out.append(f"inline constexpr FieldInfo {name}[] = {{")
+            for f in list_:
+                of = enum_index[f["of"]] if f["kind"] == "enum" else desc_index[f["of"]] if f["kind"] == "descriptor" else 0
+                out.append(f"    {{{quote(f['name'])}, {f['lsb']}, {f['bits']}, FieldKind::k{camel(f['kind'])}, {of}, "
+                           f"{str(f['minus_one']).lower()}}},")
+            out.append("};")
+
+        def indices(space, list_):
+            out.append(f"namespace {space} {{ enum : int {{ " + ", ".join(f"k{camel(f['name'])}" for f in list_) + " }; }")
+        fields("kHeaderFields", self.header)
+        indices("header", self.header)
+        for n, d in self.descriptors.items():
+            fields(f"k{camel(n)}Fields", d["fields"])
+            indices(f"descriptor::{n}", d["fields"])
+        for n, o in self.ops.items():
+            fields(f"k{camel(n)}OpFields", o["fields"])
+            if o["fields"]:
+                indices(f"field::{n}", o["fields"])
+        out += ["inline constexpr DescriptorInfo kDescriptorTable[] = {"]
+        out += [f"    {{{quote(n)}, k{camel(n)}Fields}}," for n in self.descriptors] + ["};"]
+        out += ["inline constexpr OpInfo kOpTable[] = {"]
+        for n, o in self.ops.items():
+            mask = sum(1 << e["id"] for name, e in self.engines.items() if name.rstrip("0123456789") in o["engines"])
+            span = f"k{camel(n)}OpFields" if o["fields"] else "{}"
+            out.append(f"    {{Op::k{camel(n)}, {quote(n)}, {mask:#x}, {span}, {desc_index.get(o.get('second'), -1)}}},")
+        return "\n".join(out + ["};", ""])
+
+    def regsInc(self):
+        regs, out = self.regs, [f"// {self.note}", ""]
+        out += [f"enum class Counter : uint8_t {{ " + ", ".join(f"k{camel(n)} = {c['id']}" for n, c in regs["counter"].items()) + " };"]
+        out += [f"enum class RegionClass : uint8_t {{ " + ", ".join(f"k{camel(n)} = {c['id']}" for n, c in regs["class"].items()) + " };"]
+        out += [f"inline constexpr int kCounterSlots = {regs['pmu']['per_slot']};", f"inline constexpr int kSnapshotSlots = {regs['pmu']['slots']};"]
+        out += ["inline constexpr CounterInfo kCounters[] = {"]
+        out += [f"    {{{quote(n)}, Counter::k{camel(n)}, {str(c.get('timing', False)).lower()}}}," for n, c in regs["counter"].items()]
+        out += ["};", "inline constexpr std::string_view kRegionClassNames[] = {" + ", ".join(quote(n) for n in regs["class"]) + "};"]
+        out += ["inline constexpr RegisterInfo kRegisters[] = {"]
+        out += [f"    {{{quote(n)}, {r['offset']:#x}, {r.get('count', 1)}, {str(r.get('program', False)).lower()}}},"
+                for n, r in regs["register"].items()]
+        return "\n".join(out + ["};", ""])
+
+    def configInc(self):
+        out, keys = [f"// {self.note}", ""], self.config["key"]
+        out += ["namespace key { enum : int { " + ", ".join(f"k{camel(n)}" for n in keys) + ", kCount }; }"]
+        for n, k in keys.items():
+            if "values" in k:
+                out += [f"inline constexpr std::string_view k{camel(n)}Values[] = {{" + ", ".join(quote(v) for v in k["values"]) + "};"]
+        out += ["inline constexpr KeyInfo kKeys[] = {"]
+        for n, k in keys.items():
+            text = k["type"] == "string"
+            number = k.get("default", 0) if not text else k["values"].index(k["default"]) if "values" in k else 0
+            out.append(f"    {{{quote(n)}, {quote(k.get('unit', ''))}, {quote(k['text'])}, {str(text).lower()}, {k.get('min', 0)}, "
+                       f"{k.get('max', 0)}, {number}, {str(k.get('log2', False)).lower()}, {str(k.get('hashed', True)).lower()}, "
+                       + (f"k{camel(n)}Values" if "values" in k else "{}") + "},")
+        return "\n".join(out + ["};", ""])
+
+    # --- SystemVerilog: most significant field first ----------------------------------------------------------------------
+    def svStruct(self, name, fields, width):
+        rows, next_, spare = [], 0, 0
+        for f in [*fields, {"name": None, "lsb": width, "bits": 0}]:
+            if f["lsb"] > next_:
+                rows.append(f"    logic [{f['lsb'] - next_ - 1}:0] reserved{spare};")
+                spare += 1
+            if f["bits"]:
+                sign = " signed" if f["kind"] == "int" else ""
+                rows.append(f"    logic{sign} [{f['bits'] - 1}:0] {f['name']}_f;")
+            next_ = f["lsb"] + f["bits"]
+        return ["  typedef struct packed {"] + rows[::-1] + [f"  }} {name}_t;", ""]
+
+    def svEnum(self, name, members, width):
+        rows = [f"    {n.upper()} = {width}'d{v}" for n, v in members.items()]
+        return [f"  typedef enum logic [{width - 1}:0] {{", ",\n".join(rows), f"  }} {name}_e;", ""]
+
+    def isaSv(self):
+        isa, out = self.isa, [f"// {self.note}", "package cdl_npu_isa_pkg;", ""]
+        out += [f"  localparam logic [63:0] SpecHash = 64'h{self.hash:016x};"]
+        out += [f"  localparam int unsigned {camel(k)} = {isa[k]};" for k in
+                ["word_bits", "descriptor_bits", "descriptors", "index_registers", "semaphores", "semaphore_max"]] + [""]
+        out += self.svEnum("engine", {f"ENGINE_{n}": e["id"] for n, e in self.engines.items()}, 4)
+        out += self.svEnum("opcode", {f"OP_{n}": o["opcode"] for n, o in self.ops.items()}, 8)
+        for n, members in self.enums.items():
+            width = next(f["bits"] for r in [*self.ops.values(), *self.descriptors.values()] for f in r["fields"] if f["of"] == n)
+            out += self.svEnum(n, {f"{n}_{m}": r["id"] for m, r in members.items()}, width)
+        out += self.svStruct("header", self.header, 32)
+        for n, d in self.descriptors.items():
+            out += self.svStruct(f"desc_{n}", d["fields"], isa["descriptor_bits"])
+        for n, o in self.ops.items():
+            out += self.svStruct(f"insn_{n}", self.header + o["fields"], isa["word_bits"])
+        return "\n".join(out + ["endpackage", ""])
+
+    def cfgSv(self):
+        out = [f"// {self.note}", "// The defaults of spec/npu/config.toml.", "package cdl_npu_cfg_pkg;", ""]
+        out += [f"  localparam longint unsigned {camel(n)} = 64'd{k['default']};" for n, k in self.config["key"].items() if k["type"] == "int"]
+        return "\n".join(out + ["", "endpackage", ""])
+
+    def regsSv(self):
+        regs, out = self.regs, [f"// {self.note}", "package cdl_npu_regs_pkg;", ""]
+        out += [f"  localparam logic [15:0] Reg{camel(n.lower())} = 16'h{r['offset']:04x};" for n, r in regs["register"].items()]
+        out += [f"  localparam logic [15:0] Pmu = 16'h{regs['pmu']['offset']:04x};", f"  localparam logic [15:0] Snapshot = 16'h{regs['pmu']['snapshot_offset']:04x};", ""]
+        out += self.svEnum("counter", {f"COUNTER_{n}": c["id"] for n, c in regs["counter"].items()}, 6)
+        out += self.svEnum("region_class", {f"REGION_{n}": c["id"] for n, c in regs["class"].items()}, 3)
+        return "\n".join(out + ["endpackage", ""])
+
+    # --- Manual ------------------------------------------------------------------------------------------------------------
+    def fieldRows(self, fields):
+        def kind(f):
+            return (f"{f['kind']} {f['of']}".strip() if f["kind"] != "uint" else "") + (", less one" if f["minus_one"] else "")
+        return table(["bits", "field", "kind", "meaning"],
+                     [[f"{f['lsb'] + f['bits'] - 1}..{f['lsb']}" if f["bits"] > 1 else f["lsb"], f"`{f['name']}`", kind(f).strip(", "), f["text"]]
+                      for f in fields])
+
+    def isaMd(self):
+        isa, out = self.isa, [f"<!-- {self.note} -->", "# The NPU's instruction set", ""]
+        out += [f"Version {isa['version']}, hash `{self.hash:016x}`. Words of {isa['word_bits']} bits, little-endian; {isa['descriptors']} descriptors "
+                f"d0..d{isa['descriptors'] - 1} of {isa['descriptor_bits']} bits; {isa['index_registers']} index registers x0.. of 32 bits, x0 is 0; "
+                f"{isa['semaphores']} counting semaphores s0.. up to {isa['semaphore_max']}. Reserved bits are 0. `less one`: the field holds its value less one. "
+                "Arithmetic follows [the integer law](types.md); sums wrap at 32 bits.", ""]
+        out += ["## Engines", ""] + table(["id", "engine", "does"], [[e["id"], f"`{n}`", e["text"]] for n, e in self.engines.items()])
+        out += ["## Header", "", "Bits 31..0 of every word.", ""] + self.fieldRows(self.header)
+        out += ["## Operations", ""]
+        for n, o in self.ops.items():
+            out += [f"### {n} ({o['opcode']:#04x})", "", o["text"], "", f"Engine: {', '.join(o['engines'])}.", ""]
+            out += self.fieldRows(o["fields"]) if o["fields"] else []
+        out += ["## Descriptors", ""]
+        for n, d in self.descriptors.items():
+            out += [f"### {n}", "", d["text"], ""] + self.fieldRows(d["fields"])
+        out += ["## Values", ""]
+        for n, members in self.enums.items():
+            out += [f"### of {n}", ""] + table(["value", "name", "meaning"], [[r["id"], f"`{m}`", r["text"]] for m, r in members.items()])
+        return "\n".join(out)
+
+    def regsMd(self):
+        regs, pmu, out = self.regs, self.regs["pmu"], [f"<!-- {self.note} -->", "# The NPU's registers and counters", ""]
+        out += table(["offset", "register", "access", "meaning"],
+                     [[f"`{r['offset']:#05x}`" + (f" + 4 i, i < {r['count']}" if r.get("count") else ""), f"`{n}`",
+                       r["access"] + (", program" if r.get("program") else ""), r["text"]] for n, r in regs["register"].items()])
+        out += ["## Counters of the PMU", "", f"64 bits each, at `{pmu['offset']:#x}` + 8 id; copies of the {pmu['slots']} snapshots at "
+                f"`{pmu['snapshot_offset']:#x}` + 8 ({pmu['per_slot']} slot + id).", ""]
+        out += table(["id", "counter", "meaning", ""], [[c["id"], f"`{n}`", c["text"], "timing" if c.get("timing") else ""] for n, c in regs["counter"].items()])
+        out += ["## Classes of regions", ""] + table(["class", "name", "meaning"], [[c["id"], f"`{n}`", c["text"]] for n, c in regs["class"].items()])
+        return "\n".join(out)
+
+    def configMd(self):
+        out = [f"<!-- {self.note} -->", "# The NPU's configuration", "", "A TOML file; `section.key` stands below `[section]`. What is missing has its default.", ""]
+        return "\n".join(out + table(["key", "range", "default", "unit", "meaning"], [[
+            f"`{n}`", " ".join(k["values"]) if "values" in k else f"{k['min']}..{k['max']}" + (", power of two" if k.get("log2") else "") if "min" in k else "text",
+            k.get("default", ""), k.get("unit", ""), k["text"]] for n, k in self.config["key"].items()]))
+
+    def outputs(self):
+        return {"simulator/isa/generated/isa_names.inc": self.namesInc, "simulator/isa/generated/isa.inc": self.isaInc, "simulator/isa/generated/registers.inc": self.regsInc,
+                "simulator/config/generated/config.inc": self.configInc,
+                "rtl/generated/cdl_npu_isa_pkg.sv": self.isaSv, "rtl/generated/cdl_npu_cfg_pkg.sv": self.cfgSv,
+                "rtl/generated/cdl_npu_regs_pkg.sv": self.regsSv,
+                "docs/reference/npu_isa.md": self.isaMd, "docs/reference/npu_registers.md": self.regsMd,
+                "docs/reference/npu_configuration.md": self.configMd}
