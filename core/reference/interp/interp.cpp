@@ -30,7 +30,9 @@ bool takesLayout(uint16_t kind, const View& view) {
 
 class Interpreter {
 public:
-  Interpreter(const Program& program, Memory memory) : program_(program), memory_(std::move(memory)) {}
+  Interpreter(const Program& program, Memory memory, bool checkWaits) : program_(program), memory_(std::move(memory)) {
+    if (checkWaits) memory_.watch();
+  }
 
   Memory& memory() { return memory_; }
 
@@ -84,6 +86,7 @@ private:
       for (const View& view : *views)
         if (!takesLayout(instr.kind, view))
           return failure(Code::unsupported, "the interpreter does not run it on this layout");
+    memory_.begin(index);
     Call call(program_, instr, iv_, memory_);
     call.checkOverlaps();
     if (!call.failed()) interp::run(call);
@@ -100,8 +103,10 @@ private:
 Result<std::vector<Tensor>> interpret(const Program& program, std::span<const Tensor> inputs,
                                       const InterpOptions& options) {
   CDL_TRY(verify(program));
+  if (options.checkWaits && !program.loops.empty())
+    return badArgument("waits are checked without loops, but the program has {}", program.loops.size());
   CDL_ASSIGN(Memory memory, Memory::create(program, options.inPlaceArena));
-  Interpreter interpreter(program, std::move(memory));
+  Interpreter interpreter(program, std::move(memory), options.checkWaits);
   CDL_TRY(interpreter.checkLength());
   size_t next = 0;
   for (uint32_t b = 0; b < program.buffers.size(); ++b) {

@@ -7,10 +7,14 @@
 namespace candela::reference {
 
 /// Runs a Program on the oracle's arithmetic over addressed, poisoned memory: one flat arena per space where offsets
-/// are planned, every byte tracked as written or not. Reading a byte that nothing wrote, writing a constant or an
-/// input, or a view that leaves its buffer is a failure that names the instruction, the buffer and the element.
+/// are planned, every byte tracked by the buffer that it was written through. Reading a byte that nothing wrote, or
+/// that another buffer in its place was written over, writing a constant or an input, or a view that leaves its buffer
+/// is a failure that names the instruction, the buffer and the element.
 struct InterpOptions {
   bool inPlaceArena = true; ///< TEMP buffers lie at their planned offsets and may overlap; false: each on its own
+  /// Two instructions that touch one byte, one of them writing it, in an order that no chain of waits sets, are a
+  /// failure that names both. The Program must be free of loops.
+  bool checkWaits = false;
 };
 /// inputs: one per INPUT, INOUT and STATE buffer, in order, with as many bytes; returns OUTPUT, INOUT and STATE
 /// contents in order, every byte of which must have been written. A result has the element type and dims of a view that

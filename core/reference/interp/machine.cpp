@@ -7,15 +7,12 @@
 
 namespace candela::reference::interp {
 
-using program::Buffer, program::Operand, program::Program, program::Role, program::Step, program::View;
+using program::Operand, program::Step, program::View;
 
 namespace {
 
 /// What is left after one trip through the type.
 Scalar rounded(Elem elem, const Scalar& value) { return decode(elem, encode(elem, value)); }
-
-constexpr uint8_t kPoison = 0xa5;
-constexpr uint64_t kMostBytes = uint64_t(1) << 33;
 
 /// How far apart the elements of a view lie among the logical ones.
 Shape logicalStrides(const View& view) {
@@ -53,91 +50,6 @@ bool isElementwise(uint16_t kind) {
   const std::string_view shape = cdl_kind_facts(kind)->shape; // all alike: "= > -", TABLE "= T > -"
   return kind != CDL_KIND_COPY && shape.starts_with('=') && shape.ends_with("> -");
 }
-
-// ---- Memory
-// ------------------------------------------------------------------------------------------------------------
-
-Result<Memory> Memory::create(const Program& program, bool inPlaceArena) {
-  Memory memory;
-  memory.program_ = &program;
-  uint64_t total = 0;
-  std::vector<uint64_t> sizes;
-  std::vector<uint32_t> arenas(program.spaces.size(), program::kNone);
-  const auto addBlock = [&](uint64_t bytes) {
-    total += bytes;
-    sizes.push_back(bytes);
-    return static_cast<uint32_t>(sizes.size() - 1);
-  };
-  for (const Buffer& buffer : program.buffers) {
-    if (!inPlaceArena || buffer.role != Role::temp || buffer.offset == CDL_UNPLACED) {
-      memory.where_.push_back({addBlock(buffer.bytes), 0});
-    } else {
-      uint32_t& arena = arenas[buffer.space];
-      if (arena == program::kNone) arena = addBlock(program.arenaBytes(buffer.space));
-      memory.where_.push_back({arena, buffer.offset});
-    }
-    if (total > kMostBytes)
-      return failure(Code::out_of_memory, "the program needs more than the interpreter's {} bytes", kMostBytes);
-  }
-  for (uint64_t bytes : sizes)
-    memory.blocks_.push_back({std::vector<uint8_t>(bytes, kPoison), std::vector<bool>(bytes, false)});
-  return memory;
-}
-
-void Memory::fill(uint32_t buffer, const Bytes& bytes) {
-  Block& block = blocks_[where_[buffer].block];
-  for (uint64_t i = 0; i < bytes.size(); ++i) {
-    block.data[where_[buffer].byte + i] = static_cast<uint8_t>(bytes.data()[i]);
-    block.written[where_[buffer].byte + i] = true;
-  }
-}
-
-Memory::Place Memory::place(uint32_t buffer, Elem elem, int64_t element) const {
-  return {where_[buffer].block, where_[buffer].byte + static_cast<uint64_t>(element) * elemBits(elem) / 8};
-}
-
-Status Memory::checkInside(uint32_t buffer, Elem elem, int64_t element) const {
-  const Buffer& b = program_->buffers[buffer];
-  const auto held = static_cast<int64_t>(b.bytes * 8 / elemBits(elem));
-  if (element >= 0 && element < held) return Status::ok();
-  return badModel("element {} is outside of buffer '{}' of {} elements", element, b.name, held);
-}
-
-Result<uint64_t> Memory::load(uint32_t buffer, Elem elem, int64_t element) const {
-  CDL_TRY(checkInside(buffer, elem, element));
-  const auto [index, byte] = place(buffer, elem, element);
-  const Block& block = blocks_[index];
-  for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i)
-    if (!block.written[byte + i])
-      return badModel("reads element {} of buffer '{}', which nothing wrote", element, program_->buffers[buffer].name);
-  const auto* data = reinterpret_cast<const std::byte*>(block.data.data() + byte);
-  return loadElement(elem, data, element % elemsPerByte(elem));
-}
-
-Status Memory::store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits) {
-  CDL_TRY(checkInside(buffer, elem, element));
-  const Buffer& b = program_->buffers[buffer];
-  if (b.role == Role::constant || b.role == Role::input)
-    return badModel("writes element {} of {} '{}'", element, b.role == Role::input ? "input" : "constant", b.name);
-  const auto [index, byte] = place(buffer, elem, element);
-  Block& block = blocks_[index];
-  const auto within = element % elemsPerByte(elem);
-  if (within == 0) block.data[byte] = 0; // in order, so that nothing is left behind the last one of packed elements
-  storeElement(elem, reinterpret_cast<std::byte*>(block.data.data() + byte), within, bits);
-  for (uint64_t i = 0; i < (elemBits(elem) + 7u) / 8; ++i) block.written[byte + i] = true;
-  return Status::ok();
-}
-
-Result<Bytes> Memory::content(uint32_t buffer) const {
-  const Buffer& b = program_->buffers[buffer];
-  const Block& block = blocks_[where_[buffer].block];
-  for (uint64_t i = 0; i < b.bytes; ++i)
-    if (!block.written[where_[buffer].byte + i]) return badModel("nothing wrote byte {} of buffer '{}'", i, b.name);
-  return Bytes::copyOf(block.data.data() + where_[buffer].byte, b.bytes);
-}
-
-// ---- One instruction
-// -----------------------------------------------------------------------------------------------------
 
 int64_t Call::elementOf(const View& view, const int64_t* index) const {
   int64_t element = view.offset;

@@ -3,44 +3,11 @@
 #include <functional>
 
 #include "core/program/program.h"
+#include "core/reference/interp/memory.h"
 #include "core/reference/kinds.h"
 
-/// The interpreter's memory, and one instruction on it.
+/// One instruction of the interpreter.
 namespace candela::reference::interp {
-
-/// Memory with a bit per byte that says whether anything wrote it.
-class Memory {
-public:
-  /// TEMP buffers of one space share a block when `inPlaceArena` and they are placed; all others
-  /// have one each.
-  static Result<Memory> create(const program::Program& program, bool inPlaceArena);
-
-  /// Fills a whole buffer. The sizes agree.
-  void fill(uint32_t buffer, const Bytes& bytes);
-  /// Where an element begins: block and byte.
-  struct Place {
-    uint32_t block;
-    uint64_t byte;
-    friend auto operator<=>(const Place&, const Place&) = default;
-  };
-  Place place(uint32_t buffer, Elem elem, int64_t element) const;
-  /// Failure: a byte of it was never written.
-  Result<uint64_t> load(uint32_t buffer, Elem elem, int64_t element) const;
-  Status store(uint32_t buffer, Elem elem, int64_t element, uint64_t bits);
-  /// The whole content. Failure: a byte was never written.
-  Result<Bytes> content(uint32_t buffer) const;
-
-private:
-  struct Block {
-    std::vector<uint8_t> data;
-    std::vector<bool> written;
-  };
-  Status checkInside(uint32_t buffer, Elem elem, int64_t element) const;
-
-  const program::Program* program_ = nullptr;
-  std::vector<Block> blocks_;
-  std::vector<Place> where_; ///< of each buffer
-};
 
 /// What one instruction sees: its views, decoded, and where results go. Reading keeps the first
 /// failure, so that the kinds read like their definitions.

@@ -43,15 +43,16 @@ TEST(InterpMemory, PartsOfAnElementCountAsUnwritten) {
             "copy [2]: reads element 0 of buffer 't', which nothing wrote");
 }
 
-/// Two buffers that lie on each other: what the second one writes is what is read of the first. On
-/// their own they are apart.
+/// Two buffers that lie on each other: what the second one writes is not what is read of the first. On their own they
+/// are apart.
 TEST(InterpMemory, AnOverlapInTheArenaShows) {
   const std::string body = "buffer %a temp @host 8 at 0 \nbuffer %b temp @host 8 at 0\nbuffer %y output @host 8\n"
                            "fill{value = 0x1} @out %a[2]:i32\nfill{value = 0x7} @out %b[2]:i32\ncopy @in %a[2]:i32, "
                            "@out %y[2]:i32";
   const auto overlapping = run(body), apart = run(body, {}, false);
-  ASSERT_TRUE(overlapping && apart);
-  EXPECT_THAT(overlapping->front().toInts(), ElementsAre(7, 7));
+  EXPECT_EQ(overlapping.status().message(),
+            "copy [3]: reads element 0 of buffer 'a', in whose place buffer 'b' was written");
+  ASSERT_TRUE(apart);
   EXPECT_THAT(apart->front().toInts(), ElementsAre(1, 1));
 }
 
@@ -137,6 +138,41 @@ TEST(InterpLoops, EndlessProgramsAreRefused) {
                 .status()
                 .message(),
             "the program runs more than 67108864 instructions");
+}
+
+/// With every wait checked.
+Status order(const std::string& body, std::vector<Tensor> inputs = {}) {
+  const auto parsed = parseBody(body);
+  EXPECT_TRUE(parsed) << parsed.status().message();
+  return parsed ? reference::interpret(*parsed, inputs, {true, true}).status() : parsed.status();
+}
+
+constexpr const char* kTwoTiles = "buffer %x input @host 8\nbuffer %t temp @host 4\nbuffer %y output @host 8\n"
+                                  "copy @in %x[1]:i32, @out %t[1]:i32\n"
+                                  "copy @in %t[1]:i32, @out %y[1]:i32 waits(1) from \"Conv_0\":store\n"
+                                  "copy @in %x[1]:i32 at 1, @out %t[1]:i32 {}\n"
+                                  "copy @in %t[1]:i32, @out %y[1]:i32 at 1 {}";
+
+TEST(InterpOrder, WaitsLeadFromEachAccessToTheNext) {
+  const auto status = [](const char* load, const char* store) {
+    return order(fmt::format(fmt::runtime(kTwoTiles), load, store), {ints({3, 4})}).message();
+  };
+  EXPECT_EQ(status("waits(2)", "waits(3)"), ""); // by way of 2
+  EXPECT_EQ(status("waits(1)", "waits(3)"),
+            "copy [3]: writes element 0 of buffer 't' in no order with copy [2] 'Conv_0', which no wait leads to");
+  EXPECT_EQ(status("waits(2)", "waits(2)"),
+            "copy [4]: reads element 0 of buffer 't' in no order with copy [3], which no wait leads to");
+}
+
+TEST(InterpOrder, ReadersNeedNone) {
+  EXPECT_TRUE(order("buffer %x input @host 4\nbuffer %y output @host 8\ncopy @in %x[1]:i32, @out %y[1]:i32\n"
+                    "copy @in %x[1]:i32, @out %y[1]:i32 at 1",
+                    {ints({3})}));
+}
+
+TEST(InterpOrder, LoopsAreRefused) {
+  EXPECT_EQ(order("buffer %y output @host 4\nfor 2 { fill{value = 0x1} @out %y[1]:i32 }").message(),
+            "waits are checked without loops, but the program has 1");
 }
 
 TEST(InterpLimits, WhatItDoesNotRunIsSaid) {
