@@ -1,6 +1,7 @@
 #include "tests/fuzz/random_program.h"
 
 #include <algorithm>
+#include <map>
 #include <bit>
 
 #include "core/program/bands.h"
@@ -125,7 +126,11 @@ private:
       b.role = written ? rng_.of(kWritten) : rng_.of(kRead);
     } else {
       b.space = static_cast<uint32_t>(rng_.in(0, static_cast<int64_t>(p_.spaces.size()) - 1));
-      if (rng_.chance(60)) b.offset = static_cast<uint64_t>(rng_.in(0, 1000)) * b.alignment;
+      if (rng_.chance(60)) { // apart from all others: what an instruction reads is not what it writes
+        uint64_t& end = ends_[b.space];
+        b.offset = ((end + b.alignment - 1) / b.alignment + static_cast<uint64_t>(rng_.in(0, 9))) * b.alignment;
+        end = b.offset + b.bytes;
+      }
     }
     if (rng_.chance(15)) {
       Halo halo;
@@ -582,6 +587,7 @@ private:
   RandomOptions options_;
   Program p_;
   int64_t budget_ = 0;
+  std::map<uint32_t, uint64_t> ends_; ///< of what is placed in each space
   uint32_t loop_ = kNone, group_ = kNone;
 };
 

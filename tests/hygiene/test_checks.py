@@ -179,7 +179,7 @@ class Size(CheckTest):
         self.broken("size", {"core/target/layout/big.cpp": "int x;\n" * 2151}, "core/passes/algebra.cpp:1: [size]")
 
     def testFloorsCountOnce(self):
-        self.write({"core/graph/a.cpp": "int x;\n" * 19500, "core/target/layout/a.cpp": "int x;\n" * 2000})
+        self.write({"core/graph/a.cpp": "int x;\n" * 17200, "core/target/layout/a.cpp": "int x;\n" * 2000})
         self.clean("size")
 
     def testWhatDoesNotCount(self):

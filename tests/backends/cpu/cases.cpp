@@ -608,7 +608,9 @@ private:
       y[2 + d] = (x[2 + d] + pads[d] + pads[d + 2] - reach) / strides[d] + 1;
     }
     if (isTransposed) std::swap(x, y), instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_TRANSPOSED, 1));
-    const bool withEpilogue = hasEpilogue();
+    // Where the row's result is another type than that of the sums, the epilogue makes it.
+    const Elem sum = isFloat(elem(0)) ? elem(0) : Elem::i32_;
+    const bool converts = elem(row_.elem_count - 1u) != sum, withEpilogue = converts || hasEpilogue();
     const Fill fill = fillOfSums(taps, withEpilogue);
     in(elem(0), x, fill);
     mustBeConstant_ = value_.chance(70);
@@ -620,8 +622,8 @@ private:
     if (pad) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_PADS, pads));
     if (dilations != Dims(2, 1)) instr_.attrs.push_back(Attr::ofInts(CDL_ATTR_DILATIONS, dilations));
     if (group != 1 || value_.chance(20)) instr_.attrs.push_back(Attr::ofInt(CDL_ATTR_GROUP, group));
-    if (withEpilogue) epilogue(y, elem(row_.elem_count - 1u));
-    accumulates();
+    if (withEpilogue) epilogue(y, sum);
+    if (!converts) accumulates();
     out(elem(row_.elem_count - 1u), y, fill);
   }
 

@@ -320,10 +320,7 @@ TEST(InterpComposites, SoftmaxNormAttentionArgReduce) {
 TEST(InterpSort, NoResultLiesOnTheOperand) {
   const auto parsed = parseBody("buffer %x inout @host 16\nbuffer %v temp @host 16\n"
                                 "sort.ascending @in %x[1,4,1]:f32, @out %v[1,4,1]:f32, @out %x[1,4,1]:i32");
-  ASSERT_TRUE(parsed) << parsed.status().message();
-  const std::vector<Tensor> inputs = {Tensor::of<float>(Elem::f32_, {4}, {4, 3, 2, 1})};
-  const auto results = reference::interpret(*parsed, inputs);
-  EXPECT_THAT(results.status().message(), ::testing::HasSubstr("is read and overwritten"));
+  EXPECT_THAT(parsed.status().message(), ::testing::HasSubstr("its element 0 is overwritten through %x"));
 }
 
 TEST(InterpSort, WritesValuesAndPlaces) {
