@@ -18,14 +18,14 @@ using Counters = std::array<uint64_t, kCounterSlots>;
 
 /// Why a program stopped before halt.
 enum class FaultKind : uint8_t {
-  kInstruction, ///< a word that is no instruction, a descriptor that is none, a value that the hardware has not
-  kRange,       ///< an address outside of its memory or region
-  kPort,        ///< an engine, alignment or direction that the port does not have
+  kInstruction,   ///< a word that is no instruction, a descriptor that is none, a value that the hardware has not
+  kRange,         ///< an address outside of its memory or region
+  kPort,          ///< an engine, alignment or direction that the port does not have
   kUninitialised, ///< bytes or accumulators that nothing wrote
-  kRace,        ///< two accesses without an order
-  kSemaphore,   ///< a count above its maximum, or two engines that wait on one semaphore without an order
-  kDeadlock,    ///< nobody can go on
-  kLimit,       ///< more instructions than the caller allowed
+  kRace,          ///< two accesses without an order
+  kSemaphore,     ///< a count above its maximum, or two engines that wait on one semaphore without an order
+  kDeadlock,      ///< nobody can go on
+  kLimit,         ///< more instructions than the caller allowed
 };
 std::string_view faultName(FaultKind kind);
 
@@ -62,5 +62,16 @@ public:
   /// region is not bound. A fault of the program stands in the report; memory then holds what was written so far.
   virtual Result<RunReport> run() = 0;
 };
+
+struct FunctionalOptions {
+  bool checks = true;        ///< races and uninitialised reads; ranges are always checked
+  bool plainKernels = false; ///< no AVX2 even where there is
+  /// Products and elements, and 4,096 for each instruction, in a run: loops could otherwise run for years, and what the
+  /// checks remember of each instruction fill the memory.
+  uint64_t maxOperations = uint64_t{1} << 38;
+};
+
+/// The model without time (simulator/func).
+std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration, FunctionalOptions options = {});
 
 } // namespace candela::npu

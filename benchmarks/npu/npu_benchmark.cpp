@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "simulator/func/functional_device.h"
+#include "simulator/npu_device.h"
 #include "tests/unit/simulator/program_builder.h"
 
 namespace candela::npu {
@@ -18,8 +18,8 @@ struct Layer {
   int64_t out() const { return (in + 2 * pad() - kernel) / stride + 1; }
 };
 
-/// He et al. 2015, table 1, 50 layers; the stride lies in the 3 x 3 (as in ONNX's model zoo, version 1.5). The last one is
-/// the fully connected layer.
+/// He et al. 2015, table 1, 50 layers; the stride lies in the 3 x 3 (as in ONNX's model zoo, version 1.5). The last one
+/// is the fully connected layer.
 std::vector<Layer> resnet50() {
   std::vector<Layer> layers{{224, 3, 64, 7, 2}};
   int64_t size = 56, channels = 64;
@@ -44,32 +44,67 @@ std::vector<Layer> resnet50() {
 void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int64_t& weightsAt) {
   const int64_t columns = c.columns(), out = layer.out(), k = layer.kernel * layer.kernel * layer.cin;
   const int64_t half = c.scratchpadBytes() / 2, paramsAt = 0, weights = 16384, rowBytes = layer.in * layer.cin;
-  int64_t channels = std::clamp((half - weights) / k / columns * columns, columns, (layer.cout + columns - 1) / columns * columns);
+  int64_t channels =
+      std::clamp((half - weights) / k / columns * columns, columns, (layer.cout + columns - 1) / columns * columns);
   channels = std::min(channels, c.accumulatorRows() / out * columns);
   const int64_t acts = (weights + k * std::min(channels, layer.cout) + 63) / 64 * 64;
   for (int64_t n = 0; n < layer.cout; n += channels) {
     const int64_t count = std::min(channels, layer.cout - n), blocks = (count + columns - 1) / columns;
-    p.descriptor(0, DescriptorKind::kTransfer, {{"run", count}, {"len1", k}, {"far_stride1", layer.cout}, {"near_stride1", count}});
+    p.descriptor(0, DescriptorKind::kTransfer,
+                 {{"run", count}, {"len1", k}, {"far_stride1", layer.cout}, {"near_stride1", count}});
     p.op("load", {{"region", 1}, {"far", weightsAt + n}, {"dst", weights}, {"d", 0}});
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8 * count}});
     p.op("load", {{"region", 0}, {"far", 0}, {"dst", paramsAt}, {"d", 0}});
     const int64_t room = (c.scratchpadBytes() - acts) / (rowBytes * layer.stride + out * count);
-    const int64_t rows = std::clamp<int64_t>(std::min(c.accumulatorRows() / (blocks * out), room - layer.kernel / layer.stride - 1), 1, out);
+    const int64_t rows = std::clamp<int64_t>(
+        std::min(c.accumulatorRows() / (blocks * out), room - layer.kernel / layer.stride - 1), 1, out);
     for (int64_t y = 0; y < out; y += rows) {
       const int64_t outH = std::min(rows, out - y), from = std::max<int64_t>(y * layer.stride - layer.pad(), 0);
-      const int64_t to = std::min((y + outH - 1) * layer.stride - layer.pad() + layer.kernel, layer.in), inH = to - from;
-      const int64_t results = acts + inH * rowBytes, taps = std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
-      p.descriptor(0, DescriptorKind::kTransfer, {{"run", layer.cin * layer.in}, {"len1", inH}, {"far_stride1", rowBytes}, {"near_stride1", rowBytes}});
+      const int64_t to = std::min((y + outH - 1) * layer.stride - layer.pad() + layer.kernel, layer.in),
+                    inH = to - from;
+      const int64_t results = acts + inH * rowBytes,
+                    taps = std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
+      p.descriptor(
+          0, DescriptorKind::kTransfer,
+          {{"run", layer.cin * layer.in}, {"len1", inH}, {"far_stride1", rowBytes}, {"near_stride1", rowBytes}});
       if (layer.cin * layer.in > 65536) throw std::logic_error("a row is longer than a run");
       p.op("load", {{"region", 0}, {"far", from * rowBytes}, {"dst", acts}, {"d", 0}}, {}, {0, 1});
-      p.descriptor(1, DescriptorKind::kWindow, {{"in_h", inH}, {"in_w", layer.in}, {"out_h", outH}, {"out_w", out}, {"cin", layer.cin}, {"cout", count}, {"kernel_h", layer.kernel},
-        {"kernel_w", layer.kernel}, {"stride_h", layer.stride}, {"stride_w", layer.stride}, {"pad_top", from - y * layer.stride + layer.pad()}, {"pad_left", layer.pad()},
-        {"taps", taps}, {"row_stride", rowBytes}, {"pixel_stride", layer.cin}, {"weight_pitch", count}, {"acc_pitch", outH * out}, {"a_zp", -3}});
+      p.descriptor(1, DescriptorKind::kWindow,
+                   {{"in_h", inH},
+                    {"in_w", layer.in},
+                    {"out_h", outH},
+                    {"out_w", out},
+                    {"cin", layer.cin},
+                    {"cout", count},
+                    {"kernel_h", layer.kernel},
+                    {"kernel_w", layer.kernel},
+                    {"stride_h", layer.stride},
+                    {"stride_w", layer.stride},
+                    {"pad_top", from - y * layer.stride + layer.pad()},
+                    {"pad_left", layer.pad()},
+                    {"taps", taps},
+                    {"row_stride", rowBytes},
+                    {"pixel_stride", layer.cin},
+                    {"weight_pitch", count},
+                    {"acc_pitch", outH * out},
+                    {"a_zp", -3}});
       p.op("conv", {{"acc", 0}, {"act", acts}, {"wgt", weights}, {"d", 1}}, {0, 1}, {1, 1});
-      p.descriptor(2, DescriptorKind::kEpilogue, {{"out_h", outH}, {"out_w", out}, {"channels", count}, {"in_h", outH}, {"in_w", out}, {"acc_pitch", outH * out}, {"row_stride", out * count},
-        {"pixel_stride", count}, {"params", paramsAt}, {"zp", -128}, {"low", -128}, {"high", 127}});
+      p.descriptor(2, DescriptorKind::kEpilogue,
+                   {{"out_h", outH},
+                    {"out_w", out},
+                    {"channels", count},
+                    {"in_h", outH},
+                    {"in_w", out},
+                    {"acc_pitch", outH * out},
+                    {"row_stride", out * count},
+                    {"pixel_stride", count},
+                    {"params", paramsAt},
+                    {"zp", -128},
+                    {"low", -128},
+                    {"high", 127}});
       p.op("requant", {{"acc", 0}, {"dst", results}, {"d", 2}}, {1, 1}, {2, 1});
-      p.descriptor(3, DescriptorKind::kTransfer, {{"run", count}, {"len1", outH * out}, {"near_stride1", count}, {"far_stride1", layer.cout}});
+      p.descriptor(3, DescriptorKind::kTransfer,
+                   {{"run", count}, {"len1", outH * out}, {"near_stride1", count}, {"far_stride1", layer.cout}});
       p.op("store", {{"region", 2}, {"far", y * out * layer.cout + n}, {"src", results}, {"d", 3}}, {2, 1});
       p.fence();
     }
@@ -80,7 +115,9 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
 void resnet50Convolutions(benchmark::State& state, const char* preset) {
   const Configuration c = *findConfiguration(preset);
   ProgramBuilder p(c);
-  p.binary.regions = {{"in", RegionClass::kInput, 1 << 20}, {"weights", RegionClass::kConstants, 26 << 20}, {"out", RegionClass::kOutput, 1 << 20}};
+  p.binary.regions = {{"in", RegionClass::kInput, 1 << 20},
+                      {"weights", RegionClass::kConstants, 26 << 20},
+                      {"out", RegionClass::kOutput, 1 << 20}};
   int64_t weightsAt = 0;
   for (const Layer& layer : resnet50()) addLayer(p, c, layer, weightsAt);
   p.op("halt", {});
@@ -107,8 +144,16 @@ void resnet50Convolutions(benchmark::State& state, const char* preset) {
   state.counters["instructions"] = static_cast<double>(counters[static_cast<int>(Counter::kInstructions)]);
 }
 
-BENCHMARK_CAPTURE(resnet50Convolutions, gem16, "gem16")->ArgNames({"avx2", "checks"})->Args({1, 1})->Args({1, 0})->Args({0, 1})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(resnet50Convolutions, edge4t, "edge4t")->ArgNames({"avx2", "checks"})->Args({1, 1})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resnet50Convolutions, gem16, "gem16")
+    ->ArgNames({"avx2", "checks"})
+    ->Args({1, 1})
+    ->Args({1, 0})
+    ->Args({0, 1})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resnet50Convolutions, edge4t, "edge4t")
+    ->ArgNames({"avx2", "checks"})
+    ->Args({1, 1})
+    ->Unit(benchmark::kMillisecond);
 
 } // namespace
 } // namespace candela::npu

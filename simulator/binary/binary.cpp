@@ -71,13 +71,15 @@ Outcome readRegions(const Sections& sections, Binary& binary) {
     const uint32_t kind = get<uint32_t>(records, at + 4);
     const uint64_t size = get<uint64_t>(records, at + 8);
     if (kind >= std::size(kRegionClassNames)) return error("{} '{}': class {} is unknown", owner, *name, kind);
-    if (size > uint64_t{1} << 32) return error("{} '{}': {} bytes, offsets reach {}", owner, *name, size, uint64_t{1} << 32);
+    if (size > uint64_t{1} << 32)
+      return error("{} '{}': {} bytes, offsets reach {}", owner, *name, size, uint64_t{1} << 32);
     for (const Region& other : binary.regions)
       if (other.name == *name) return error("{}: '{}' is there twice", owner, *name);
     if (kind == 0) {
       if (std::exchange(hasConstants, true)) return error("{} '{}': a second one of class constants", owner, *name);
       if (size != sections[kConstants].size())
-        return error("{} '{}': {} bytes, the section constants has {}", owner, *name, size, sections[kConstants].size());
+        return error("{} '{}': {} bytes, the section constants has {}", owner, *name, size,
+                     sections[kConstants].size());
     }
     binary.regions.push_back({*std::move(name), static_cast<RegionClass>(kind), size});
   }
@@ -167,7 +169,8 @@ std::vector<std::byte> writeBinary(const Binary& binary) {
     put(file, uint64_t{parts[kind].size()});
     offset += parts[kind].size();
   }
-  for (uint32_t kind = kRegions; kind <= kStrings; ++kind) file.insert(file.end(), parts[kind].begin(), parts[kind].end());
+  for (uint32_t kind = kRegions; kind <= kStrings; ++kind)
+    file.insert(file.end(), parts[kind].begin(), parts[kind].end());
   const uint64_t checksum = binaryChecksum(file);
   std::memcpy(file.data() + kChecksumAt, &checksum, sizeof checksum);
   return file;

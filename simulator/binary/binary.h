@@ -25,7 +25,7 @@ struct Region {
 /// What the instructions first .. first + count - 1 belong to.
 struct Symbol {
   uint32_t first = 0, count = 0;
-  std::string node;  ///< the ONNX node
+  std::string node; ///< the ONNX node
   uint32_t tile = 0;
   bool operator==(const Symbol&) const = default;
 };
@@ -33,7 +33,7 @@ struct Symbol {
 struct Binary {
   std::string configurationName;
   uint64_t configurationHash = 0;
-  std::vector<Region> regions;      ///< at most kMaxRegions, names unique, one of class constants at most
+  std::vector<Region> regions; ///< at most kMaxRegions, names unique, one of class constants at most
   std::vector<Word> code;
   std::vector<std::byte> constants; ///< as long as the region of class constants, or empty
   std::vector<Symbol> symbols;      ///< in the order of `first`, disjoint

@@ -83,8 +83,7 @@ private:
         return {};
       }
       const auto at = std::find(info.values.begin(), info.values.end(), *text);
-      if (at == info.values.end())
-        return error("{}: '{}' is none of {}", place, *text, fmt::join(info.values, ", "));
+      if (at == info.values.end()) return error("{}: '{}' is none of {}", place, *text, fmt::join(info.values, ", "));
       into_.values[index] = at - info.values.begin();
       return {};
     }
@@ -117,8 +116,9 @@ Outcome contradictions(const Configuration& c, std::string_view file) {
                  accBytes / row, c.columns());
   const int64_t least = int64_t{c.rows()} * c.columns() + c.rows();
   if (c.scratchpadBytes() < least)
-    return error("{}: scratchpad.bytes {} does not hold the {} bytes of one weight tile and one vector of the {} x {} array",
-                 file, c.scratchpadBytes(), least, c.rows(), c.columns());
+    return error(
+        "{}: scratchpad.bytes {} does not hold the {} bytes of one weight tile and one vector of the {} x {} array",
+        file, c.scratchpadBytes(), least, c.rows(), c.columns());
   if (c[key::kDramBytes] < c.scratchpadBytes())
     return error("{}: dram.bytes {} is less than scratchpad.bytes {}", file, c[key::kDramBytes], c.scratchpadBytes());
   return {};
@@ -181,7 +181,8 @@ Result<Configuration> findConfiguration(const std::string& nameOrPath) {
   if (!isPath) {
     std::vector<std::string_view> names;
     for (const Preset& preset : presets()) names.push_back(preset.name);
-    return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath, fmt::join(names, ", "));
+    return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath,
+                 fmt::join(names, ", "));
   }
   std::ifstream file(nameOrPath, std::ios::binary);
   std::stringstream text;

@@ -16,10 +16,10 @@ struct KeyInfo {
   std::string_view unit;
   std::string_view text;
   bool isString;
-  int64_t low, high;     ///< of an integer
-  int64_t preset;        ///< the default; of a string with values: the index
+  int64_t low, high; ///< of an integer
+  int64_t preset;    ///< the default; of a string with values: the index
   bool powerOfTwo;
-  bool isHashed;         ///< a program depends on it
+  bool isHashed; ///< a program depends on it
   std::span<const std::string_view> values;
 };
 

@@ -50,7 +50,9 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
   uint8_t* const base = e.memory.scratchpad() + dst;
   const uint32_t region = fromDram ? static_cast<uint32_t>(e[f::kRegion]) : 0;
   const int64_t source = isFill ? 0 : e[fromDram ? int{f::kFar} : int{c::kSrc}];
-  const auto fill = static_cast<uint8_t>(e[fromDram ? int{f::kFill} : isFill ? int{field::fill::kFill} : int{c::kFill}]);
+  const auto fill = static_cast<uint8_t>(e[fromDram ? int{f::kFill}
+                                           : isFill ? int{field::fill::kFill}
+                                                    : int{c::kFill}]);
   const bool flip = !isFill && e[fromDram ? int{f::kFlip} : int{c::kFlip}] != 0;
   if (fromDram) {
     e.memory.dramRange(region, source + far.from, far.bytes, false);
@@ -76,7 +78,8 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
     if (flip) flipTop(base + to, t.run);
   });
   if (fromDram)
-    e.counters[byteCounter(false, e.memory.classOf(region))] += static_cast<uint64_t>(t.run * t.len[0] * t.len[1] * t.len[2]);
+    e.counters[byteCounter(false, e.memory.classOf(region))] +=
+        static_cast<uint64_t>(t.run * t.len[0] * t.len[1] * t.len[2]);
 }
 
 void store(Execution& e, const Transfer& t) {
@@ -87,7 +90,8 @@ void store(Execution& e, const Transfer& t) {
   const Interval near = extentOf(t.run, t.len, t.near), far = extentOf(t.run, t.len, t.far);
   e.memory.range("src", src, near.bytes);
   e.memory.dramRange(region, target + far.from, far.bytes, true);
-  needDisjoint("far", t.run, {{t.len[0], std::abs(t.far[0])}, {t.len[1], std::abs(t.far[1])}, {t.len[2], std::abs(t.far[2])}});
+  needDisjoint("far", t.run,
+               {{t.len[0], std::abs(t.far[0])}, {t.len[1], std::abs(t.far[1])}, {t.len[2], std::abs(t.far[2])}});
   e.spend(t.run * t.len[0] * t.len[1] * t.len[2]);
   walk(t, [&](int64_t from, int64_t to, bool) {
     e.memory.reads(src + from, t.run, e.accessor);
@@ -96,7 +100,8 @@ void store(Execution& e, const Transfer& t) {
     std::memcpy(out, e.memory.scratchpad() + src + from, static_cast<size_t>(t.run));
     if (e[f::kFlip]) flipTop(out, t.run);
   });
-  e.counters[byteCounter(true, e.memory.classOf(region))] += static_cast<uint64_t>(t.run * t.len[0] * t.len[1] * t.len[2]);
+  e.counters[byteCounter(true, e.memory.classOf(region))] +=
+      static_cast<uint64_t>(t.run * t.len[0] * t.len[1] * t.len[2]);
 }
 
 } // namespace

@@ -1,8 +1,7 @@
-#include "simulator/func/functional_device.h"
-
 #include <algorithm>
 
 #include "simulator/func/machine.h"
+#include "simulator/npu_device.h"
 
 namespace candela::npu {
 namespace {
@@ -20,11 +19,13 @@ public:
     if (binary.configurationHash != configuration_.hash())
       return error("made for configuration '{}' {:016x}, this is '{}' {:016x}", binary.configurationName,
                    binary.configurationHash, configuration_.name, configuration_.hash());
-    if (binary.regions.size() > kMaxRegions) return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
+    if (binary.regions.size() > kMaxRegions)
+      return error("{} regions, there may be {}", binary.regions.size(), kMaxRegions);
     uint64_t bytes = 0;
     for (const Region& region : binary.regions) bytes += region.bytes;
     if (bytes > static_cast<uint64_t>(configuration_[key::kDramBytes]))
-      return error("the regions have {} bytes, the memory of '{}' {}", bytes, configuration_.name, configuration_[key::kDramBytes]);
+      return error("the regions have {} bytes, the memory of '{}' {}", bytes, configuration_.name,
+                   configuration_[key::kDramBytes]);
     std::vector<Insn> code;
     code.reserve(binary.code.size());
     for (uint32_t i = 0; i < binary.code.size(); ++i) {
@@ -39,8 +40,8 @@ public:
     for (uint32_t i = 0; i < binary_.regions.size(); ++i)
       if (binary_.regions[i].kind == RegionClass::kConstants) {
         if (binary_.constants.size() < binary_.regions[i].bytes)
-          return error("region '{}': {} bytes, the constants have {}", binary_.regions[i].name, binary_.regions[i].bytes,
-                       binary_.constants.size());
+          return error("region '{}': {} bytes, the constants have {}", binary_.regions[i].name,
+                       binary_.regions[i].bytes, binary_.constants.size());
         memory_.bind(i, binary_.constants);
       }
     isLoaded_ = true;
@@ -95,8 +96,9 @@ private:
 } // namespace
 
 std::string_view faultName(FaultKind kind) {
-  constexpr std::string_view kNames[] = {"bad instruction", "out of range", "port violation", "uninitialised read",
-                                         "race", "semaphore violation", "deadlock", "limit"};
+  constexpr std::string_view kNames[] = {"bad instruction",    "out of range", "port violation",
+                                         "uninitialised read", "race",         "semaphore violation",
+                                         "deadlock",           "limit"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -41,8 +41,8 @@ void multiply(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int6
   }
 }
 
-void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
-               int32_t* c) {
+void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
+               int64_t n, int32_t* c) {
   for (int64_t i = 0; i < n; ++i)
     addWrapping(c[i], (valueOf(x[i], xUnsigned) - xZero) * (valueOf(w[i], wUnsigned) - wZero));
 }

@@ -98,9 +98,10 @@ void multiply(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int6
   if (i < padded) columns<1>(a, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
 }
 
-void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
-               int32_t* c) {
-  const __m128i xZeros = _mm_set1_epi16(static_cast<int16_t>(xZero)), wZeros = _mm_set1_epi16(static_cast<int16_t>(wZero));
+void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
+               int64_t n, int32_t* c) {
+  const __m128i xZeros = _mm_set1_epi16(static_cast<int16_t>(xZero)),
+                wZeros = _mm_set1_epi16(static_cast<int16_t>(wZero));
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const __m256i left = _mm256_cvtepi16_epi32(_mm_sub_epi16(widened8(x + i, xUnsigned), xZeros));

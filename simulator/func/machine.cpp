@@ -8,7 +8,7 @@ namespace candela::npu {
 namespace {
 
 constexpr size_t kMaxLoops = 4;
-constexpr uint64_t kInstructionCost = 64; ///< in operations: a loop over nothing also ends
+constexpr uint64_t kInstructionCost = 4096; ///< in operations: a loop over nothing also ends
 
 Counter instructionCounter(int engine) {
   if (isLoad(engine)) return Counter::kInstructionsLoad;
@@ -108,8 +108,17 @@ void Machine::execute(int engine) {
     accesses_.push_back({entry.instruction, clock[engine], static_cast<uint8_t>(engine)});
     Counters counted{};
     memory_.bytesRead = memory_.bytesWritten = 0;
-    Execution execution{configuration_, kernels_, memory_, matrix_, counted, budget_, entry.insn, entry.d, entry.second,
-                        {static_cast<AccessId>(accesses_.size() - 1), static_cast<uint8_t>(engine), &clock, &accesses_, {}}};
+    Execution execution{
+        configuration_,
+        kernels_,
+        memory_,
+        matrix_,
+        counted,
+        budget_,
+        entry.insn,
+        entry.d,
+        entry.second,
+        {static_cast<AccessId>(accesses_.size() - 1), static_cast<uint8_t>(engine), &clock, &accesses_, {}}};
     if (isLoad(engine) || isStore(engine))
       runDma(execution);
     else if (engine == static_cast<int>(Engine::kMatrix))
@@ -142,7 +151,9 @@ bool Machine::controlStep() {
       return true;
     };
     const bool drains = insn.op == Op::kHalt || insn.op == Op::kFence;
-    const uint32_t mask = insn.op == Op::kHalt ? ~0u : drains ? static_cast<uint32_t>(insn.values[field::fence::kMask]) : 0;
+    const uint32_t mask = insn.op == Op::kHalt ? ~0u
+                          : drains             ? static_cast<uint32_t>(insn.values[field::fence::kMask])
+                                               : 0;
     if (!idle(mask)) {
       controlWaits_ = "waits until engines are idle";
       return false;
@@ -245,7 +256,8 @@ void Machine::deadlock() {
     if (queues_[engine].empty()) continue;
     const Entry& entry = queues_[engine].front();
     text += fmt::format("; {} waits for {} of s{}, which has {}, at {}", engineName(engine), entry.insn.waitCount,
-                        entry.insn.waitSemaphore, semaphores_[entry.insn.waitSemaphore].count(), describe(entry.instruction));
+                        entry.insn.waitSemaphore, semaphores_[entry.insn.waitSemaphore].count(),
+                        describe(entry.instruction));
   }
   current_ = pc_;
   raise(FaultKind::kDeadlock, "{}", text);

@@ -60,7 +60,7 @@ void touchRows(Execution& e, int64_t acc, int64_t pixels, int64_t channels, int6
   e.memory.rowRange(acc, (blocks - 1) * pitch + pixels);
   for (int64_t block = 0; block < blocks; ++block) {
     const auto valid = static_cast<int>(std::min(columns, channels - block * columns));
-    for (int64_t p = 0; p < pixels; ++p) e.memory.rowWritten(acc + block * pitch + p, valid, accumulate, e.accessor);
+    e.memory.rowsWritten(acc + block * pitch, pixels, valid, accumulate, e.accessor);
   }
 }
 
@@ -123,7 +123,8 @@ void convolve(Execution& e, const Window& w) {
         for (int64_t kx = 0; kx < w.kernelW; ++kx, to += w.cin) {
           const int64_t x = ox * w.strideW + kx * w.dilationW - w.padLeft;
           if (y >= 0 && y < w.inH && x >= 0 && x < w.inW)
-            e.kernels.widen(scratchpad + act + y * w.rowStride + x * w.pixelStride, w.cin, w.aType == Type::kU8, w.aZero, to);
+            e.kernels.widen(scratchpad + act + y * w.rowStride + x * w.pixelStride, w.cin, w.aType == Type::kU8,
+                            w.aZero, to);
           else
             std::memset(to, 0, static_cast<size_t>(w.cin) * sizeof(int16_t));
         }
@@ -163,8 +164,9 @@ void convolveDepthwise(Execution& e, const Window& w) {
         const int64_t y = p / w.outW * w.strideH + tap / w.kernelW * w.dilationH - w.padTop;
         const int64_t x = p % w.outW * w.strideW + tap % w.kernelW * w.dilationW - w.padLeft;
         if (y < 0 || y >= w.inH || x < 0 || x >= w.inW) continue;
-        e.kernels.depthwise(scratchpad + act + y * w.rowStride + x * w.pixelStride + first, w.aType == Type::kU8, w.aZero,
-                            scratchpad + wgt + tap * w.weightPitch + first, w.wType == Type::kU8, w.wZero, n, row);
+        e.kernels.depthwise(scratchpad + act + y * w.rowStride + x * w.pixelStride + first, w.aType == Type::kU8,
+                            w.aZero, scratchpad + wgt + tap * w.weightPitch + first, w.wType == Type::kU8, w.wZero, n,
+                            row);
       }
     }
   }

@@ -1,5 +1,7 @@
 #include "simulator/func/memory.h"
 
+#include <algorithm>
+
 namespace candela::npu {
 
 Memory::Memory(const Configuration& configuration, bool checks)
@@ -22,8 +24,8 @@ void Memory::reset() {
   for (size_t i = 0; i < regions_.size(); ++i) {
     const RegionClass kind = regions_[i].kind;
     const bool isWritten = kind == RegionClass::kInput || kind == RegionClass::kOutput;
-    dramShadows_[i] = kind == RegionClass::kConstants ? nullptr
-                                                      : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
+    dramShadows_[i] =
+        kind == RegionClass::kConstants ? nullptr : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
   }
 }
 
@@ -38,8 +40,8 @@ void Memory::dramRange(uint32_t region, int64_t at, int64_t bytes, bool isWrite)
     raise(FaultKind::kRange, "region {} is not there, the program has {}", region, regions_.size());
   const auto size = static_cast<int64_t>(regions_[region].bytes);
   if (at < 0 || bytes > size || at > size - bytes)
-    raise(FaultKind::kRange, "bytes {}..{} leave region {} '{}' of {}", at, at + bytes - 1, region, regions_[region].name,
-          size);
+    raise(FaultKind::kRange, "bytes {}..{} leave region {} '{}' of {}", at, at + bytes - 1, region,
+          regions_[region].name, size);
   if (isWrite && regions_[region].kind == RegionClass::kConstants)
     raise(FaultKind::kPort, "region {} '{}' is read only", region, regions_[region].name);
 }
@@ -52,8 +54,8 @@ void Memory::rowRange(int64_t row, int64_t rows) const {
 
 void Memory::race(std::string place, bool isWrite, AccessId other, const Accessor& accessor) const {
   const Access& access = (*accessor.accesses)[other];
-  raise(FaultKind::kRace, "{} {} without an order to what {} does there at instruction {}", isWrite ? "writes" : "reads",
-        place, engineName(access.engine), access.instruction);
+  raise(FaultKind::kRace, "{} {} without an order to what {} does there at instruction {}",
+        isWrite ? "writes" : "reads", place, engineName(access.engine), access.instruction);
 }
 
 void Memory::reads(int64_t at, int64_t bytes, const Accessor& accessor) {
@@ -80,7 +82,8 @@ void Memory::dramReads(uint32_t region, int64_t at, int64_t bytes, const Accesso
   if (const AccessId other = shadow->read(from, count, accessor))
     race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), false, other, accessor);
   if (const int64_t missing = shadow->uninitialised(from, count); missing >= 0)
-    raise(FaultKind::kUninitialised, "reads byte {} of region '{}', which nothing wrote", missing, regions_[region].name);
+    raise(FaultKind::kUninitialised, "reads byte {} of region '{}', which nothing wrote", missing,
+          regions_[region].name);
 }
 
 void Memory::dramWrites(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor) {
@@ -90,21 +93,22 @@ void Memory::dramWrites(uint32_t region, int64_t at, int64_t bytes, const Access
     race(fmt::format("region '{}' {}..{}", regions_[region].name, at, at + bytes - 1), true, other, accessor);
 }
 
-void Memory::rowRead(int64_t row, int columns, const Accessor& accessor) {
-  if (checks_)
-    if (const AccessId other = rowShadow_->read(static_cast<uint64_t>(row), 1, accessor))
-      race(fmt::format("accumulator row {}", row), false, other, accessor);
-  if (checks_ && validColumns_[row] < columns)
-    raise(FaultKind::kUninitialised, "reads {} columns of accumulator row {}, which has {}", columns, row,
-          validColumns_[row]);
+void Memory::rowsRead(int64_t row, int64_t rows, int columns, const Accessor& accessor) {
+  if (!checks_) return;
+  if (const AccessId other = rowShadow_->read(static_cast<uint64_t>(row), static_cast<uint64_t>(rows), accessor))
+    race(fmt::format("accumulator rows {}..{}", row, row + rows - 1), false, other, accessor);
+  for (int64_t i = row; i < row + rows; ++i)
+    if (validColumns_[i] < columns)
+      raise(FaultKind::kUninitialised, "reads {} columns of accumulator row {}, which has {}", columns, i,
+            validColumns_[i]);
 }
 
-void Memory::rowWritten(int64_t row, int columns, bool alsoRead, const Accessor& accessor) {
-  if (alsoRead) rowRead(row, columns, accessor);
-  if (checks_)
-    if (const AccessId other = rowShadow_->write(static_cast<uint64_t>(row), 1, accessor))
-      race(fmt::format("accumulator row {}", row), true, other, accessor);
-  if (!alsoRead) validColumns_[row] = columns;
+void Memory::rowsWritten(int64_t row, int64_t rows, int columns, bool alsoRead, const Accessor& accessor) {
+  if (!checks_) return;
+  if (alsoRead) rowsRead(row, rows, columns, accessor);
+  if (const AccessId other = rowShadow_->write(static_cast<uint64_t>(row), static_cast<uint64_t>(rows), accessor))
+    race(fmt::format("accumulator rows {}..{}", row, row + rows - 1), true, other, accessor);
+  if (!alsoRead) std::fill_n(validColumns_.begin() + row, rows, columns);
 }
 
 } // namespace candela::npu

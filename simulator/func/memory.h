@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "simulator/func/functional_device.h"
 #include "simulator/func/shadow.h"
+#include "simulator/npu_device.h"
 
 namespace candela::npu {
 
@@ -48,8 +48,8 @@ public:
   void writes(int64_t at, int64_t bytes, const Accessor& accessor);
   void dramReads(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor);
   void dramWrites(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor);
-  void rowRead(int64_t row, int columns, const Accessor& accessor);
-  void rowWritten(int64_t row, int columns, bool alsoRead, const Accessor& accessor);
+  void rowsRead(int64_t row, int64_t rows, int columns, const Accessor& accessor);
+  void rowsWritten(int64_t row, int64_t rows, int columns, bool alsoRead, const Accessor& accessor);
 
   uint64_t bytesRead = 0, bytesWritten = 0; ///< of the scratchpad, since the machine last cleared them
 
@@ -61,7 +61,7 @@ private:
   bool checks_;
   std::vector<uint8_t> scratchpad_;
   std::vector<int32_t> accumulators_;
-  std::vector<int32_t> validColumns_; ///< of each row: how many were written, from the first on
+  std::vector<int32_t> validColumns_;          ///< of each row: how many were written, from the first on
   std::unique_ptr<Shadow> shadow_, rowShadow_; ///< of rows: one "byte" each
   std::vector<Region> regions_;
   std::array<std::optional<std::span<std::byte>>, kMaxRegions> bound_;

@@ -4,8 +4,8 @@
 
 namespace candela::npu {
 
-// Descriptors as structs, named as in docs/reference/npu_isa.md. The functions raise a FaultSignal for a descriptor that
-// is none or that the hardware has not. All extents are at least 1.
+// Descriptors as structs, named as in docs/reference/npu_isa.md. The functions raise a FaultSignal for a descriptor
+// that is none or that the hardware has not. All extents are at least 1.
 
 struct Transfer {
   int64_t run, len[3], far[3], near[3]; ///< len[0] is len1
@@ -16,7 +16,8 @@ struct Transfer {
   }
 };
 struct Window {
-  int64_t inH, inW, outH, outW, cin, cout, kernelH, kernelW, strideH, strideW, dilationH, dilationW, padTop, padLeft, taps;
+  int64_t inH, inW, outH, outW, cin, cout, kernelH, kernelW, strideH, strideW, dilationH, dilationW, padTop, padLeft,
+      taps;
   int64_t rowStride, pixelStride, weightPitch, accPitch;
   Type aType, wType;
   int32_t aZero, wZero;
@@ -56,6 +57,7 @@ inline int bytesOf(Type type) { return type == Type::kI32 ? 4 : 1; }
 
 /// Raises when a box of runs would write a byte twice: each dimension must step over what lies within it.
 /// `lengths` and `strides` of the dimensions above the run, which is `run` bytes.
-void needDisjoint(std::string_view what, int64_t run, std::initializer_list<std::pair<int64_t, int64_t>> lengthAndStride);
+void needDisjoint(std::string_view what, int64_t run,
+                  std::initializer_list<std::pair<int64_t, int64_t>> lengthAndStride);
 
 } // namespace candela::npu

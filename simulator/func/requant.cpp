@@ -18,7 +18,8 @@ std::vector<ChannelParams> readParams(Execution& e, const Epilogue& d) {
   const uint8_t* from = e.memory.scratchpad() + d.params;
   for (ChannelParams& channel : params) {
     const auto packed = static_cast<uint32_t>(elementAt(from + 4, Type::kI32));
-    channel = {elementAt(from, Type::kI32), static_cast<int32_t>(packed & 0xffffff), static_cast<int32_t>(packed >> 24)};
+    channel = {elementAt(from, Type::kI32), static_cast<int32_t>(packed & 0xffffff),
+               static_cast<int32_t>(packed >> 24)};
     from += 8;
   }
   return params;
@@ -36,7 +37,8 @@ void needReach(const Epilogue& d) {
   };
   if (!reaches(d.outH, d.poolStrideH, d.poolH, d.poolPadTop, d.inH) ||
       !reaches(d.outW, d.poolStrideW, d.poolW, d.poolPadLeft, d.inW))
-    raise(FaultKind::kInstruction, "a pool window lies wholly outside of the {} x {} accumulated positions", d.inH, d.inW);
+    raise(FaultKind::kInstruction, "a pool window lies wholly outside of the {} x {} accumulated positions", d.inH,
+          d.inW);
 }
 
 Interval boxOf(int64_t from, const Epilogue& d, int64_t rowStride, int64_t pixelStride, int64_t bytes) {
@@ -62,7 +64,8 @@ void requantize(Execution& e, const Epilogue& d) {
   Rescale r{};
   if (hasResidual) {
     r = rescaleOf(e.second);
-    if (r.bType == Type::kI32 || r.outType == Type::kI32) raise(FaultKind::kInstruction, "a residual is i8 or u8, and so is the result");
+    if (r.bType == Type::kI32 || r.outType == Type::kI32)
+      raise(FaultKind::kInstruction, "a residual is i8 or u8, and so is the result");
     if (r.outType != d.outType) raise(FaultKind::kInstruction, "out_type differs between the two descriptors");
     boundsOf(r, r.outType);
     const Interval in = boxOf(res, d, r.rowStride, r.pixelStride, d.channels);
@@ -77,18 +80,22 @@ void requantize(Execution& e, const Epilogue& d) {
     memory.reads(d.table, 256, e.accessor);
     table = memory.scratchpad() + d.table;
   }
+  // Positions that no window covers are not read.
+  const auto covered = [](int64_t at, int64_t outs, int64_t stride, int64_t size, int64_t pad) {
+    return at + pad - std::min((at + pad) / stride, outs - 1) * stride < size;
+  };
   for (int64_t block = 0; block < blocks; ++block) {
     const auto valid = static_cast<int>(std::min(columns, d.channels - block * columns));
-    for (int64_t y = 0; y < d.inH; ++y)
-      for (int64_t x = 0; x < d.inW; ++x) {
-        // Positions that no window covers are not read.
-        const auto covered = [](int64_t at, int64_t outs, int64_t stride, int64_t size, int64_t pad) {
-          const int64_t last = std::min((at + pad) / stride, outs - 1);
-          return at + pad - last * stride < size;
-        };
-        if (covered(y, d.outH, d.poolStrideH, d.poolH, d.poolPadTop) && covered(x, d.outW, d.poolStrideW, d.poolW, d.poolPadLeft))
-          memory.rowRead(acc + block * d.accPitch + y * d.inW + x, valid, e.accessor);
+    for (int64_t y = 0; y < d.inH; ++y) {
+      if (!covered(y, d.outH, d.poolStrideH, d.poolH, d.poolPadTop)) continue;
+      const int64_t row = acc + block * d.accPitch + y * d.inW;
+      int64_t from = 0;
+      for (int64_t x = 0; x <= d.inW; ++x) {
+        if (x < d.inW && covered(x, d.outW, d.poolStrideW, d.poolW, d.poolPadLeft)) continue;
+        if (x > from) memory.rowsRead(row + from, x - from, valid, e.accessor);
+        from = x + 1;
       }
+    }
   }
 
   uint8_t* const scratchpad = memory.scratchpad();
@@ -106,7 +113,8 @@ void requantize(Execution& e, const Epilogue& d) {
             if (y == y0 && x == x0)
               std::copy(row, row + n, values.begin() + first);
             else
-              for (int64_t c = 0; c < n; ++c) values[static_cast<size_t>(first + c)] = std::max(values[static_cast<size_t>(first + c)], row[c]);
+              for (int64_t c = 0; c < n; ++c)
+                values[static_cast<size_t>(first + c)] = std::max(values[static_cast<size_t>(first + c)], row[c]);
           }
       }
       const int64_t to = dst + oy * d.rowStride + ox * d.pixelStride;
@@ -115,10 +123,11 @@ void requantize(Execution& e, const Epilogue& d) {
       memory.writes(to, d.channels, e.accessor);
       for (int64_t c = 0; c < d.channels; ++c) {
         const ChannelParams& p = params[static_cast<size_t>(c)];
-        int64_t value = cdl_rescale1(cdl_add_i32(values[static_cast<size_t>(c)], p.bias), p.mult, 0, p.shift, d.zero, d.low, d.high);
+        int64_t value = cdl_rescale1(cdl_add_i32(values[static_cast<size_t>(c)], p.bias), p.mult, 0, p.shift, d.zero,
+                                     d.low, d.high);
         if (hasResidual)
-          value = cdl_rescale2(value - d.zero, elementAt(scratchpad + from + c, r.bType) - r.bZero, r.aMult, r.bMult, r.aShift,
-                               r.bShift, r.shift, r.zero, r.low, r.high);
+          value = cdl_rescale2(value - d.zero, elementAt(scratchpad + from + c, r.bType) - r.bZero, r.aMult, r.bMult,
+                               r.aShift, r.bShift, r.shift, r.zero, r.low, r.high);
         scratchpad[to + c] = hasTable ? table[value - typeLow] : static_cast<uint8_t>(value);
       }
     }
@@ -133,12 +142,20 @@ void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
   const int64_t blocks = ceilDiv(d.channels, columns), pixels = d.outH * d.outW;
   if (at % 4 || d.rowStride % 4 || d.pixelStride % 4)
     raise(FaultKind::kPort, "{:#x} with strides {} and {} is not aligned to 4 bytes", at, d.rowStride, d.pixelStride);
-  if (blocks > 1 && d.accPitch < pixels) raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch, pixels);
+  if (blocks > 1 && d.accPitch < pixels)
+    raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch, pixels);
   e.memory.rowRange(acc, (blocks - 1) * d.accPitch + pixels);
   const Interval box = boxOf(at, d, d.rowStride, d.pixelStride, bytes);
   e.memory.range(isLoad ? "src" : "dst", box.from, box.bytes);
   if (!isLoad) needDisjoint("dst", bytes, {{d.outW, d.pixelStride}, {d.outH, d.rowStride}});
   e.spend(pixels * d.channels);
+  for (int64_t block = 0; block < blocks; ++block) {
+    const auto valid = static_cast<int>(std::min(columns, d.channels - block * columns));
+    if (isLoad)
+      e.memory.rowsWritten(acc + block * d.accPitch, pixels, valid, false, e.accessor);
+    else
+      e.memory.rowsRead(acc + block * d.accPitch, pixels, valid, e.accessor);
+  }
   for (int64_t p = 0; p < pixels; ++p) {
     const int64_t place = at + p / d.outW * d.rowStride + p % d.outW * d.pixelStride;
     if (isLoad)
@@ -148,13 +165,10 @@ void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t n = std::min(columns, d.channels - block * columns), row = acc + block * d.accPitch + p;
       uint8_t* const side = e.memory.scratchpad() + place + 4 * block * columns;
-      if (isLoad) {
-        e.memory.rowWritten(row, static_cast<int>(n), false, e.accessor);
+      if (isLoad)
         std::memcpy(e.memory.row(row), side, static_cast<size_t>(4 * n));
-      } else {
-        e.memory.rowRead(row, static_cast<int>(n), e.accessor);
+      else
         std::memcpy(side, e.memory.row(row), static_cast<size_t>(4 * n));
-      }
     }
   }
   e.count(Counter::kRequantValues, static_cast<uint64_t>(pixels * d.channels));

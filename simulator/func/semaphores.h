@@ -16,7 +16,7 @@ public:
   /// Needs count() >= tokens.
   Clock take(int tokens);
 
-  int lastWaiter = -1;      ///< the engine that took last, and its clock then
+  int lastWaiter = -1; ///< the engine that took last, and its clock then
   uint32_t lastWait = 0;
 
 private:

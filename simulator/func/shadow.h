@@ -40,9 +40,9 @@ struct Accessor {
   }
 };
 
-/// For each byte of a memory: whether it was ever written, who wrote it last, and who read it since, one of each engine.
-/// Exact to the byte: cells hold 16 of them with a mask; where two instructions share a cell, the older ones move to a
-/// list beside it.
+/// For each byte of a memory: whether it was ever written, who wrote it last, and who read it since, one of each
+/// engine. Exact to the byte: cells hold 16 of them with a mask; where two instructions share a cell, the older ones
+/// move to a list beside it.
 class Shadow {
 public:
   /// `engines`: those that may access, bit n for engine n. isWritten: everything is initialised from the start.
@@ -72,7 +72,7 @@ private:
   void note(uint64_t slot, uint16_t mask, AccessId id);
   void forget(uint64_t slot, uint16_t mask);
 
-  uint64_t width_ = 1;                          ///< cells of one group: the writers, then the readers of each engine
+  uint64_t width_ = 1;                           ///< cells of one group: the writers, then the readers of each engine
   std::array<uint8_t, kEngineCount> readerOf_{}; ///< slot of an engine's reads in a group
   std::vector<Cell> cells_;
   std::vector<uint16_t> written_;

@@ -23,7 +23,8 @@ struct Operand {
 
 void needAligned(const Operand& o) {
   if (o.type == Type::kI32 && (o.at % 4 || o.stride1 % 4 || o.stride2 % 4))
-    raise(FaultKind::kPort, "{} {:#x} with strides {} and {} is not aligned to 4 bytes", o.name, o.at, o.stride1, o.stride2);
+    raise(FaultKind::kPort, "{} {:#x} with strides {} and {} is not aligned to 4 bytes", o.name, o.at, o.stride1,
+          o.stride2);
 }
 
 void needInput(Execution& e, const Lanes& l, const Operand& in, const Operand& out) {
@@ -122,7 +123,8 @@ void unary(Execution& e, const Lanes& l) {
   if (fn == UnaryFn::kTable) {
     if (l.aType == Type::kI32 || l.outType == Type::kI32) raise(FaultKind::kInstruction, "a table maps i8 and u8");
     e.memory.range("b", table, 256);
-    if (Interval{table, 256}.touches(out.box(l))) raise(FaultKind::kInstruction, "the table {:#x} and dst {:#x} overlap", table, out.at);
+    if (Interval{table, 256}.touches(out.box(l)))
+      raise(FaultKind::kInstruction, "the table {:#x} and dst {:#x} overlap", table, out.at);
     e.memory.reads(table, 256, e.accessor);
   }
   e.spend(l.run * l.len1 * l.len2);
@@ -141,7 +143,8 @@ void unary(Execution& e, const Lanes& l) {
       case UnaryFn::kAbs: value = cdl_abs_i32(x); break;
       case UnaryFn::kTable: value = s[table + x - typeLow]; break;
       case UnaryFn::kRescale:
-        value = static_cast<int32_t>(cdl_rescale1(int64_t{x} - r.aZero, r.aMult, r.aShift, r.shift, bounds.zero, bounds.low, bounds.high));
+        value = static_cast<int32_t>(
+            cdl_rescale1(int64_t{x} - r.aZero, r.aMult, r.aShift, r.shift, bounds.zero, bounds.low, bounds.high));
         break;
       }
       storeElement(s + to + c * outBytes, l.outType, value);
@@ -166,7 +169,9 @@ void reduce(Execution& e, const Lanes& l) {
     int32_t value = elementAt(s + from, l.aType);
     for (int64_t c = 1; c < l.run; ++c) {
       const int32_t x = elementAt(s + from + c * aBytes, l.aType);
-      value = fn == ReduceFn::kSum ? cdl_add_i32(value, x) : fn == ReduceFn::kMin ? cdl_min_i32(value, x) : cdl_max_i32(value, x);
+      value = fn == ReduceFn::kSum   ? cdl_add_i32(value, x)
+              : fn == ReduceFn::kMin ? cdl_min_i32(value, x)
+                                     : cdl_max_i32(value, x);
     }
     storeElement(s + to, l.outType, value);
   });
@@ -177,7 +182,8 @@ void select(Execution& e, const Lanes& l) {
   const Operand out{"dst", e[f::kDst], l.out1, l.out2, l.outType, l.run};
   const Operand a{"a", e[f::kA], l.a1, l.a2, l.aType, l.run};
   const Operand b{"b", e[f::kB], l.b1, l.b2, l.bType, l.bScalar ? 1 : l.run};
-  if (l.aType != Type::kU8 || l.bType != l.outType) raise(FaultKind::kInstruction, "the condition is u8, and b has the type of dst");
+  if (l.aType != Type::kU8 || l.bType != l.outType)
+    raise(FaultKind::kInstruction, "the condition is u8, and b has the type of dst");
   needOutput(e, l, out);
   needInput(e, l, a, out);
   needInput(e, l, b, out);
@@ -191,7 +197,8 @@ void select(Execution& e, const Lanes& l) {
     e.memory.reads(to, out.runBytes(), e.accessor);
     e.memory.writes(to, out.runBytes(), e.accessor);
     for (int64_t c = 0; c < l.run; ++c)
-      if (s[from + c]) std::memmove(s + to + c * bytes, s + other + (l.bScalar ? 0 : c * bytes), static_cast<size_t>(bytes));
+      if (s[from + c])
+        std::memmove(s + to + c * bytes, s + other + (l.bScalar ? 0 : c * bytes), static_cast<size_t>(bytes));
   });
 }
 
@@ -201,7 +208,8 @@ void pool(Execution& e, const Pooling& p) {
   const int64_t inBytes = bytesOf(p.aType), outBytes = bytesOf(p.outType), at = e[f::kA], dst = e[f::kDst];
   const Lanes in{p.channels, p.inW, p.inH, p.inPixel, p.inRow, 0, 0, 0, 0, p.aType, p.aType, p.aType, false};
   const Lanes to{p.channels, p.outW, p.outH, 0, 0, 0, 0, p.outPixel, p.outRow, p.aType, p.aType, p.outType, false};
-  const Operand a{"a", at, p.inPixel, p.inRow, p.aType, p.channels}, out{"dst", dst, p.outPixel, p.outRow, p.outType, p.channels};
+  const Operand a{"a", at, p.inPixel, p.inRow, p.aType, p.channels},
+      out{"dst", dst, p.outPixel, p.outRow, p.outType, p.channels};
   needAligned(a);
   needOutput(e, to, out);
   e.memory.range("a", a.box(in).from, a.box(in).bytes);
@@ -222,8 +230,10 @@ void pool(Execution& e, const Pooling& p) {
   for (int64_t oy = 0; oy < p.outH; ++oy)
     for (int64_t ox = 0; ox < p.outW; ++ox) {
       std::fill(values.begin(), values.end(), fn == PoolFn::kMax ? INT32_MIN : 0);
-      for (int64_t y = std::max<int64_t>(oy * p.strideH - p.padTop, 0); y < std::min(oy * p.strideH - p.padTop + p.kernelH, p.inH); ++y)
-        for (int64_t x = std::max<int64_t>(ox * p.strideW - p.padLeft, 0); x < std::min(ox * p.strideW - p.padLeft + p.kernelW, p.inW); ++x) {
+      for (int64_t y = std::max<int64_t>(oy * p.strideH - p.padTop, 0);
+           y < std::min(oy * p.strideH - p.padTop + p.kernelH, p.inH); ++y)
+        for (int64_t x = std::max<int64_t>(ox * p.strideW - p.padLeft, 0);
+             x < std::min(ox * p.strideW - p.padLeft + p.kernelW, p.inW); ++x) {
           const int64_t from = a.of(y, x);
           if (!seen[static_cast<size_t>(y * p.inW + x)]) {
             e.memory.reads(from, a.runBytes(), e.accessor);
@@ -239,7 +249,8 @@ void pool(Execution& e, const Pooling& p) {
       e.memory.writes(place, out.runBytes(), e.accessor);
       for (int64_t c = 0; c < p.channels; ++c) {
         int64_t value = values[static_cast<size_t>(c)];
-        if (fn == PoolFn::kSum) value = cdl_rescale1(value, r.aMult, r.aShift, r.shift, bounds.zero, bounds.low, bounds.high);
+        if (fn == PoolFn::kSum)
+          value = cdl_rescale1(value, r.aMult, r.aShift, r.shift, bounds.zero, bounds.low, bounds.high);
         storeElement(s + place + c * outBytes, p.outType, static_cast<int32_t>(value));
       }
     }

@@ -43,7 +43,8 @@ public:
       if (region.kind == RegionClass::kConstants) {
         if (region.bytes == 0) region.bytes = binary_.constants.size();
         if (region.bytes < binary_.constants.size())
-          return error(".region {}: {} bytes of constants, it has {}", region.name, binary_.constants.size(), region.bytes);
+          return error(".region {}: {} bytes of constants, it has {}", region.name, binary_.constants.size(),
+                       region.bytes);
         binary_.constants.resize(region.bytes);
       }
     return std::move(binary_);
@@ -81,7 +82,8 @@ private:
         return error(".region {}: {} has the constants", region.name, other.name);
     }
     const auto bytes = words.size() == 4 ? numberOf(words[3]) : std::optional<int64_t>(0);
-    if (!bytes || *bytes < 0 || *bytes > int64_t{1} << 32 || (words.size() == 3 && region.kind != RegionClass::kConstants))
+    if (!bytes || *bytes < 0 || *bytes > int64_t{1} << 32 ||
+        (words.size() == 3 && region.kind != RegionClass::kConstants))
       return error(".region {}: a size of 0..{} bytes is wanted", region.name, int64_t{1} << 32);
     region.bytes = static_cast<uint64_t>(*bytes);
     binary_.regions.push_back(std::move(region));
@@ -92,7 +94,8 @@ private:
     closeSymbol();
     if (words.size() == 1) return {};
     const auto tile = words.size() == 3 ? numberOf(words[2]) : std::optional<int64_t>(0);
-    if (words.size() > 3 || !tile || *tile < 0 || *tile > UINT32_MAX) return error(".node: a name and a tile are wanted");
+    if (words.size() > 3 || !tile || *tile < 0 || *tile > UINT32_MAX)
+      return error(".node: a name and a tile are wanted");
     if (words[1].find('\0') != words[1].npos) return error(".node: a name holds no 0");
     symbol_ = Symbol{static_cast<uint32_t>(binary_.code.size()), 0, words[1], static_cast<uint32_t>(*tile)};
     return {};
@@ -150,7 +153,8 @@ private:
   Outcome descriptor(const Words& words) {
     const auto number = words.size() > 2 && words[1][0] == 'd' ? numberOf(std::string_view(words[1]).substr(1))
                                                                : std::optional<int64_t>();
-    if (!number || *number < 0 || *number >= kDescriptors) return error("desc: d0..d{} and a kind are wanted", kDescriptors - 1);
+    if (!number || *number < 0 || *number >= kDescriptors)
+      return error("desc: d0..d{} and a kind are wanted", kDescriptors - 1);
     for (int kind = 0; kind < static_cast<int>(std::size(kDescriptorTable)); ++kind) {
       const DescriptorInfo& info = kDescriptorTable[kind];
       if (info.name != words[2]) continue;
@@ -238,8 +242,8 @@ private:
       while (i < info->fields.size() && info->fields[i].name != name) ++i;
       if (i == info->fields.size()) return error("{}: there is no field '{}'", info->name, name);
       // An address may carry its index register: 0x40+x2. That one is the next field.
-      if (const size_t plus = text->find("+x"); plus != text->npos && i + 1 < info->fields.size() &&
-                                                info->fields[i + 1].kind == FieldKind::kIndex) {
+      if (const size_t plus = text->find("+x");
+          plus != text->npos && i + 1 < info->fields.size() && info->fields[i + 1].kind == FieldKind::kIndex) {
         Result<int64_t> index = fieldValueOf(info->fields[i + 1], text->substr(plus + 1));
         if (!index) return error("{}: {}", info->name, index.message());
         insn.values[i + 1] = *index;
@@ -261,7 +265,8 @@ private:
 
 } // namespace
 
-Result<Binary> assemble(std::string_view text, std::string_view file, const std::optional<Configuration>& configuration) {
+Result<Binary> assemble(std::string_view text, std::string_view file,
+                        const std::optional<Configuration>& configuration) {
   Assembler assembler(configuration);
   size_t number = 0;
   while (!text.empty()) {

@@ -99,8 +99,8 @@ Result<Word> encode(const Insn& insn) {
     return error("{}: engine {} cannot run it", info->name, engineName(insn.engine));
   if ((insn.waitCount == 0 && insn.waitSemaphore) || (insn.signalCount == 0 && insn.signalSemaphore))
     return error("{}: a semaphore is named with the count 0", info->name);
-  const int64_t head[] = {static_cast<int64_t>(insn.op), insn.engine,          insn.waitSemaphore, insn.waitCount,
-                          insn.signalSemaphore,          insn.signalCount,     insn.mark};
+  const int64_t head[] = {static_cast<int64_t>(insn.op), insn.engine,      insn.waitSemaphore, insn.waitCount,
+                          insn.signalSemaphore,          insn.signalCount, insn.mark};
   uint64_t bits[2] = {};
   if (Outcome bad = writeFields(kHeaderFields, head, bits, info->name)) return *bad;
   if (Outcome bad = writeFields(info->fields, insn.values, bits, info->name)) return *bad;
@@ -116,7 +116,8 @@ Result<Insn> decode(const Word& word) {
   if (Outcome bad = readFields(kHeaderFields, headBits, head, info->name, 0)) return *bad;
   Insn insn;
   insn.op = info->op;
-  if (head[header::kEngine] >= kEngineCount) return error("{}: there is no engine {}", info->name, head[header::kEngine]);
+  if (head[header::kEngine] >= kEngineCount)
+    return error("{}: there is no engine {}", info->name, head[header::kEngine]);
   insn.engine = static_cast<uint8_t>(head[header::kEngine]);
   if (!(info->engines >> insn.engine & 1))
     return error("{}: engine {} cannot run it", info->name, engineName(insn.engine));

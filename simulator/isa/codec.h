@@ -22,7 +22,7 @@ struct Insn {
   uint8_t waitSemaphore = 0, waitCount = 0;     ///< count 0: no wait
   uint8_t signalSemaphore = 0, signalCount = 0; ///< count 0: no signal
   bool mark = false;
-  std::array<int64_t, kMaxFields> values{};     ///< by field::<op>::k<Field>
+  std::array<int64_t, kMaxFields> values{}; ///< by field::<op>::k<Field>
 
   bool operator==(const Insn&) const = default;
 };

@@ -59,8 +59,7 @@ Result<std::string> disassemble(const Binary& binary) {
     text += insnText(*insn) + '\n';
     if (symbol < binary.symbols.size() && binary.symbols[symbol].first + binary.symbols[symbol].count == i + 1) {
       ++symbol;
-      if (i + 1 < binary.code.size() &&
-          (symbol == binary.symbols.size() || binary.symbols[symbol].first != i + 1))
+      if (i + 1 < binary.code.size() && (symbol == binary.symbols.size() || binary.symbols[symbol].first != i + 1))
         text += ".node\n";
     }
   }

@@ -11,8 +11,8 @@ enum class FieldKind : uint8_t { kUint, kInt, kHex, kScratchpad, kFar, kAcc, kIn
 
 struct FieldInfo {
   std::string_view name;
-  int lsb;       ///< lowest bit of the word or descriptor
-  int bits;      ///< 1..64
+  int lsb;  ///< lowest bit of the word or descriptor
+  int bits; ///< 1..64
   FieldKind kind;
   int of;        ///< kEnum: index into kEnums; kDescriptor: the DescriptorKind
   bool minusOne; ///< the field holds its value less one
@@ -37,7 +37,7 @@ struct OpInfo {
   std::string_view name;
   uint32_t engines; ///< bit n: may go to engine n
   std::span<const FieldInfo> fields;
-  int second;       ///< DescriptorKind of the register behind the one in field d, or -1
+  int second; ///< DescriptorKind of the register behind the one in field d, or -1
 };
 
 #include "simulator/isa/generated/isa.inc"

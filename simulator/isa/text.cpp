@@ -80,7 +80,9 @@ Result<int64_t> fieldValueOf(const FieldInfo& field, std::string_view text) {
     }
     return error("{}: '{}' is none of {}", field.name, text, fmt::join(names, ", "));
   }
-  const char letter = field.kind == FieldKind::kIndex ? 'x' : field.kind == FieldKind::kDescriptor || field.name == "d" ? 'd' : 0;
+  const char letter = field.kind == FieldKind::kIndex                             ? 'x'
+                      : field.kind == FieldKind::kDescriptor || field.name == "d" ? 'd'
+                                                                                  : 0;
   if (letter && text.size() > 1 && text[0] == letter)
     if (const auto number = numberOf(text.substr(1))) return *number;
   if (field.kind == FieldKind::kMask) { // names of engines

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <random>
 
-#include "simulator/func/functional_device.h"
 #include "simulator/isa/assembler.h"
+#include "simulator/npu_device.h"
 
 namespace candela::npu {
 namespace {
@@ -54,17 +54,18 @@ TEST(NpuDamagedBinaries, AreRefusedOrEnd) {
   for (int round = -1; round < kRounds; ++round) {
     std::vector<std::byte> bytes = original;
     const int way = round < 0 ? 4 : static_cast<int>(random() % 8);
-    if (way == 0) bytes.resize(random() % bytes.size());                                   // truncated
+    if (way == 0) bytes.resize(random() % bytes.size());                                        // truncated
     if (way == 1) bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255); // and nothing repaired
-    if (way == 2) {                                                                       // a section's record
+    if (way == 2) {                                                                             // a section's record
       const uint64_t value = random() % 3 ? random() % (2 * bytes.size()) : random();
       std::memcpy(&bytes[48 + random() % 15 * 8], &value, 8);
     }
     const size_t codeAt = 48 + 5 * 24 + 16 * good->regions.size(), codeBytes = 16 * good->code.size();
-    if (way == 3)                                                                         // anywhere behind the hashes
+    if (way == 3) // anywhere behind the hashes
       for (int i = 0; i < 4; ++i) bytes[32 + random() % (bytes.size() - 32)] = static_cast<std::byte>(random());
-    if (way > 4)                                                                          // bits of instructions
-      for (int i = way - 4; i > 0; --i) bytes[codeAt + random() % codeBytes] ^= static_cast<std::byte>(1u << random() % 8);
+    if (way > 4) // bits of instructions
+      for (int i = way - 4; i > 0; --i)
+        bytes[codeAt + random() % codeBytes] ^= static_cast<std::byte>(1u << random() % 8);
     if (way != 1 && bytes.size() >= 48) {
       const uint64_t size = bytes.size();
       std::memcpy(&bytes[32], &size, 8);
@@ -80,7 +81,7 @@ TEST(NpuDamagedBinaries, AreRefusedOrEnd) {
     ASSERT_NE(way, 1) << "round " << round << " seed " << kSeed;
     (void)disassemble(*binary);
     FunctionalOptions options;
-    options.maxOperations = 1 << 22;
+    options.maxOperations = 1 << 24;
     const auto device = makeFunctionalDevice(configuration, options);
     if (const Outcome bad = device->load(*binary)) {
       ASSERT_FALSE(bad->message.empty());
@@ -104,12 +105,42 @@ TEST(NpuDamagedBinaries, AreRefusedOrEnd) {
       ASSERT_NE(run->fault->message.find("instruction"), std::string::npos);
     }
   }
-  std::printf("seed %llu: checksum %d, reader %d, device %d, faults %d, ended %d\n", static_cast<unsigned long long>(kSeed),
-              refusedByChecksum, refusedByReader, refusedByDevice, faults, ended);
+  std::printf("seed %llu: checksum %d, reader %d, device %d, faults %d, ended %d\n",
+              static_cast<unsigned long long>(kSeed), refusedByChecksum, refusedByReader, refusedByDevice, faults,
+              ended);
   EXPECT_GT(refusedByReader, 500);
   EXPECT_GT(refusedByDevice, 300);
   EXPECT_GT(faults, 150);
   EXPECT_GT(ended, 50);
+}
+
+TEST(NpuDamagedTexts, AreRefusedByLineOrAssembled) {
+  std::mt19937_64 random(kSeed + 1);
+  int refused = 0, assembled = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::string text(kProgram);
+    for (int i = 1 + static_cast<int>(random() % 3); i > 0; --i) {
+      const size_t at = random() % text.size(), other = random() % text.size(), length = random() % 12;
+      switch (random() % 4) {
+      case 0: text[at] = static_cast<char>(random()); break;
+      case 1: text.erase(at, length); break;
+      case 2: text.insert(at, text.substr(other, length)); break;
+      default: text.insert(at, std::to_string(static_cast<int64_t>(random()) >> random() % 64)); break;
+      }
+      if (text.empty()) text = " ";
+    }
+    if (text.find(" constants 1024\n") == text.npos) continue; // gigabytes of zeros are legal
+    const Result<Binary> binary = assemble(text, "round.npu");
+    if (!binary) {
+      ASSERT_EQ(binary.message().rfind("round.npu:", 0), 0U) << binary.message();
+      ++refused;
+      continue;
+    }
+    ++assembled;
+    ASSERT_TRUE(disassemble(*binary)) << "seed " << kSeed + 1 << " round " << round;
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(assembled, 100);
 }
 
 } // namespace

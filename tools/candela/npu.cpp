@@ -54,7 +54,8 @@ Json configurationJson(const npu::Configuration& configuration) {
   for (int i = 0; i < npu::key::kCount; ++i) {
     const npu::KeyInfo& info = npu::kKeys[i];
     if (i != npu::key::kName)
-      json["values"][std::string(info.name)] = info.isString ? Json(configuration.valueText(i)) : Json(configuration[i]);
+      json["values"][std::string(info.name)] =
+          info.isString ? Json(configuration.valueText(i)) : Json(configuration[i]);
   }
   return json;
 }
@@ -69,9 +70,8 @@ void showConfigurations(const Arguments& arguments, Console& console) {
     Table table({"name", "array", "clock", "scratchpad", "accumulators", "channels", "DRAM", "hash"});
     for (const npu::Preset& preset : npu::presets()) {
       const npu::Configuration c = checkNpu(npu::findConfiguration(std::string(preset.name)));
-      table.add({c.name, fmt::format("{} x {}", c.rows(), c.columns()),
-                 fmt::format("{} MHz", c[npu::key::kClockMhz]), fmt::format("{} KiB", c.scratchpadBytes() / 1024),
-                 fmt::format("{} rows", c.accumulatorRows()),
+      table.add({c.name, fmt::format("{} x {}", c.rows(), c.columns()), fmt::format("{} MHz", c[npu::key::kClockMhz]),
+                 fmt::format("{} KiB", c.scratchpadBytes() / 1024), fmt::format("{} rows", c.accumulatorRows()),
                  fmt::format("{} + {}", c.loadChannels(), c.storeChannels()),
                  fmt::format("{} x{}", c.valueText(npu::key::kDramType), c[npu::key::kDramWidthBits]),
                  fmt::format("{:016x}", c.hash())});
@@ -106,7 +106,8 @@ void addNpu(CLI::App& app, Console& console) {
   CLI::App* as = addStep(npu, "as", "Assemble a program.", console);
   as->add_option("FILE", arguments->input, "the text")->required()->type_name("FILE");
   as->add_option("-o,--output", arguments->output, "the binary")->required()->type_name("FILE");
-  as->add_option("--npu", arguments->configuration, "preset or .toml; default: the text's .config")->type_name("CONFIG");
+  as->add_option("--npu", arguments->configuration, "preset or .toml; default: the text's .config")
+      ->type_name("CONFIG");
   as->callback([arguments, &console] { assembleFile(*arguments, console); });
 
   CLI::App* dis = npu->add_subcommand("dis", "Print the text of a binary.");

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "core/support/file.h"
-#include "simulator/func/functional_device.h"
 #include "simulator/isa/assembler.h"
+#include "simulator/npu_device.h"
 #include "tools/candela/command.h"
 #include "tools/candela/npu.h"
 
@@ -73,7 +73,8 @@ void runProgram(const Arguments& arguments, Console& console) {
   npu::FunctionalOptions options;
   options.plainKernels = arguments.plain;
   const auto device = npu::makeFunctionalDevice(*configuration, options);
-  if (const npu::Outcome bad = device->load(std::move(binary))) fail(kBadInput, "{}: {}", arguments.input, bad->message);
+  if (const npu::Outcome bad = device->load(std::move(binary)))
+    fail(kBadInput, "{}: {}", arguments.input, bad->message);
   const npu::Binary& program = device->program();
   const auto set = regionsOf(arguments.set, program, "--set"), dump = regionsOf(arguments.dump, program, "--dump");
   const auto show = regionsOf(arguments.show, program, "--show");
@@ -121,7 +122,8 @@ void addNpuRun(CLI::App* npu, Console& console) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = npu->add_subcommand("run", "Run a program on the functional model.");
   command->add_option("FILE", arguments->input, "text or binary")->required()->type_name("FILE");
-  command->add_option("--npu", arguments->configuration, "preset or .toml; default: the program's")->type_name("CONFIG");
+  command->add_option("--npu", arguments->configuration, "preset or .toml; default: the program's")
+      ->type_name("CONFIG");
   addRepeated(command, "--set", arguments->set, "the bytes of a region before the run", "REGION=FILE");
   addRepeated(command, "--dump", arguments->dump, "write a region after the run", "REGION=FILE");
   addRepeated(command, "--show", arguments->show, "print a region after the run, as i8, u8 or i32", "REGION=TYPE");

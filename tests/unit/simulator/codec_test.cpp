@@ -18,7 +18,8 @@ int64_t drawn(const FieldInfo& field, std::mt19937_64& random) {
   }
   const uint64_t bits = field.bits == 64 ? random() : random() & ((uint64_t{1} << field.bits) - 1);
   auto value = static_cast<int64_t>(bits);
-  if (field.kind == FieldKind::kInt && field.bits < 64 && (bits >> (field.bits - 1) & 1)) value -= int64_t{1} << field.bits;
+  if (field.kind == FieldKind::kInt && field.bits < 64 && (bits >> (field.bits - 1) & 1))
+    value -= int64_t{1} << field.bits;
   return field.minusOne ? value + 1 : value;
 }
 
@@ -100,7 +101,8 @@ TEST(NpuCodec, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(decode({0x00, 0}).message(), "opcode 0x00 is no operation");
   EXPECT_EQ(decode({0x02 | uint64_t{1} << 29, 0}).message(), "halt: reserved bit 29 is set");
   EXPECT_EQ(decode({0x02, uint64_t{1} << 63}).message(), "halt: reserved bit 127 is set");
-  EXPECT_EQ(decode({0x42 | uint64_t{11} << 8, uint64_t{9} << 59}).message(), "vreduce: field fn holds 9, which names no reduce");
+  EXPECT_EQ(decode({0x42 | uint64_t{11} << 8, uint64_t{9} << 59}).message(),
+            "vreduce: field fn holds 9, which names no reduce");
   EXPECT_EQ(decode({0x02 | uint64_t{3} << 12, 0}).message(), "halt: a semaphore is named with the count 0");
   DescriptorValues window{};
   EXPECT_EQ(encodeDescriptor(DescriptorKind::kWindow, window).message(), "window: in_h is 0, its field holds 1..4096");

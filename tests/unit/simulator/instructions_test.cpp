@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-#include "simulator/func/functional_device.h"
+#include "simulator/npu_device.h"
 #include "tests/unit/simulator/program_builder.h"
 
 namespace candela::npu {
@@ -63,7 +63,9 @@ Configuration configurationOf(int64_t rows, int64_t columns) {
 class Instructions : public testing::Test {
 protected:
   std::mt19937_64 random{kSeed};
-  int64_t draw(int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1)); }
+  int64_t draw(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+  }
   int64_t chance(int64_t value, int64_t otherwise) { return random() % 2 ? value : otherwise; }
 
   int64_t next = 0; ///< where the next operand may lie
@@ -84,7 +86,8 @@ protected:
     ProgramBuilder p(c);
     p.binary.regions = {{"in", RegionClass::kInput, kArea + 32768}, {"out", RegionClass::kOutput, kArea + 32768}};
     const auto copyAll = [&](const char* name, int64_t far, int64_t bytes, bool isLoad) {
-      p.descriptor(15, DescriptorKind::kTransfer, {{"run", bytes / 2}, {"len1", 2}, {"far_stride1", bytes / 2}, {"near_stride1", bytes / 2}});
+      p.descriptor(15, DescriptorKind::kTransfer,
+                   {{"run", bytes / 2}, {"len1", 2}, {"far_stride1", bytes / 2}, {"near_stride1", bytes / 2}});
       if (isLoad)
         p.op(name, {{"region", 0}, {"far", far}, {"d", 15}});
       else
@@ -97,7 +100,8 @@ protected:
     p.op("accload", {{"d", 14}});
     p.fence();
     copyAll("load", 0, kArea, true);
-    for (size_t i = 0; i < descriptors.size(); ++i) p.descriptor(static_cast<int>(i), descriptors[i].first, descriptors[i].second);
+    for (size_t i = 0; i < descriptors.size(); ++i)
+      p.descriptor(static_cast<int>(i), descriptors[i].first, descriptors[i].second);
     p.op(op, fields, {}, {}, engine);
     p.fence();
     copyAll("store", 0, kArea, false);
@@ -133,11 +137,13 @@ protected:
           std::memcmp(result.data() + kArea, state.acc.data(), static_cast<size_t>(accBytes)) == 0)
         continue;
       for (int64_t i = 0; i < kArea; ++i)
-        ASSERT_EQ(static_cast<int>(result[i]), state.spad[i]) << op << ": byte " << i << " seed " << kSeed << " round " << round << (plain ? " plain" : "");
+        ASSERT_EQ(static_cast<int>(result[i]), state.spad[i])
+            << op << ": byte " << i << " seed " << kSeed << " round " << round << (plain ? " plain" : "");
       for (int64_t i = 0; i < accBytes / 4; ++i) {
         int32_t value;
         std::memcpy(&value, &result[kArea + 4 * i], 4);
-        ASSERT_EQ(value, state.acc[i]) << op << ": row " << i / c.columns() << " column " << i % c.columns() << " seed " << kSeed << " round " << round << (plain ? " plain" : "");
+        ASSERT_EQ(value, state.acc[i]) << op << ": row " << i / c.columns() << " column " << i % c.columns() << " seed "
+                                       << kSeed << " round " << round << (plain ? " plain" : "");
       }
     }
   }
@@ -152,39 +158,67 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
     const int64_t cin = draw(1, round % 5 ? 20 : 70), cout = depthwise ? cin : draw(1, 40);
     const int64_t kh = draw(1, 4), kw = draw(1, 4), sh = draw(1, 3), sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2);
     const int64_t outH = draw(1, 5), outW = draw(1, 5), inH = draw(1, 9), inW = draw(1, 9);
-    const int64_t padTop = draw(0, 3), padLeft = draw(0, 3), aType = draw(0, 1), wType = draw(0, 1), aZero = zeroOf(aType), wZero = zeroOf(wType);
+    const int64_t padTop = draw(0, 3), padLeft = draw(0, 3), aType = draw(0, 1), wType = draw(0, 1),
+                  aZero = zeroOf(aType), wZero = zeroOf(wType);
     const int64_t pixel = cin + chance(0, draw(0, 9)), row = inW * pixel + chance(0, draw(0, 9));
     const bool transposed = !depthwise && round % 4 == 1;
     const int64_t k = kh * kw * cin, pitch = (transposed ? k : cout) + chance(0, draw(0, 9));
-    const int64_t taps = !depthwise && cin * 2 <= rows ? draw(1, rows / cin) : 1, blocks = (cout + columns - 1) / columns;
+    const int64_t taps = !depthwise && cin * 2 <= rows ? draw(1, rows / cin) : 1,
+                  blocks = (cout + columns - 1) / columns;
     const int64_t accPitch = outH * outW + draw(0, 3);
     if (blocks * accPitch > c.accumulatorRows()) continue;
     const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), act = place(inH * row);
     const int64_t wgt = place((transposed ? cout : depthwise ? kh * kw : k) * pitch), accumulate = draw(0, 1);
-    check(c, depthwise ? "dwconv" : "conv", {{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", accumulate}},
-          {{DescriptorKind::kWindow, {{"in_h", inH}, {"in_w", inW}, {"out_h", outH}, {"out_w", outW}, {"cin", cin}, {"cout", cout},
-            {"kernel_h", kh}, {"kernel_w", kw}, {"stride_h", sh}, {"stride_w", sw}, {"dilation_h", dh}, {"dilation_w", dw},
-            {"pad_top", padTop}, {"pad_left", padLeft}, {"taps", std::min<int64_t>(taps, 64)}, {"row_stride", row}, {"pixel_stride", pixel},
-            {"weight_pitch", pitch}, {"acc_pitch", accPitch}, {"a_type", aType}, {"a_zp", aZero}, {"w_type", wType}, {"w_zp", wZero},
-            {"transposed", transposed}}}}, -1,
-          [&](State& s) {
-            for (int64_t oy = 0; oy < outH; ++oy)
-              for (int64_t ox = 0; ox < outW; ++ox)
-                for (int64_t n = 0; n < cout; ++n) {
-                  int64_t sum = 0;
-                  for (int64_t ky = 0; ky < kh; ++ky)
-                    for (int64_t kx = 0; kx < kw; ++kx) {
-                      const int64_t y = oy * sh + ky * dh - padTop, x = ox * sw + kx * dw - padLeft, tap = ky * kw + kx;
-                      if (y < 0 || y >= inH || x < 0 || x >= inW) continue;
-                      for (int64_t i = depthwise ? n : 0; i < (depthwise ? n + 1 : cin); ++i) {
-                        const int64_t at = depthwise ? tap * pitch + n : transposed ? n * pitch + tap * cin + i : (tap * cin + i) * pitch + n;
-                        sum += (s.value(act + y * row + x * pixel + i, aType) - aZero) * (s.value(wgt + at, wType) - wZero);
-                      }
+    check(
+        c, depthwise ? "dwconv" : "conv", {{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", accumulate}},
+        {{DescriptorKind::kWindow,
+          {{"in_h", inH},
+           {"in_w", inW},
+           {"out_h", outH},
+           {"out_w", outW},
+           {"cin", cin},
+           {"cout", cout},
+           {"kernel_h", kh},
+           {"kernel_w", kw},
+           {"stride_h", sh},
+           {"stride_w", sw},
+           {"dilation_h", dh},
+           {"dilation_w", dw},
+           {"pad_top", padTop},
+           {"pad_left", padLeft},
+           {"taps", std::min<int64_t>(taps, 64)},
+           {"row_stride", row},
+           {"pixel_stride", pixel},
+           {"weight_pitch", pitch},
+           {"acc_pitch", accPitch},
+           {"a_type", aType},
+           {"a_zp", aZero},
+           {"w_type", wType},
+           {"w_zp", wZero},
+           {"transposed", transposed}}}},
+        -1,
+        [&](State& s) {
+          for (int64_t oy = 0; oy < outH; ++oy)
+            for (int64_t ox = 0; ox < outW; ++ox)
+              for (int64_t n = 0; n < cout; ++n) {
+                int64_t sum = 0;
+                for (int64_t ky = 0; ky < kh; ++ky)
+                  for (int64_t kx = 0; kx < kw; ++kx) {
+                    const int64_t y = oy * sh + ky * dh - padTop, x = ox * sw + kx * dw - padLeft, tap = ky * kw + kx;
+                    if (y < 0 || y >= inH || x < 0 || x >= inW) continue;
+                    for (int64_t i = depthwise ? n : 0; i < (depthwise ? n + 1 : cin); ++i) {
+                      const int64_t at = depthwise    ? tap * pitch + n
+                                         : transposed ? n * pitch + tap * cin + i
+                                                      : (tap * cin + i) * pitch + n;
+                      sum +=
+                          (s.value(act + y * row + x * pixel + i, aType) - aZero) * (s.value(wgt + at, wType) - wZero);
                     }
-                  int32_t& cell = s.cell(acc + n / columns * accPitch + oy * outW + ox, n % columns);
-                  cell = static_cast<int32_t>(wrapped(static_cast<__int128>(sum) + (accumulate ? cell : 0)));
-                }
-          }, round);
+                  }
+                int32_t& cell = s.cell(acc + n / columns * accPitch + oy * outW + ox, n % columns);
+                cell = static_cast<int32_t>(wrapped(static_cast<__int128>(sum) + (accumulate ? cell : 0)));
+              }
+        },
+        round);
     if (HasFatalFailure()) return;
   }
 }
@@ -194,44 +228,89 @@ TEST_F(Instructions, Requantization) {
     next = 0;
     const int64_t columns = int64_t{4} << draw(0, 3);
     const Configuration c = configurationOf(16, columns);
-    const int64_t channels = draw(1, 40), outH = draw(1, 4), outW = draw(1, 4), blocks = (channels + columns - 1) / columns;
+    const int64_t channels = draw(1, 40), outH = draw(1, 4), outW = draw(1, 4),
+                  blocks = (channels + columns - 1) / columns;
     const bool pools = round % 2, hasResidual = round % 3 == 0, hasTable = round % 5 == 0;
-    const int64_t ph = pools ? draw(1, 3) : 1, pw = pools ? draw(1, 3) : 1, psh = pools ? draw(1, 3) : 1, psw = pools ? draw(1, 3) : 1;
+    const int64_t ph = pools ? draw(1, 3) : 1, pw = pools ? draw(1, 3) : 1, psh = pools ? draw(1, 3) : 1,
+                  psw = pools ? draw(1, 3) : 1;
     const int64_t padTop = draw(0, ph - 1), padLeft = draw(0, pw - 1);
-    const int64_t inH = std::max<int64_t>(1, (outH - 1) * psh - padTop + draw(1, ph)), inW = std::max<int64_t>(1, (outW - 1) * psw - padLeft + draw(1, pw));
+    const int64_t inH = std::max<int64_t>(1, (outH - 1) * psh - padTop + draw(1, ph)),
+                  inW = std::max<int64_t>(1, (outW - 1) * psw - padLeft + draw(1, pw));
     const int64_t accPitch = inH * inW + draw(0, 2);
     if (blocks * accPitch > c.accumulatorRows()) continue;
-    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), pixel = channels + draw(0, 5), row = outW * pixel + draw(0, 5);
-    const int64_t type = draw(0, 1), typeLow = type ? 0 : -128, zero = zeroOf(type), low = draw(typeLow, typeLow + 100), high = draw(low, typeLow + 255);
-    const int64_t params = place(8 * channels, 8), table = place(256), dst = place(outH * row), res = hasResidual && round % 2 ? dst : place(outH * row);
-    const int64_t rType = draw(0, 1), rZero = zeroOf(rType), aMult = draw(0, 0xffffff), bMult = draw(0, 0xffffff), aShift = draw(0, 30), bShift = draw(0, 30);
-    const int64_t shift = draw(20, 60), zero2 = zeroOf(type), low2 = draw(typeLow, typeLow + 100), high2 = draw(low2, typeLow + 255);
-    check(c, "requant", {{"acc", acc}, {"dst", dst}, {"res", res}, {"d", 0}, {"r", 1}, {"residual", hasResidual}, {"table", hasTable}},
-          {{DescriptorKind::kEpilogue, {{"out_h", outH}, {"out_w", outW}, {"channels", channels}, {"in_h", inH}, {"in_w", inW}, {"acc_pitch", accPitch},
-            {"pool_h", ph}, {"pool_w", pw}, {"pool_stride_h", psh}, {"pool_stride_w", psw}, {"pool_pad_top", padTop}, {"pool_pad_left", padLeft},
-            {"row_stride", row}, {"pixel_stride", pixel}, {"params", params}, {"table", table}, {"out_type", type}, {"zp", zero}, {"low", low}, {"high", high}}},
-           {DescriptorKind::kRescale, {{"a_mult", aMult}, {"b_mult", bMult}, {"a_shift", aShift}, {"b_shift", bShift}, {"shift", shift}, {"b_zp", rZero},
-            {"zp", zero2}, {"low", low2}, {"high", high2}, {"b_type", rType}, {"out_type", type}, {"row_stride", row}, {"pixel_stride", pixel}}}}, -1,
-          [&](State& s) {
-            const State before = s;
-            for (int64_t oy = 0; oy < outH; ++oy)
-              for (int64_t ox = 0; ox < outW; ++ox)
-                for (int64_t n = 0; n < channels; ++n) {
-                  int64_t best = INT64_MIN;
-                  for (int64_t y = 0; y < inH; ++y)
-                    for (int64_t x = 0; x < inW; ++x)
-                      if (y >= oy * psh - padTop && y < oy * psh - padTop + ph && x >= ox * psw - padLeft && x < ox * psw - padLeft + pw)
-                        best = std::max<int64_t>(best, s.cell(acc + n / columns * accPitch + y * inW + x, n % columns));
-                  const auto packed = static_cast<uint32_t>(before.value(params + 8 * n + 4, 2));
-                  const int64_t sum = wrapped(static_cast<__int128>(best) + before.value(params + 8 * n, 2));
-                  int64_t value = rescaled(static_cast<__int128>(sum) * (packed & 0xffffff), packed >> 24, zero, low, high);
-                  const int64_t at = oy * row + ox * pixel + n;
-                  if (hasResidual)
-                    value = rescaled((static_cast<__int128>(value - zero) * aMult << aShift) + (static_cast<__int128>(before.value(res + at, rType) - rZero) * bMult << bShift),
-                                     shift, zero2, low2, high2);
-                  s.spad[dst + at] = hasTable ? before.spad[table + value - typeLow] : static_cast<uint8_t>(value);
-                }
-          }, round);
+    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), pixel = channels + draw(0, 5),
+                  row = outW * pixel + draw(0, 5);
+    const int64_t type = draw(0, 1), typeLow = type ? 0 : -128, zero = zeroOf(type), low = draw(typeLow, typeLow + 100),
+                  high = draw(low, typeLow + 255);
+    const int64_t params = place(8 * channels, 8), table = place(256), dst = place(outH * row),
+                  res = hasResidual && round % 2 ? dst : place(outH * row);
+    const int64_t rType = draw(0, 1), rZero = zeroOf(rType), aMult = draw(0, 0xffffff), bMult = draw(0, 0xffffff),
+                  aShift = draw(0, 30), bShift = draw(0, 30);
+    const int64_t shift = draw(20, 60), zero2 = zeroOf(type), low2 = draw(typeLow, typeLow + 100),
+                  high2 = draw(low2, typeLow + 255);
+    check(
+        c, "requant",
+        {{"acc", acc}, {"dst", dst}, {"res", res}, {"d", 0}, {"r", 1}, {"residual", hasResidual}, {"table", hasTable}},
+        {{DescriptorKind::kEpilogue,
+          {{"out_h", outH},
+           {"out_w", outW},
+           {"channels", channels},
+           {"in_h", inH},
+           {"in_w", inW},
+           {"acc_pitch", accPitch},
+           {"pool_h", ph},
+           {"pool_w", pw},
+           {"pool_stride_h", psh},
+           {"pool_stride_w", psw},
+           {"pool_pad_top", padTop},
+           {"pool_pad_left", padLeft},
+           {"row_stride", row},
+           {"pixel_stride", pixel},
+           {"params", params},
+           {"table", table},
+           {"out_type", type},
+           {"zp", zero},
+           {"low", low},
+           {"high", high}}},
+         {DescriptorKind::kRescale,
+          {{"a_mult", aMult},
+           {"b_mult", bMult},
+           {"a_shift", aShift},
+           {"b_shift", bShift},
+           {"shift", shift},
+           {"b_zp", rZero},
+           {"zp", zero2},
+           {"low", low2},
+           {"high", high2},
+           {"b_type", rType},
+           {"out_type", type},
+           {"row_stride", row},
+           {"pixel_stride", pixel}}}},
+        -1,
+        [&](State& s) {
+          const State before = s;
+          for (int64_t oy = 0; oy < outH; ++oy)
+            for (int64_t ox = 0; ox < outW; ++ox)
+              for (int64_t n = 0; n < channels; ++n) {
+                int64_t best = INT64_MIN;
+                for (int64_t y = 0; y < inH; ++y)
+                  for (int64_t x = 0; x < inW; ++x)
+                    if (y >= oy * psh - padTop && y < oy * psh - padTop + ph && x >= ox * psw - padLeft &&
+                        x < ox * psw - padLeft + pw)
+                      best = std::max<int64_t>(best, s.cell(acc + n / columns * accPitch + y * inW + x, n % columns));
+                const auto packed = static_cast<uint32_t>(before.value(params + 8 * n + 4, 2));
+                const int64_t sum = wrapped(static_cast<__int128>(best) + before.value(params + 8 * n, 2));
+                int64_t value =
+                    rescaled(static_cast<__int128>(sum) * (packed & 0xffffff), packed >> 24, zero, low, high);
+                const int64_t at = oy * row + ox * pixel + n;
+                if (hasResidual)
+                  value = rescaled((static_cast<__int128>(value - zero) * aMult << aShift) +
+                                       (static_cast<__int128>(before.value(res + at, rType) - rZero) * bMult << bShift),
+                                   shift, zero2, low2, high2);
+                s.spad[dst + at] = hasTable ? before.spad[table + value - typeLow] : static_cast<uint8_t>(value);
+              }
+        },
+        round);
     if (HasFatalFailure()) return;
   }
 }
@@ -241,71 +320,124 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
     next = 0;
     const Configuration c = configurationOf(16, 16);
     const int kind = round % 4; // binary, unary, reduce, select
-    const int64_t run = draw(1, 40), len1 = draw(1, 5), len2 = draw(1, 5), fn = kind == 0 ? draw(0, 9) : kind == 1 ? draw(0, 4) : draw(0, 2);
+    const int64_t run = draw(1, 40), len1 = draw(1, 5), len2 = draw(1, 5),
+                  fn = kind == 0   ? draw(0, 9)
+                       : kind == 1 ? draw(0, 4)
+                                   : draw(0, 2);
     int64_t aType = draw(0, 2), bType = draw(0, 2), outType = draw(0, 2);
     const bool isTable = kind == 1 && fn == 4;
     if (kind == 0 && fn == 9) aType %= 2, bType %= 2;
     if (isTable) aType %= 2, outType %= 2;
     if (kind == 3) aType = 1, bType = outType;
     const bool bScalar = draw(0, 1);
-    struct Box { int64_t at, s1, s2; };
+    struct Box {
+      int64_t at, s1, s2;
+    };
     const auto box = [&](int64_t type, int64_t elements, bool isOutput) {
       const int64_t unit = type == 2 ? 4 : 1, bytes = elements * unit;
-      const int64_t s1 = !isOutput && random() % 4 == 0 ? 0 : bytes + unit * draw(0, 3), s2 = !isOutput && random() % 4 == 0 ? 0 : len1 * s1 + unit * draw(0, 3) + (s1 ? 0 : bytes);
+      const int64_t s1 = !isOutput && random() % 4 == 0 ? 0 : bytes + unit * draw(0, 3),
+                    s2 = !isOutput && random() % 4 == 0 ? 0 : len1 * s1 + unit * draw(0, 3) + (s1 ? 0 : bytes);
       return Box{place((len2 - 1) * s2 + (len1 - 1) * s1 + bytes, unit), s1, s2};
     };
-    const Box out = box(outType, kind == 2 ? 1 : run, true), b = isTable ? Box{place(256), 0, 0} : box(bType, bScalar ? 1 : run, false);
+    const Box out = box(outType, kind == 2 ? 1 : run, true),
+              b = isTable ? Box{place(256), 0, 0} : box(bType, bScalar ? 1 : run, false);
     Box a = box(aType, run, false);
     if (kind == 0 && aType == outType && random() % 4 == 0) a = out; // in place
     const bool narrow = outType != 2;
     const int64_t typeLow = outType == 1 ? 0 : -128;
-    const int64_t low = narrow ? draw(typeLow, typeLow + 100) : 0, high = narrow ? draw(low, typeLow + 255) : 0, zero = narrow ? zeroOf(outType) : draw(-256, 255);
-    const int64_t aZero = draw(-128, 127), bZero = draw(-128, 127), aMult = draw(0, 0xffffff), bMult = draw(0, 0xffffff);
+    const int64_t low = narrow ? draw(typeLow, typeLow + 100) : 0, high = narrow ? draw(low, typeLow + 255) : 0,
+                  zero = narrow ? zeroOf(outType) : draw(-256, 255);
+    const int64_t aZero = draw(-128, 127), bZero = draw(-128, 127), aMult = draw(0, 0xffffff),
+                  bMult = draw(0, 0xffffff);
     const int64_t aShift = draw(0, aType == 2 ? 6 : 30), bShift = draw(0, bType == 2 ? 6 : 30), shift = draw(0, 70);
     const int64_t productShift = kind == 0 && fn == 9 ? draw(0, 20) : aShift;
     Fields fields{{"a", a.at}, {"dst", out.at}, {"d", 0}};
     if (kind != 2) fields.push_back({"b", b.at});
     if (kind != 3) fields.push_back({"fn", fn});
     const char* const names[] = {"vbinary", "vunary", "vreduce", "vselect"};
-    check(c, names[kind], fields,
-          {{DescriptorKind::kLanes, {{"run", run}, {"len1", len1}, {"len2", len2}, {"a_stride1", a.s1}, {"a_stride2", a.s2}, {"b_stride1", b.s1}, {"b_stride2", b.s2},
-            {"out_stride1", out.s1}, {"out_stride2", out.s2}, {"a_type", aType}, {"b_type", bType}, {"out_type", outType}, {"b_scalar", bScalar}}},
-           {DescriptorKind::kRescale, {{"a_mult", aMult}, {"b_mult", bMult}, {"a_shift", productShift}, {"b_shift", bShift}, {"shift", shift}, {"a_zp", aZero}, {"b_zp", bZero},
-            {"zp", zero}, {"low", low}, {"high", high}}}}, -1,
-          [&](State& s) {
-            const State before = s;
-            const int64_t least = narrow ? low : INT32_MIN, most = narrow ? high : INT32_MAX;
-            const int64_t aUnit = aType == 2 ? 4 : 1, bUnit = bScalar ? 0 : bType == 2 ? 4 : 1, outUnit = outType == 2 ? 4 : 1;
-            for (int64_t j = 0; j < len2; ++j)
-              for (int64_t i = 0; i < len1; ++i) {
-                const int64_t from = a.at + j * a.s2 + i * a.s1, other = b.at + j * b.s2 + i * b.s1, to = out.at + j * out.s2 + i * out.s1;
-                int64_t folded = before.value(from, aType);
-                for (int64_t e = 0; e < run; ++e) {
-                  const int64_t x = before.value(from + e * aUnit, aType), y = isTable || kind == 2 ? 0 : before.value(other + e * bUnit, bType);
-                  int64_t value = 0;
-                  if (kind == 2) {
-                    if (e) folded = fn == 0 ? wrapped(static_cast<__int128>(folded) + x) : fn == 1 ? std::min(folded, x) : std::max(folded, x);
-                    continue;
-                  }
-                  if (kind == 3) {
-                    if (x) s.store(to + e * outUnit, outType, y);
-                    continue;
-                  }
-                  if (kind == 0) {
-                    const __int128 wide = fn == 0 ? x + y : fn == 1 ? x - y : static_cast<__int128>(x) * y;
-                    value = fn < 3 ? wrapped(wide) : fn == 3 ? std::min(x, y) : fn == 4 ? std::max(x, y) : fn == 5 ? x == y : fn == 6 ? x < y : fn == 7 ? x <= y
-                          : fn == 8 ? rescaled((static_cast<__int128>(x - aZero) * aMult << aShift) + (static_cast<__int128>(y - bZero) * bMult << bShift), shift, zero, least, most)
-                                    : rescaled(static_cast<__int128>((x - aZero) * (y - bZero)) * aMult << productShift, shift, zero, least, most);
-                  } else {
-                    value = fn == 0 ? x : fn == 1 ? wrapped(-static_cast<__int128>(x)) : fn == 2 ? wrapped(x < 0 ? -static_cast<__int128>(x) : x)
-                          : fn == 3 ? rescaled(static_cast<__int128>(x - aZero) * aMult << aShift, shift, zero, least, most)
-                                    : before.spad[b.at + x + (aType == 0 ? 128 : 0)];
-                  }
-                  s.store(to + e * outUnit, outType, value);
+    check(
+        c, names[kind], fields,
+        {{DescriptorKind::kLanes,
+          {{"run", run},
+           {"len1", len1},
+           {"len2", len2},
+           {"a_stride1", a.s1},
+           {"a_stride2", a.s2},
+           {"b_stride1", b.s1},
+           {"b_stride2", b.s2},
+           {"out_stride1", out.s1},
+           {"out_stride2", out.s2},
+           {"a_type", aType},
+           {"b_type", bType},
+           {"out_type", outType},
+           {"b_scalar", bScalar}}},
+         {DescriptorKind::kRescale,
+          {{"a_mult", aMult},
+           {"b_mult", bMult},
+           {"a_shift", productShift},
+           {"b_shift", bShift},
+           {"shift", shift},
+           {"a_zp", aZero},
+           {"b_zp", bZero},
+           {"zp", zero},
+           {"low", low},
+           {"high", high}}}},
+        -1,
+        [&](State& s) {
+          const State before = s;
+          const int64_t least = narrow ? low : INT32_MIN, most = narrow ? high : INT32_MAX;
+          const int64_t aUnit = aType == 2 ? 4 : 1,
+                        bUnit = bScalar      ? 0
+                                : bType == 2 ? 4
+                                             : 1,
+                        outUnit = outType == 2 ? 4 : 1;
+          for (int64_t j = 0; j < len2; ++j)
+            for (int64_t i = 0; i < len1; ++i) {
+              const int64_t from = a.at + j * a.s2 + i * a.s1, other = b.at + j * b.s2 + i * b.s1,
+                            to = out.at + j * out.s2 + i * out.s1;
+              int64_t folded = before.value(from, aType);
+              for (int64_t e = 0; e < run; ++e) {
+                const int64_t x = before.value(from + e * aUnit, aType),
+                              y = isTable || kind == 2 ? 0 : before.value(other + e * bUnit, bType);
+                int64_t value = 0;
+                if (kind == 2) {
+                  if (e)
+                    folded = fn == 0   ? wrapped(static_cast<__int128>(folded) + x)
+                             : fn == 1 ? std::min(folded, x)
+                                       : std::max(folded, x);
+                  continue;
                 }
-                if (kind == 2) s.store(to, outType, folded);
+                if (kind == 3) {
+                  if (x) s.store(to + e * outUnit, outType, y);
+                  continue;
+                }
+                if (kind == 0) {
+                  const __int128 wide = fn == 0 ? x + y : fn == 1 ? x - y : static_cast<__int128>(x) * y;
+                  value = fn < 3    ? wrapped(wide)
+                          : fn == 3 ? std::min(x, y)
+                          : fn == 4 ? std::max(x, y)
+                          : fn == 5 ? x == y
+                          : fn == 6 ? x < y
+                          : fn == 7 ? x <= y
+                          : fn == 8 ? rescaled((static_cast<__int128>(x - aZero) * aMult << aShift) +
+                                                   (static_cast<__int128>(y - bZero) * bMult << bShift),
+                                               shift, zero, least, most)
+                                    : rescaled(static_cast<__int128>((x - aZero) * (y - bZero)) * aMult << productShift,
+                                               shift, zero, least, most);
+                } else {
+                  value = fn == 0   ? x
+                          : fn == 1 ? wrapped(-static_cast<__int128>(x))
+                          : fn == 2 ? wrapped(x < 0 ? -static_cast<__int128>(x) : x)
+                          : fn == 3
+                              ? rescaled(static_cast<__int128>(x - aZero) * aMult << aShift, shift, zero, least, most)
+                              : before.spad[b.at + x + (aType == 0 ? 128 : 0)];
+                }
+                s.store(to + e * outUnit, outType, value);
               }
-          }, round);
+              if (kind == 2) s.store(to, outType, folded);
+            }
+        },
+        round);
     if (HasFatalFailure()) return;
   }
 }
@@ -315,37 +447,69 @@ TEST_F(Instructions, VectorPools) {
     next = 0;
     const Configuration c = configurationOf(16, 16);
     const int64_t fn = draw(0, 1), aType = draw(0, 2), outType = fn ? draw(0, 2) : aType, channels = draw(1, 20);
-    const int64_t kh = draw(1, 5), kw = draw(1, 5), sh = draw(1, 4), sw = draw(1, 4), padTop = draw(0, kh - 1), padLeft = draw(0, kw - 1);
+    const int64_t kh = draw(1, 5), kw = draw(1, 5), sh = draw(1, 4), sw = draw(1, 4), padTop = draw(0, kh - 1),
+                  padLeft = draw(0, kw - 1);
     const int64_t outH = draw(1, 4), outW = draw(1, 4);
-    const int64_t inH = std::max<int64_t>(1, (outH - 1) * sh - padTop + draw(1, kh)), inW = std::max<int64_t>(1, (outW - 1) * sw - padLeft + draw(1, kw));
+    const int64_t inH = std::max<int64_t>(1, (outH - 1) * sh - padTop + draw(1, kh)),
+                  inW = std::max<int64_t>(1, (outW - 1) * sw - padLeft + draw(1, kw));
     const int64_t aUnit = aType == 2 ? 4 : 1, outUnit = outType == 2 ? 4 : 1;
-    const int64_t pixel = (channels + draw(0, 2)) * aUnit, row = inW * pixel, outPixel = (channels + draw(0, 2)) * outUnit, outRow = outW * outPixel;
+    const int64_t pixel = (channels + draw(0, 2)) * aUnit, row = inW * pixel,
+                  outPixel = (channels + draw(0, 2)) * outUnit, outRow = outW * outPixel;
     const int64_t a = place(inH * row, aUnit), dst = place(outH * outRow, outUnit);
     const bool narrow = outType != 2;
-    const int64_t typeLow = outType == 1 ? 0 : -128, low = narrow ? draw(typeLow, typeLow + 100) : 0, high = narrow ? draw(low, typeLow + 255) : 0;
-    const int64_t zero = narrow ? zeroOf(outType) : draw(-256, 255), aZero = draw(-128, 127), mult = draw(0, 0xffffff), aShift = draw(0, 7), shift = draw(0, 60);
-    check(c, "vpool", {{"a", a}, {"dst", dst}, {"d", 0}, {"fn", fn}},
-          {{DescriptorKind::kPooling, {{"in_h", inH}, {"in_w", inW}, {"out_h", outH}, {"out_w", outW}, {"channels", channels}, {"kernel_h", kh}, {"kernel_w", kw},
-            {"stride_h", sh}, {"stride_w", sw}, {"pad_top", padTop}, {"pad_left", padLeft}, {"in_row_stride", row}, {"in_pixel_stride", pixel},
-            {"out_row_stride", outRow}, {"out_pixel_stride", outPixel}, {"a_type", aType}, {"out_type", outType}}},
-           {DescriptorKind::kRescale, {{"a_mult", mult}, {"a_shift", aShift}, {"shift", shift}, {"a_zp", aZero}, {"zp", zero}, {"low", low}, {"high", high}}}}, -1,
-          [&](State& s) {
-            for (int64_t oy = 0; oy < outH; ++oy)
-              for (int64_t ox = 0; ox < outW; ++ox)
-                for (int64_t n = 0; n < channels; ++n) {
-                  int64_t best = INT64_MIN;
-                  __int128 sum = 0;
-                  for (int64_t y = oy * sh - padTop; y < oy * sh - padTop + kh; ++y)
-                    for (int64_t x = ox * sw - padLeft; x < ox * sw - padLeft + kw; ++x) {
-                      if (y < 0 || y >= inH || x < 0 || x >= inW) continue;
-                      const int64_t value = s.value(a + y * row + x * pixel + n * aUnit, aType);
-                      best = std::max(best, value);
-                      sum += value - aZero;
-                    }
-                  const int64_t value = fn ? rescaled(static_cast<__int128>(wrapped(sum)) * mult << aShift, shift, zero, narrow ? low : INT32_MIN, narrow ? high : INT32_MAX) : best;
-                  s.store(dst + oy * outRow + ox * outPixel + n * outUnit, outType, value);
-                }
-          }, round);
+    const int64_t typeLow = outType == 1 ? 0 : -128, low = narrow ? draw(typeLow, typeLow + 100) : 0,
+                  high = narrow ? draw(low, typeLow + 255) : 0;
+    const int64_t zero = narrow ? zeroOf(outType) : draw(-256, 255), aZero = draw(-128, 127), mult = draw(0, 0xffffff),
+                  aShift = draw(0, 7), shift = draw(0, 60);
+    check(
+        c, "vpool", {{"a", a}, {"dst", dst}, {"d", 0}, {"fn", fn}},
+        {{DescriptorKind::kPooling,
+          {{"in_h", inH},
+           {"in_w", inW},
+           {"out_h", outH},
+           {"out_w", outW},
+           {"channels", channels},
+           {"kernel_h", kh},
+           {"kernel_w", kw},
+           {"stride_h", sh},
+           {"stride_w", sw},
+           {"pad_top", padTop},
+           {"pad_left", padLeft},
+           {"in_row_stride", row},
+           {"in_pixel_stride", pixel},
+           {"out_row_stride", outRow},
+           {"out_pixel_stride", outPixel},
+           {"a_type", aType},
+           {"out_type", outType}}},
+         {DescriptorKind::kRescale,
+          {{"a_mult", mult},
+           {"a_shift", aShift},
+           {"shift", shift},
+           {"a_zp", aZero},
+           {"zp", zero},
+           {"low", low},
+           {"high", high}}}},
+        -1,
+        [&](State& s) {
+          for (int64_t oy = 0; oy < outH; ++oy)
+            for (int64_t ox = 0; ox < outW; ++ox)
+              for (int64_t n = 0; n < channels; ++n) {
+                int64_t best = INT64_MIN;
+                __int128 sum = 0;
+                for (int64_t y = oy * sh - padTop; y < oy * sh - padTop + kh; ++y)
+                  for (int64_t x = ox * sw - padLeft; x < ox * sw - padLeft + kw; ++x) {
+                    if (y < 0 || y >= inH || x < 0 || x >= inW) continue;
+                    const int64_t value = s.value(a + y * row + x * pixel + n * aUnit, aType);
+                    best = std::max(best, value);
+                    sum += value - aZero;
+                  }
+                const int64_t value = fn ? rescaled(static_cast<__int128>(wrapped(sum)) * mult << aShift, shift, zero,
+                                                    narrow ? low : INT32_MIN, narrow ? high : INT32_MAX)
+                                         : best;
+                s.store(dst + oy * outRow + ox * outPixel + n * outUnit, outType, value);
+              }
+        },
+        round);
     if (HasFatalFailure()) return;
   }
 }
@@ -355,7 +519,8 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
     next = 0;
     const Configuration c = configurationOf(16, 16);
     const bool isFill = round % 4 == 0, isLoad = round % 4 == 1;
-    const int64_t run = draw(1, 30), l1 = draw(1, 6), l2 = draw(1, 5), l3 = draw(1, 4), left = draw(0, 3), right = draw(0, 3), top = draw(0, 2), bottom = draw(0, 2);
+    const int64_t run = draw(1, 30), l1 = draw(1, 6), l2 = draw(1, 5), l3 = draw(1, 4), left = draw(0, 3),
+                  right = draw(0, 3), top = draw(0, 2), bottom = draw(0, 2);
     const int64_t p1 = l1 + left + right, p2 = l2 + top + bottom;
     // The near side in any order of its dimensions: transposes.
     int64_t near[3], extents[3] = {p1, p2, l3}, order[3] = {0, 1, 2}, size = run;
@@ -365,27 +530,46 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
       size = near[dimension] * (extents[dimension] - 1) + size;
     }
     const int64_t f1 = run + draw(0, 3), f2 = l1 * f1, f3 = chance(1, -1) * l2 * f2;
-    const int64_t dst = place(size), sourceBytes = l3 * l2 * f2, source = (f3 < 0 ? (l3 - 1) * -f3 : 0) + (isLoad ? draw(0, 50) : place(sourceBytes));
+    const int64_t dst = place(size), sourceBytes = l3 * l2 * f2,
+                  source = (f3 < 0 ? (l3 - 1) * -f3 : 0) + (isLoad ? draw(0, 50) : place(sourceBytes));
     const int64_t fill = draw(0, 255), flip = isFill ? 0 : draw(0, 1);
     if (isLoad && source + sourceBytes > kArea) continue;
-    const Fields box{{"run", run}, {"len1", l1}, {"len2", l2}, {"len3", l3}, {"far_stride1", f1}, {"far_stride2", f2}, {"far_stride3", f3}, {"near_stride1", near[0]},
-                     {"near_stride2", near[1]}, {"near_stride3", near[2]}, {"pad_left", left}, {"pad_right", right}, {"pad_top", top}, {"pad_bottom", bottom}};
+    const Fields box{{"run", run},
+                     {"len1", l1},
+                     {"len2", l2},
+                     {"len3", l3},
+                     {"far_stride1", f1},
+                     {"far_stride2", f2},
+                     {"far_stride3", f3},
+                     {"near_stride1", near[0]},
+                     {"near_stride2", near[1]},
+                     {"near_stride3", near[2]},
+                     {"pad_left", left},
+                     {"pad_right", right},
+                     {"pad_top", top},
+                     {"pad_bottom", bottom}};
     Fields fields{{"dst", dst}, {"d", 0}, {"fill", fill}};
     if (isLoad) fields.insert(fields.end(), {{"region", 0}, {"far", source}, {"flip", flip}});
     if (!isFill && !isLoad) fields.insert(fields.end(), {{"src", source}, {"flip", flip}});
-    check(c, isFill ? "fill" : isLoad ? "load" : "copy", fields, {{DescriptorKind::kTransfer, box}}, -1,
-          [&](State& s) {
-            const State before = s; // region 0 begins with the same bytes
-            for (int64_t k = 0; k < l3; ++k)
-              for (int64_t j = 0; j < p2; ++j)
-                for (int64_t i = 0; i < p1; ++i)
-                  for (int64_t b = 0; b < run; ++b) {
-                    const int64_t y = j - top, x = i - left;
-                    const bool inside = !isFill && y >= 0 && y < l2 && x >= 0 && x < l1;
-                    s.spad[dst + k * near[2] + j * near[1] + i * near[0] + b] =
-                        static_cast<uint8_t>(inside ? before.spad[source + k * f3 + y * f2 + x * f1 + b] ^ (flip ? 0x80 : 0) : fill);
-                  }
-          }, round);
+    check(
+        c,
+        isFill   ? "fill"
+        : isLoad ? "load"
+                 : "copy",
+        fields, {{DescriptorKind::kTransfer, box}}, -1,
+        [&](State& s) {
+          const State before = s; // region 0 begins with the same bytes
+          for (int64_t k = 0; k < l3; ++k)
+            for (int64_t j = 0; j < p2; ++j)
+              for (int64_t i = 0; i < p1; ++i)
+                for (int64_t b = 0; b < run; ++b) {
+                  const int64_t y = j - top, x = i - left;
+                  const bool inside = !isFill && y >= 0 && y < l2 && x >= 0 && x < l1;
+                  s.spad[dst + k * near[2] + j * near[1] + i * near[0] + b] = static_cast<uint8_t>(
+                      inside ? before.spad[source + k * f3 + y * f2 + x * f1 + b] ^ (flip ? 0x80 : 0) : fill);
+                }
+        },
+        round);
     if (HasFatalFailure()) return;
   }
 }
@@ -393,11 +577,23 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
 TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
   for (int round = 0; round < 500; ++round) {
     const Configuration c = configurationOf(int64_t{4} << draw(0, 4), int64_t{4} << draw(0, 3));
-    const int64_t k = draw(1, c.rows()), n = draw(1, c.columns()), outH = draw(1, 4), outW = draw(1, 6), stride = draw(1, 2), aType = draw(0, 1), aZero = zeroOf(aType);
+    const int64_t k = draw(1, c.rows()), n = draw(1, c.columns()), outH = draw(1, 4), outW = draw(1, 6),
+                  stride = draw(1, 2), aType = draw(0, 1), aZero = zeroOf(aType);
     ProgramBuilder p(c);
     p.binary.regions = {{"in", RegionClass::kInput, 16384}, {"out", RegionClass::kOutput, 8192}};
-    const Fields window{{"out_h", outH}, {"out_w", outW}, {"stride_h", stride}, {"stride_w", stride}, {"row_stride", 900}, {"pixel_stride", 70}, {"weight_pitch", n + 3},
-                        {"a_type", aType}, {"a_zp", aZero}, {"cin", k}, {"cout", n}, {"in_h", 8}, {"in_w", 12}};
+    const Fields window{{"out_h", outH},
+                        {"out_w", outW},
+                        {"stride_h", stride},
+                        {"stride_w", stride},
+                        {"row_stride", 900},
+                        {"pixel_stride", 70},
+                        {"weight_pitch", n + 3},
+                        {"a_type", aType},
+                        {"a_zp", aZero},
+                        {"cin", k},
+                        {"cout", n},
+                        {"in_h", 8},
+                        {"in_w", 12}};
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", 16384}});
     p.op("load", {{"d", 0}});
     p.fence();
@@ -407,7 +603,9 @@ TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
     p.op("conv", {{"acc", 64}, {"act", 5}, {"wgt", 12000}, {"d", 1}});
     p.fence();
     for (const int64_t half : {0, 1}) {
-      p.descriptor(2, DescriptorKind::kEpilogue, {{"out_h", outH}, {"out_w", outW}, {"channels", n}, {"row_stride", outW * n * 4}, {"pixel_stride", n * 4}});
+      p.descriptor(
+          2, DescriptorKind::kEpilogue,
+          {{"out_h", outH}, {"out_w", outW}, {"channels", n}, {"row_stride", outW * n * 4}, {"pixel_stride", n * 4}});
       p.op("accstore", {{"acc", half ? 64 : 3}, {"dst", 20000 + half * 4096}, {"d", 2}});
       p.descriptor(3, DescriptorKind::kTransfer, {{"run", outH * outW * n * 4}});
       p.fence();
@@ -423,7 +621,8 @@ TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
     const Result<RunReport> run = device->run();
     ASSERT_TRUE(run);
     ASSERT_FALSE(run->fault) << run->fault->message;
-    ASSERT_EQ(std::memcmp(out.data(), out.data() + 4096, static_cast<size_t>(outH * outW * n * 4)), 0) << "seed " << kSeed << " round " << round;
+    ASSERT_EQ(std::memcmp(out.data(), out.data() + 4096, static_cast<size_t>(outH * outW * n * 4)), 0)
+        << "seed " << kSeed << " round " << round;
     EXPECT_EQ(run->counters[static_cast<int>(Counter::kMacs)], static_cast<uint64_t>(2 * outH * outW * k * n));
   }
 }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "simulator/func/functional_device.h"
+#include "simulator/npu_device.h"
 #include "tests/unit/simulator/program_builder.h"
 
 namespace candela::npu {
@@ -65,14 +65,16 @@ protected:
 TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
   constexpr int64_t kSize = 16, kIn = 24, kOut = 40, kTile = 4, kShift = 31;
   const Configuration c = *findConfiguration("gem16");
-  const std::vector<int8_t> x = bytes(kSize * kSize * kIn), residual = bytes(kSize * kSize * kOut), w = bytes(9 * kIn * kOut);
+  const std::vector<int8_t> x = bytes(kSize * kSize * kIn), residual = bytes(kSize * kSize * kOut),
+                            w = bytes(9 * kIn * kOut);
   std::vector<int32_t> bias(kOut);
   for (int32_t& value : bias) value = static_cast<int32_t>(random() % 20001) - 10000;
   ProgramBuilder p(c);
   appendParams(p.binary.constants, bias, kShift);
   append(p.binary.constants, w.data(), w.size());
   p.binary.regions = {{"weights", RegionClass::kConstants, p.binary.constants.size()},
-                      {"in", RegionClass::kInput, x.size() + residual.size()}, {"out", RegionClass::kOutput, residual.size()}};
+                      {"in", RegionClass::kInput, x.size() + residual.size()},
+                      {"out", RegionClass::kOutput, residual.size()}};
   constexpr int64_t kParams = 0, kWeights = 1024, kActs[2] = {16384, 24576}, kResiduals[2] = {32768, 40960};
   p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8 * kOut}});
   p.op("load", {{"dst", kParams}, {"d", 0}});
@@ -80,21 +82,69 @@ TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
   p.op("load", {{"far", 8 * kOut}, {"dst", kWeights}, {"d", 0}});
   // s0: loaded, s1: multiplied, s2: acts free, s3: requantized, s4: residual and accumulator free, s5: stored.
   for (int64_t tile = 0; tile < kSize / kTile; ++tile) {
-    const int64_t half = tile % 2, from = std::max<int64_t>(tile * kTile - 1, 0), to = std::min(tile * kTile + kTile + 1, kSize), rows = to - from;
+    const int64_t half = tile % 2, from = std::max<int64_t>(tile * kTile - 1, 0),
+                  to = std::min(tile * kTile + kTile + 1, kSize), rows = to - from;
     const Tokens free = tile < 2 ? Tokens{} : Tokens{5, 1};
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", rows * kSize * kIn}});
     p.op("load", {{"region", 1}, {"far", from * kSize * kIn}, {"dst", kActs[half]}, {"d", 0}}, free);
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", kTile * kSize * kOut}});
-    p.op("load", {{"region", 1}, {"far", static_cast<int64_t>(x.size()) + tile * kTile * kSize * kOut}, {"dst", kResiduals[half]}, {"d", 0}}, {}, {0, 1});
-    p.descriptor(1, DescriptorKind::kWindow, {{"in_h", rows}, {"in_w", kSize}, {"out_h", kTile}, {"out_w", kSize}, {"cin", kIn}, {"cout", kOut}, {"kernel_h", 3}, {"kernel_w", 3},
-      {"pad_top", tile == 0}, {"pad_left", 1}, {"row_stride", kSize * kIn}, {"pixel_stride", kIn}, {"weight_pitch", kOut}, {"acc_pitch", kTile * kSize}, {"a_zp", 5}});
+    p.op("load",
+         {{"region", 1},
+          {"far", static_cast<int64_t>(x.size()) + tile * kTile * kSize * kOut},
+          {"dst", kResiduals[half]},
+          {"d", 0}},
+         {}, {0, 1});
+    p.descriptor(1, DescriptorKind::kWindow,
+                 {{"in_h", rows},
+                  {"in_w", kSize},
+                  {"out_h", kTile},
+                  {"out_w", kSize},
+                  {"cin", kIn},
+                  {"cout", kOut},
+                  {"kernel_h", 3},
+                  {"kernel_w", 3},
+                  {"pad_top", tile == 0},
+                  {"pad_left", 1},
+                  {"row_stride", kSize * kIn},
+                  {"pixel_stride", kIn},
+                  {"weight_pitch", kOut},
+                  {"acc_pitch", kTile * kSize},
+                  {"a_zp", 5}});
     p.op("conv", {{"acc", half * 256}, {"act", kActs[half]}, {"wgt", kWeights}, {"d", 1}}, {0, 1}, {1, 1});
-    p.descriptor(2, DescriptorKind::kEpilogue, {{"out_h", kTile}, {"out_w", kSize}, {"channels", kOut}, {"in_h", kTile}, {"in_w", kSize}, {"acc_pitch", kTile * kSize},
-      {"row_stride", kSize * kOut}, {"pixel_stride", kOut}, {"params", kParams}, {"zp", 7}, {"low", -128}, {"high", 127}});
-    p.descriptor(3, DescriptorKind::kRescale, {{"a_mult", 0xc00000}, {"b_mult", 0x900001}, {"b_shift", 1}, {"shift", 24}, {"b_zp", -9}, {"zp", -20}, {"low", -20}, {"high", 127},
-      {"row_stride", kSize * kOut}, {"pixel_stride", kOut}});
-    p.op("requant", {{"acc", half * 256}, {"dst", kResiduals[half]}, {"res", kResiduals[half]}, {"d", 2}, {"r", 3}, {"residual", 1}}, {1, 1}, {3, 1});
-    p.op("store", {{"region", 2}, {"far", tile * kTile * kSize * kOut}, {"src", kResiduals[half]}, {"d", 0}}, {3, 1}, {5, 1});
+    p.descriptor(2, DescriptorKind::kEpilogue,
+                 {{"out_h", kTile},
+                  {"out_w", kSize},
+                  {"channels", kOut},
+                  {"in_h", kTile},
+                  {"in_w", kSize},
+                  {"acc_pitch", kTile * kSize},
+                  {"row_stride", kSize * kOut},
+                  {"pixel_stride", kOut},
+                  {"params", kParams},
+                  {"zp", 7},
+                  {"low", -128},
+                  {"high", 127}});
+    p.descriptor(3, DescriptorKind::kRescale,
+                 {{"a_mult", 0xc00000},
+                  {"b_mult", 0x900001},
+                  {"b_shift", 1},
+                  {"shift", 24},
+                  {"b_zp", -9},
+                  {"zp", -20},
+                  {"low", -20},
+                  {"high", 127},
+                  {"row_stride", kSize * kOut},
+                  {"pixel_stride", kOut}});
+    p.op("requant",
+         {{"acc", half * 256},
+          {"dst", kResiduals[half]},
+          {"res", kResiduals[half]},
+          {"d", 2},
+          {"r", 3},
+          {"residual", 1}},
+         {1, 1}, {3, 1});
+    p.op("store", {{"region", 2}, {"far", tile * kTile * kSize * kOut}, {"src", kResiduals[half]}, {"d", 0}}, {3, 1},
+         {5, 1});
   }
   std::vector<int8_t> in = x;
   in.insert(in.end(), residual.begin(), residual.end());
@@ -107,7 +157,8 @@ TEST_F(Layers, ResidualConvolutionInTilesWithTwoBuffers) {
           for (int64_t kx = 0; kx < 3; ++kx) {
             const int64_t iy = y + ky - 1, ix = col + kx - 1;
             if (iy < 0 || iy >= kSize || ix < 0 || ix >= kSize) continue;
-            for (int64_t i = 0; i < kIn; ++i) sum += (x[(iy * kSize + ix) * kIn + i] - 5) * w[((ky * 3 + kx) * kIn + i) * kOut + n];
+            for (int64_t i = 0; i < kIn; ++i)
+              sum += (x[(iy * kSize + ix) * kIn + i] - 5) * w[((ky * 3 + kx) * kIn + i) * kOut + n];
           }
         const int64_t q = clamped(roundedShift(sum * 0x800000, kShift) + 7), at = (y * kSize + col) * kOut + n;
         const int64_t both = (q - 7) * 0xc00000 + (residual[at] + 9) * int64_t{0x900001} * 2;
@@ -128,15 +179,34 @@ TEST_F(Layers, ProductOfTwoActivationsTransposed) {
   const std::vector<int8_t> in = bytes((kRows + kColumns) * kInner);
   ProgramBuilder p(c);
   appendParams(p.binary.constants, std::vector<int32_t>(kColumns), kShift);
-  p.binary.regions = {{"params", RegionClass::kConstants, p.binary.constants.size()}, {"in", RegionClass::kInput, in.size()}, {"out", RegionClass::kOutput, kRows * kColumns}};
+  p.binary.regions = {{"params", RegionClass::kConstants, p.binary.constants.size()},
+                      {"in", RegionClass::kInput, in.size()},
+                      {"out", RegionClass::kOutput, kRows * kColumns}};
   p.descriptor(0, DescriptorKind::kTransfer, {{"run", static_cast<int64_t>(in.size())}});
   p.descriptor(1, DescriptorKind::kTransfer, {{"run", 8 * kColumns}});
   p.op("load", {{"region", 1}, {"dst", 4096}, {"d", 0}});
   p.op("load", {{"d", 1}}, {}, {0, 1});
-  p.descriptor(2, DescriptorKind::kWindow, {{"in_h", 1}, {"in_w", kRows}, {"out_w", kRows}, {"cin", kInner}, {"cout", kColumns}, {"pixel_stride", kInner}, {"weight_pitch", kInner},
-    {"acc_pitch", kRows}, {"transposed", 1}, {"a_zp", 3}, {"w_zp", -4}});
+  p.descriptor(2, DescriptorKind::kWindow,
+               {{"in_h", 1},
+                {"in_w", kRows},
+                {"out_w", kRows},
+                {"cin", kInner},
+                {"cout", kColumns},
+                {"pixel_stride", kInner},
+                {"weight_pitch", kInner},
+                {"acc_pitch", kRows},
+                {"transposed", 1},
+                {"a_zp", 3},
+                {"w_zp", -4}});
   p.op("conv", {{"acc", 0}, {"act", 4096}, {"wgt", 4096 + kRows * kInner}, {"d", 2}}, {0, 1}, {1, 1});
-  p.descriptor(3, DescriptorKind::kEpilogue, {{"out_w", kRows}, {"in_w", kRows}, {"channels", kColumns}, {"acc_pitch", kRows}, {"pixel_stride", kColumns}, {"low", -128}, {"high", 127}});
+  p.descriptor(3, DescriptorKind::kEpilogue,
+               {{"out_w", kRows},
+                {"in_w", kRows},
+                {"channels", kColumns},
+                {"acc_pitch", kRows},
+                {"pixel_stride", kColumns},
+                {"low", -128},
+                {"high", 127}});
   p.op("requant", {{"dst", 512}, {"d", 3}}, {1, 1}, {2, 1});
   p.descriptor(1, DescriptorKind::kTransfer, {{"run", kRows * kColumns}});
   p.op("store", {{"region", 2}, {"src", 512}, {"d", 1}}, {2, 1});
@@ -149,14 +219,17 @@ TEST_F(Layers, ProductOfTwoActivationsTransposed) {
     }
 }
 
-// A program is a race exactly when some pair of its accesses has no chain of signals between: compared with a search over
-// all chains, on random programs of three engines.
+// A program is a race exactly when some pair of its accesses has no chain of signals between: compared with a search
+// over all chains, on random programs of three engines.
 TEST_F(Layers, RacesAreThosePairsThatNoSignalsOrder) {
   const Configuration c = *findConfiguration("gem16");
   constexpr int kEngines[] = {1, 9, 11}; // load0 writes, matrix and vector by their own instructions
   int races = 0, clean = 0;
   for (int round = 0; round < 3000; ++round) {
-    struct Step { int engine, address; int wait, signal; };
+    struct Step {
+      int engine, address;
+      int wait, signal;
+    };
     std::vector<Step> steps;
     ProgramBuilder p(c);
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8}});
@@ -205,7 +278,8 @@ TEST_F(Layers, RacesAreThosePairsThatNoSignalsOrder) {
     ASSERT_FALSE(device->load(p.binary));
     const Result<RunReport> report = device->run();
     ASSERT_TRUE(report);
-    ASSERT_EQ(report->fault.has_value(), expected) << "round " << round << " seed " << kSeed << (report->fault ? report->fault->message : "");
+    ASSERT_EQ(report->fault.has_value(), expected)
+        << "round " << round << " seed " << kSeed << (report->fault ? report->fault->message : "");
     if (report->fault) {
       EXPECT_EQ(report->fault->kind, FaultKind::kRace) << report->fault->message;
       EXPECT_GE(report->fault->instruction, first);
