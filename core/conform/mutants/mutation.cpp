@@ -95,10 +95,10 @@ void Mutation::dropLastStep() {
     const auto isUnread = [&](const cdl_operand_t& o) { return o.source == CDL_FROM_VIEW && o.elem == last.elem; };
     const cdl_operand_t* unread = std::find_if(last.in, last.in + last.operands, isUnread);
     if (unread == last.in + last.operands) {
-      last = {CDL_KIND_BINARY, CDL_BINARY_MAX, last.elem, 2, 0, {kept, kept, {}}, 0, 0};
+      last = {CDL_KIND_BINARY, CDL_BINARY_MAX, last.elem, 2, 0, {kept, kept, {}, {}}, 0};
     } else { // a view that no step names would be an operand of the sum
       const cdl_operand_t always{CDL_FROM_CONST, CDL_BOOL, 0}, other = *unread;
-      last = {CDL_KIND_SELECT, 0, last.elem, 3, 0, {always, kept, other}, 0, 1};
+      last = {CDL_KIND_SELECT, 0, last.elem, 3, 0, {always, kept, other, {}}, 1};
     }
     return;
   }

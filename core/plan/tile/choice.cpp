@@ -1,0 +1,344 @@
+#include <algorithm>
+#include <limits>
+
+#include "core/plan/tile/tiling.h"
+
+namespace candela::plan {
+
+using namespace program;
+
+namespace {
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+uint64_t aligned(uint64_t bytes, uint32_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
+
+bool repeats(const View& view, size_t d) { return view.strides[d] == 0 || view.dims[d] == 1; }
+
+/// Tile extents of an axis, the largest first: about so many even parts each.
+std::vector<int64_t> extentsOf(const Axis& axis, uint32_t columns) {
+  std::vector<int64_t> extents{axis.extent};
+  if (!axis.cut) return extents;
+  for (int64_t parts = 2;; parts = std::max(parts + 1, parts * 5 / 4)) {
+    int64_t extent = ceilDiv(ceilDiv(axis.extent, parts), axis.unit) * axis.unit;
+    if (extent > columns && axis.unit == 1) extent = ceilDiv(extent, columns) * columns;
+    if (extent < extents.back()) extents.push_back(extent);
+    if (parts >= axis.extent || extent <= axis.unit) break;
+  }
+  if (axis.unit < extents.back()) extents.push_back(axis.unit);
+  return extents;
+}
+
+/// Of one dim under one extent of its axis: the most elements of a tile, and those of all tiles together.
+struct Length {
+  int64_t most = 1, sum = 1;
+};
+
+Length lengthOf(const DimMap& map, int64_t dim, const std::vector<Axis>& axes, int64_t tile) {
+  if (map.how == DimMap::How::whole || tile == axes[map.axis].extent) return {dim, dim};
+  if (map.how == DimMap::How::axis) return {std::min(dim, ceilDiv(tile, map.unit)), dim};
+  if (map.how == DimMap::How::channels) return {std::min(dim, tile / map.outputs * map.inputs), dim};
+  Length length{0, 0};
+  Box box(axes.size());
+  for (int64_t begin = 0; begin < axes[map.axis].extent; begin += tile) {
+    box[map.axis] = {begin, std::min(begin + tile, axes[map.axis].extent)};
+    const int64_t size = rangeOf(map, box, axes, dim).size();
+    length.most = std::max(length.most, size);
+    length.sum += size;
+  }
+  return length;
+}
+
+class Chooser {
+public:
+  Chooser(const Chain& chain, const std::vector<Port>& ports, const Setting& setting, const TileCosts& costs)
+      : chain_(chain), axes_(chain.work.axes), ports_(ports), setting_(setting), costs_(costs) {
+    for (const Axis& axis : axes_) extents_.push_back(extentsOf(axis, costs.columns));
+    for (const Port& port : ports) views_.push_back(measure(port.view, port.map));
+    for (size_t l = 0; l + 1 < chain.links.size(); ++l)
+      between_.push_back(measure(chain.links[l].work.outputs[0], chain.links[l].outputs[0]));
+    for (const Link& link : chain.links) elements_.push_back(mostElements(link.work));
+    room_ = setting.memory->capacityBytes - std::min(setting.reserved, setting.memory->capacityBytes);
+  }
+
+  Result<Tiling> choose() {
+    for (const bool cutSums : {false, true})
+      for (const bool holdSmall : {true, false}) {
+        search(cutSums, holdSmall);
+        if (best_) return *best_;
+      }
+    const bool isSums = leastSums_ != UINT64_MAX && setting_.sums && leastSums_ > setting_.sums->capacityBytes;
+    const LocalMemory& memory = isSums ? *setting_.sums : *setting_.memory;
+    return failure(Code::out_of_memory, "the smallest tiles need {} bytes of memory '{}', which has {}{}",
+                   isSums ? leastSums_ : least_, memory.name, isSums ? memory.capacityBytes : room_,
+                   setting_.reserved && !isSums ? " left" : "");
+  }
+
+private:
+  /// By dim and place among the extents of its axis.
+  struct Measure {
+    std::vector<std::vector<Length>> lengths;
+    std::vector<size_t> axis;  ///< of each dim; none: SIZE_MAX
+    std::vector<bool> depends; ///< by axis
+    uint64_t bits = 8, wholeBytes = 0;
+  };
+
+  Measure measure(const View& view, const ViewMap& map) const {
+    Measure result;
+    result.depends.assign(axes_.size(), false);
+    result.bits = static_cast<uint64_t>(elemBits(view.elem));
+    uint64_t whole = result.bits;
+    for (size_t d = 0; d < view.dims.size(); ++d) {
+      if (repeats(view, d)) continue;
+      whole *= static_cast<uint64_t>(view.dims[d]);
+      const bool isCut = map[d].how != DimMap::How::whole;
+      result.axis.push_back(isCut ? map[d].axis : SIZE_MAX);
+      std::vector<Length>& lengths = result.lengths.emplace_back();
+      if (!isCut) {
+        lengths.push_back({view.dims[d], view.dims[d]});
+        continue;
+      }
+      result.depends[map[d].axis] = true;
+      for (const int64_t extent : extents_[map[d].axis])
+        lengths.push_back(lengthOf(map[d], view.dims[d], axes_, extent));
+    }
+    result.wholeBytes = (whole + 7) / 8;
+    return result;
+  }
+
+  /// Of one view under the tile at hand.
+  struct Load {
+    uint64_t tileBytes = 0, bytes = 0, copies = 1;
+  };
+  Load loadOf(const Measure& view, const std::vector<size_t>& at, const std::vector<size_t>& order) const {
+    uint64_t most = view.bits, sum = view.bits;
+    for (size_t d = 0; d < view.lengths.size(); ++d) {
+      const Length& length = view.lengths[d][view.axis[d] == SIZE_MAX ? 0 : at[view.axis[d]]];
+      most *= static_cast<uint64_t>(length.most);
+      sum *= static_cast<uint64_t>(length.sum);
+    }
+    Load load{(most + 7) / 8, 0, 1};
+    uint64_t again = 1, pending = 1, changes = 1;
+    for (const size_t axis : order) {
+      const auto trips = static_cast<uint64_t>(trips_[axis]);
+      if (trips == 1) continue;
+      changes *= trips;
+      if (!view.depends[axis]) {
+        pending *= trips;
+        continue;
+      }
+      again *= pending, pending = 1;
+      load.copies = changes;
+    }
+    load.bytes = (sum * again + 7) / 8;
+    return load;
+  }
+
+  void search(bool cutSums, bool holdSmall) {
+    std::vector<std::vector<std::vector<size_t>>> choices; // by family: places among the extents of its axes
+    for (const auto& family : chain_.work.families) choices.push_back(choicesOf(family));
+    std::vector<size_t> sums;
+    for (size_t a = 0; a < axes_.size(); ++a)
+      if (axes_[a].sum) sums.push_back(a);
+    if (cutSums &&
+        (sums.empty() || !axes_[sums[0]].cut || (!setting_.splitSums && isFloat(chain_.links[0].work.inputs[0].elem))))
+      return;
+    std::vector<size_t> at(axes_.size(), 0), family(choices.size(), 0);
+    for (size_t s = cutSums ? 1 : 0; s < (cutSums ? extents_[sums[0]].size() : 1); ++s) {
+      if (cutSums) at[sums[0]] = s;
+      std::ranges::fill(family, 0);
+      for (bool more = true; more;) {
+        for (size_t f = 0; f < choices.size(); ++f)
+          for (size_t i = 0; i < chain_.work.families[f].size(); ++i)
+            at[chain_.work.families[f][i]] = choices[f][family[f]][i];
+        tryTile(at, sums, holdSmall);
+        more = false;
+        for (size_t f = 0; f < choices.size() && !more; ++f) {
+          more = ++family[f] < choices[f].size();
+          if (!more) family[f] = 0;
+        }
+      }
+      if (cutSums && best_) return; // the fewest parts
+    }
+  }
+
+  std::vector<std::vector<size_t>> choicesOf(const std::vector<size_t>& family) const {
+    std::vector<std::vector<size_t>> choices{std::vector<size_t>(family.size(), 0)};
+    for (size_t i = 0; i < family.size(); ++i) {
+      std::vector<size_t> choice(family.size(), 0);
+      for (size_t before = 0; before < i; ++before) choice[before] = extents_[family[before]].size() - 1;
+      for (size_t c = 1; c < extents_[family[i]].size(); ++c) {
+        choice[i] = c;
+        choices.push_back(choice);
+      }
+    }
+    return choices;
+  }
+
+  void tryTile(const std::vector<size_t>& at, const std::vector<size_t>& sums, bool holdSmall) {
+    trips_.resize(axes_.size());
+    for (size_t a = 0; a < axes_.size(); ++a) trips_[a] = ceilDiv(axes_[a].extent, extents_[a][at[a]]);
+    std::vector<size_t> families(chain_.work.families.size());
+    for (size_t f = 0; f < families.size(); ++f) families[f] = f;
+    do {
+      std::vector<size_t> order;
+      for (const size_t f : families)
+        order.insert(order.end(), chain_.work.families[f].begin(), chain_.work.families[f].end());
+      order.insert(order.end(), sums.begin(), sums.end());
+      for (uint32_t buffers = setting_.mostBuffers; buffers >= 1; --buffers)
+        for (unsigned hold = 0; hold < (holdSmall ? 4 : 1); ++hold) tryOrder(at, order, buffers, hold, holdSmall);
+    } while (std::next_permutation(families.begin(), families.end()));
+  }
+
+  /// Bit i of `hold`: operand i of the first link is held.
+  void tryOrder(const std::vector<size_t>& at, const std::vector<size_t>& order, uint32_t buffers, unsigned hold,
+                bool holdSmall) {
+    Tiling tiling;
+    tiling.buffers = buffers;
+    tiling.held.assign(ports_.size(), false);
+    uint64_t copies = 0, local = 0, sumBytes = 0, boxes = 1;
+    for (const int64_t trips : trips_) boxes *= static_cast<uint64_t>(trips);
+    const auto isFirst = [&](const Port& port, size_t operand) {
+      return std::ranges::find(port.uses, std::pair<size_t, size_t>(0, operand)) != port.uses.end();
+    };
+    for (size_t p = 0; p < ports_.size(); ++p) {
+      const Port& port = ports_[p];
+      if (setting_.stays[p] == Stay::local) continue;
+      const Load load = loadOf(views_[p], at, order);
+      const uint64_t inRotation = load.copies > 1 ? buffers : 1;
+      if (port.output) {
+        tiling.bytes += load.bytes * (port.inout ? 2 : 1);
+        copies += load.copies * (port.inout ? 2 : 1);
+        if (setting_.stays[p] == Stay::stored || chain_.last().work.kind == CDL_KIND_COPY) continue;
+        const LocalMemory& memory = port.sums ? *setting_.sums : *setting_.memory;
+        (port.sums ? sumBytes : local) += inRotation * aligned(load.tileBytes, memory.alignment);
+        continue;
+      }
+      const uint64_t whole = aligned(views_[p].wholeBytes, setting_.memory->alignment);
+      const uint64_t rotating = inRotation * aligned(load.tileBytes, setting_.memory->alignment);
+      const bool isMain = isFirst(port, 0) || isFirst(port, 1);
+      const bool asked = (isFirst(port, 0) && (hold & 1)) || (isFirst(port, 1) && (hold & 2));
+      if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return; // nothing to win
+      const bool isSmall = holdSmall && !isMain && load.copies > 1 && (whole <= rotating || whole <= room_ / 32);
+      tiling.held[p] = asked || isSmall;
+      local += tiling.held[p] ? whole : rotating;
+      tiling.bytes += tiling.held[p] ? views_[p].wholeBytes : load.bytes;
+      copies += tiling.held[p] ? 1 : load.copies;
+    }
+    for (size_t l = 0; l < between_.size(); ++l) {
+      const Load load = loadOf(between_[l], at, order);
+      const bool isSum = l == 0 && setting_.sums && isSumOf(chain_.links[0].work);
+      const LocalMemory& memory = isSum ? *setting_.sums : *setting_.memory;
+      (isSum ? sumBytes : local) +=
+          (load.copies > 1 ? std::min(buffers, 2u) : 1) * aligned(load.tileBytes, memory.alignment);
+    }
+    least_ = std::min(least_, local);
+    leastSums_ = std::min(leastSums_, sumBytes);
+    if (local > room_ || (setting_.sums && sumBytes > setting_.sums->capacityBytes)) return;
+    tiling.localBytes = local;
+    tiling.instrs = copies + boxes * chain_.links.size();
+    const double copying =
+        static_cast<double>(tiling.bytes) / costs_.bytesPerCycle + static_cast<double>(copies) * costs_.copyCycles;
+    const double computing = computeCycles(at, boxes);
+    tiling.cost = (buffers > 1 && boxes > 1 ? std::max(copying, computing) : copying + computing) + copying;
+    if (best_ && best_->cost <= tiling.cost) return;
+    for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
+    tiling.order = order;
+    best_ = std::move(tiling);
+  }
+
+public:
+  static bool isSumOf(const Instr& instr) {
+    const bool multiplies = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL;
+    return multiplies && elemBits(instr.outputs[0].elem) >= 32;
+  }
+
+private:
+  /// Of the largest view; of what multiplies, the result's.
+  static double mostElements(const Instr& instr) {
+    int64_t most = instr.outputs[0].count();
+    if (instr.kind != CDL_KIND_CONV2D && instr.kind != CDL_KIND_MATMUL)
+      for (const View& view : instr.inputs) most = std::max(most, view.count());
+    return static_cast<double>(most);
+  }
+
+  double computeCycles(const std::vector<size_t>& at, uint64_t boxes) const {
+    double cycles = static_cast<double>(boxes * chain_.links.size()) * costs_.instrCycles;
+    for (size_t l = 0; l < chain_.links.size(); ++l) {
+      const Instr& instr = chain_.links[l].work;
+      const bool isConv = instr.kind == CDL_KIND_CONV2D && !instr.intAttr(CDL_ATTR_TRANSPOSED, 0);
+      if (!isConv && instr.kind != CDL_KIND_MATMUL) {
+        cycles += elements_[l] / costs_.lanes;
+        continue;
+      }
+      const size_t o = isConv ? 1 : 2, k = isConv ? 4 : 3;
+      const int64_t groups = instr.intAttr(CDL_ATTR_GROUP, 1);
+      int64_t kernel = 1;
+      if (isConv)
+        for (size_t d = 0; d < instr.inputs[1].dims.size(); ++d) {
+          const View& w = instr.inputs[1];
+          const size_t dim = w.layout.isRowMajor() ? d : w.layout.steps[d].dim;
+          if (dim >= 2) kernel *= w.dims[d];
+        }
+      const int64_t outputs = extents_[o][at[o]], inputs = extents_[k][at[k]];
+      const double folds = static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
+                                               ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
+                                               trips_[k] * trips_[o] * (groups > 1 ? std::min(groups, outputs) : 1));
+      cycles += elements_[l] / static_cast<double>(axes_[o].extent) * folds;
+    }
+    return cycles;
+  }
+
+  const Chain& chain_;
+  const std::vector<Axis>& axes_;
+  const std::vector<Port>& ports_;
+  const Setting& setting_;
+  const TileCosts& costs_;
+  std::vector<std::vector<int64_t>> extents_; ///< by axis
+  std::vector<Measure> views_, between_;
+  std::vector<double> elements_; ///< by link
+  std::vector<int64_t> trips_;
+  uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
+  std::optional<Tiling> best_;
+};
+
+} // namespace
+
+std::vector<Port> portsOf(const Chain& chain, bool hasSums) {
+  std::vector<Port> ports;
+  for (size_t l = 0; l < chain.links.size(); ++l) {
+    const Link& link = chain.links[l];
+    for (size_t i = 0; i < link.work.inputs.size(); ++i) {
+      if (std::ranges::find(link.fromBefore, i) != link.fromBefore.end()) continue;
+      const View& view = link.work.inputs[i];
+      const auto same = std::ranges::find_if(ports, [&](const Port& port) {
+        return port.view.buffer == view.buffer && port.view.elem == view.elem && port.view.offset == view.offset &&
+               port.view.dims == view.dims && port.view.strides == view.strides && port.view.layout == view.layout &&
+               port.map == link.inputs[i];
+      });
+      if (same != ports.end())
+        same->uses.emplace_back(l, i);
+      else
+        ports.push_back({view, link.inputs[i], {{l, i}}});
+    }
+  }
+  const Link& last = chain.last();
+  const bool isSum = hasSums && chain.links.size() == 1 && Chooser::isSumOf(last.work);
+  for (size_t i = 0; i < last.work.outputs.size(); ++i)
+    ports.push_back(
+        {last.work.outputs[i], last.outputs[i], {{chain.links.size() - 1, i}}, true, last.work.inout, isSum});
+  return ports;
+}
+
+uint64_t compactBytes(const View& view, const std::vector<Range>& region) {
+  uint64_t count = 1;
+  for (size_t d = 0; d < region.size(); ++d)
+    if (!repeats(view, d)) count *= static_cast<uint64_t>(region[d].size());
+  return elemBytes(view.elem, count);
+}
+
+Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
+                            const TileCosts& costs) {
+  return Chooser(chain, ports, setting, costs).choose();
+}
+
+} // namespace candela::plan

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/support/status.h"
+#include "core/target/target.h"
+
+/// What the tiler knows of a device: numbers that its backend declares.
+namespace candela::plan {
+
+/// A memory that only explicit copies fill.
+struct LocalMemory {
+  std::string name;           ///< of the space in the Program
+  uint64_t capacityBytes = 0; ///< above 0
+  uint32_t alignment = 64;    ///< bytes, a power of two from 8 on, of every buffer
+  /// Holds the sums of products alone, which then lie nowhere else; the memory before it in the list holds the rest.
+  bool sums = false;
+};
+
+/// Declared costs, for the choice between tilings that are all right.
+struct TileCosts {
+  double bytesPerCycle = 16;        ///< of a copy from or to memory
+  uint32_t copyCycles = 64;         ///< of a copy before its first byte
+  uint32_t instrCycles = 32;        ///< of any other instruction before its first element
+  uint32_t rows = 16, columns = 16; ///< of the array that multiplies: products of one cycle
+  uint32_t lanes = 16;              ///< elements per cycle of all else
+};
+
+struct Machine {
+  std::vector<LocalMemory> memories; ///< the one next to the default space first, the one that is computed on last
+  TileCosts costs;
+  /// Engines of the Program that copy from memory, copy to it, and compute.
+  uint16_t loadEngine = 0, storeEngine = 0, computeEngine = 0;
+};
+
+/// From text: memories and settings, comma-separated. "l2=64K,l1=8K:align=32,bytes_per_cycle=8,engines=3". A memory is
+/// NAME=BYTES[K|M][:align=N][:sums]; settings are bytes_per_cycle, copy_cycles, instr_cycles, rows, columns, lanes, and
+/// engines: 1 for all instructions, or 3 (compute 0, load 1, store 2). Failure: invalid_argument naming the word.
+Result<Machine> parseMachine(std::string_view text);
+/// The local memories that a backend declares, in their order, with the costs above; nullopt where it declares none.
+/// With three engines or more the second one loads and the third one stores.
+std::optional<Machine> machineOf(const target::Target& target);
+/// What cannot be: no memory, a capacity of 0, an alignment that is no power of two, sums in the only memory, names
+/// twice.
+Status checkMachine(const Machine& machine);
+
+} // namespace candela::plan

@@ -1,0 +1,278 @@
+#include "core/plan/tile/tile.h"
+
+#include <algorithm>
+
+#include "core/plan/schedule/schedule.h"
+#include "core/plan/tile/borders.h"
+#include "core/plan/tile/emission.h"
+#include "core/plan/tile/residency.h"
+#include "core/plan/tile/unroll.h"
+
+namespace candela::plan {
+
+using namespace program;
+
+namespace {
+
+/// TEMP buffers that nothing touches go.
+void dropUnused(Program& program) {
+  std::vector<bool> isUsed(program.buffers.size(), false);
+  for (const Instr& instr : program.instrs)
+    for (const auto* views : {&instr.inputs, &instr.outputs})
+      for (const View& view : *views) isUsed[view.buffer] = true;
+  std::vector<uint32_t> index(program.buffers.size());
+  std::vector<Buffer> kept;
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    index[b] = static_cast<uint32_t>(kept.size());
+    if (isUsed[b] || program.buffers[b].role != Role::temp) kept.push_back(std::move(program.buffers[b]));
+  }
+  program.buffers = std::move(kept);
+  for (Instr& instr : program.instrs)
+    for (auto* views : {&instr.inputs, &instr.outputs})
+      for (View& view : *views) view.buffer = index[view.buffer];
+}
+
+/// The space of the memory; a new one unless the Program has it.
+uint32_t spaceOf(Program& program, const LocalMemory& memory) {
+  for (uint32_t s = 0; s < program.spaces.size(); ++s)
+    if (program.spaces[s].name == memory.name) return s;
+  Space space;
+  space.name = memory.name;
+  space.hostMapped = false;
+  space.local = true;
+  space.capacityBytes = memory.capacityBytes;
+  space.alignment = memory.alignment;
+  program.spaces.push_back(std::move(space));
+  return static_cast<uint32_t>(program.spaces.size() - 1);
+}
+
+/// As TileReport::boundBytes.
+uint64_t boundOf(const Program& program, const std::vector<std::vector<Port>>& ports, const LocalMemory& memory) {
+  std::vector<bool> isMoved(program.buffers.size(), false);
+  std::vector<uint64_t> written(program.buffers.size(), 0);
+  for (const auto& chain : ports)
+    for (const Port& port : chain) {
+      isMoved[port.view.buffer] = true;
+      if (port.output) written[port.view.buffer] += elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count()));
+    }
+  uint64_t bytes = 0;
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    const Buffer& buffer = program.buffers[b];
+    const uint64_t value = std::min(written[b], buffer.bytes); // without what nothing writes
+    if (buffer.role != Role::temp)
+      bytes += isMoved[b] ? buffer.bytes : 0;
+    else if (value > memory.capacityBytes)
+      bytes += 2 * value;
+  }
+  return bytes;
+}
+
+/// All instructions of one Program on one memory.
+class Level {
+public:
+  Level(Program& program, std::vector<bool>& isDone, const Machine& machine, const TileOptions& options)
+      : program_(program), isDone_(isDone), machine_(machine), options_(options) {}
+
+  Result<std::vector<TiledStep>> run(uint32_t space, const LocalMemory& memory, uint32_t sumsSpace,
+                                     const LocalMemory* sums, size_t mostStayers) {
+    const std::vector<Chain> chains = chainsOf(program_, isDone_, options_.fuse);
+    CDL_ASSIGN(const Settled settled,
+               settle(program_, chains, isDone_, memory, sums, machine_.costs, options_, mostStayers));
+    stayers_ = settled.stayers.size();
+    bound_ = boundOf(program_, settled.ports, memory);
+    uint64_t count = 0;
+    for (const Tiling& tiling : settled.tilings) count += tiling.instrs;
+    if (count > options_.instrs)
+      return failure(Code::out_of_memory,
+                     "tiled for memory '{}' the program has {} instructions, at most {} are allowed", memory.name,
+                     count, options_.instrs);
+    place(settled.stayers, space, memory);
+    std::vector<Emitted> emitted;
+    for (size_t c = 0; c < chains.size(); ++c) {
+      std::vector<Kept> kept(settled.ports[c].size());
+      for (size_t p = 0; p < kept.size(); ++p)
+        if (settled.settings[c].stays[p] != Stay::no) kept[p].buffer = localOf_[settled.ports[c][p].view.buffer];
+      emitted.push_back(emitChain(program_, chains[c], settled.ports[c], settled.settings[c], settled.tilings[c], kept,
+                                  space, sumsSpace, machine_));
+    }
+    for (const Stayer& stayer : settled.stayers)
+      if (stayer.fetched) fetch(stayer, emitted[stayer.first]);
+    if (options_.prefetch) prefetch(settled, emitted, memory);
+    join(chains, std::move(emitted));
+    return std::move(steps_);
+  }
+
+  size_t stayers() const { return stayers_; }
+  uint64_t bound() const { return bound_; }
+
+private:
+  /// What stays lies in the memory itself, or has a double there.
+  void place(const std::vector<Stayer>& stayers, uint32_t space, const LocalMemory& memory) {
+    localOf_.assign(program_.buffers.size(), kNone);
+    for (const Stayer& stayer : stayers) {
+      uint32_t local = stayer.buffer;
+      if (stayer.stored || stayer.fetched) {
+        Buffer copy = program_.buffers[stayer.buffer];
+        copy.name += "." + memory.name;
+        copy.role = Role::temp;
+        copy.constant = kNone;
+        copy.offset = CDL_UNPLACED;
+        local = program_.addBuffer(std::move(copy));
+      }
+      program_.buffers[local].space = space;
+      program_.buffers[local].alignment = memory.alignment;
+      localOf_[stayer.buffer] = local;
+    }
+  }
+
+  /// One copy of all bytes before the first tile.
+  void fetch(const Stayer& stayer, Emitted& chain) {
+    const auto [elem, dims] = program_.contentType(stayer.buffer);
+    const View from = denseView(stayer.buffer, elem, dims), to = denseView(localOf_[stayer.buffer], elem, dims);
+    std::vector<Origin> origins;
+    if (!chain.step.nodes.empty()) origins.push_back({chain.step.nodes[0], "load"});
+    auto& loads = chain.parts[0].loads;
+    loads.insert(loads.begin(), copyBetween(from, to, machine_.loadEngine, std::move(origins)));
+    chain.step.loadedBytes += program_.buffers[stayer.buffer].bytes;
+  }
+
+  /// Copies of constants move to before the last tile of the chain before, as long as there is room beside it.
+  void prefetch(const Settled& settled, std::vector<Emitted>& emitted, const LocalMemory& memory) {
+    for (size_t c = 1; c < emitted.size(); ++c) {
+      const uint64_t taken = settled.settings[c - 1].reserved + settled.tilings[c - 1].localBytes;
+      uint64_t room = memory.capacityBytes - std::min(taken, memory.capacityBytes);
+      std::vector<Instr> later;
+      auto& early = emitted[c - 1].parts.back().loads;
+      for (size_t i = 0; i < emitted[c].ahead.size(); ++i) {
+        const uint64_t bytes = (emitted[c].aheadBytes[i] + memory.alignment - 1) / memory.alignment * memory.alignment;
+        if (bytes <= room && later.empty()) {
+          room -= bytes;
+          early.push_back(std::move(emitted[c].ahead[i]));
+        } else {
+          later.push_back(std::move(emitted[c].ahead[i]));
+        }
+      }
+      emitted[c].ahead = std::move(later);
+    }
+  }
+
+  /// The chains where they stand, copies so many tiles ahead as there are buffers.
+  void join(const std::vector<Chain>& chains, std::vector<Emitted> emitted) {
+    std::vector<bool> isIn(program_.instrs.size(), false);
+    for (const Chain& chain : chains)
+      for (const Link& link : chain.links) isIn[link.instr] = true;
+    size_t next = 0;
+    const std::vector<Instr> before = std::move(program_.instrs);
+    const std::vector<bool> wasDone = std::move(isDone_);
+    program_.instrs.clear();
+    isDone_.clear();
+    for (uint32_t i = 0; i < before.size(); ++i) {
+      if (next < chains.size() && chains[next].place() == i) append(emitted[next++]);
+      if (!isIn[i]) add(before[i], wasDone[i]);
+    }
+  }
+
+  void add(const Instr& instr, bool isDone) {
+    program_.instrs.push_back(instr);
+    isDone_.push_back(isDone);
+  }
+
+  void append(Emitted& chain) {
+    const auto addAll = [&](const std::vector<Instr>& instrs, bool isDone) {
+      for (const Instr& instr : instrs) add(instr, isDone);
+    };
+    addAll(chain.ahead, true);
+    const size_t ahead = chain.step.buffers - 1;
+    for (size_t t = 0; t < std::min(ahead, chain.parts.size()); ++t) addAll(chain.parts[t].loads, true);
+    for (size_t t = 0; t < chain.parts.size(); ++t) {
+      if (t + ahead < chain.parts.size()) addAll(chain.parts[t + ahead].loads, true);
+      addAll(chain.parts[t].computes, false);
+      addAll(chain.parts[t].stores, true);
+    }
+    steps_.push_back(std::move(chain.step));
+  }
+
+  Program& program_;
+  std::vector<bool>& isDone_; ///< by instruction
+  const Machine& machine_;
+  const TileOptions& options_;
+  std::vector<uint32_t> localOf_; ///< by buffer
+  std::vector<TiledStep> steps_;
+  size_t stayers_ = 0;
+  uint64_t bound_ = 0;
+};
+
+struct Limits {
+  size_t stayers = SIZE_MAX;
+  bool prefetch = true;
+};
+
+/// The levels, each on the instructions that the one before it left. `stayers`: how many values stayed, once every
+/// instruction is cut.
+Result<TileReport> tileWith(Program& program, const Machine& machine, TileOptions options, Limits limits,
+                            std::optional<size_t>& stayers) {
+  options.prefetch &= limits.prefetch;
+  std::vector<bool> isDone(program.instrs.size(), false);
+  TileReport report;
+  const bool hasSums = machine.memories.back().sums;
+  const size_t levels = machine.memories.size() - (hasSums ? 1 : 0);
+  size_t stayed = 0;
+  for (size_t l = 0; l < levels; ++l) {
+    const bool isLast = l + 1 == levels;
+    const uint32_t space = spaceOf(program, machine.memories[l]);
+    const uint32_t sumsSpace = isLast && hasSums ? spaceOf(program, machine.memories.back()) : space;
+    Level level(program, isDone, machine, options);
+    CDL_ASSIGN(std::vector<TiledStep> steps,
+               level.run(space, machine.memories[l], sumsSpace, isLast && hasSums ? &machine.memories.back() : nullptr,
+                         options.keep ? limits.stayers : 0));
+    stayed += level.stayers();
+    if (l == 0) report.boundBytes = level.bound();
+    report.steps.insert(report.steps.end(), std::make_move_iterator(steps.begin()),
+                        std::make_move_iterator(steps.end()));
+  }
+  if (program.instrs.size() > options.instrs)
+    return failure(Code::out_of_memory, "the tiled program has {} instructions, at most {} are allowed",
+                   program.instrs.size(), options.instrs);
+  stayers = stayed;
+  dropUnused(program);
+  program.engines = std::max<uint32_t>(
+      {program.engines, machine.loadEngine + 1u, machine.storeEngine + 1u, machine.computeEngine + 1u});
+  CDL_ASSIGN(const PlacementReport placed, plan::place(program));
+  report.arenaBytes = placed.arenaBytes;
+  report.maxLiveBytes = placed.maxLiveBytes;
+  return report;
+}
+
+} // namespace
+
+Result<TileReport> tile(Program& program, const Machine& machine, const TileOptions& options) {
+  CDL_TRY(checkMachine(machine));
+  if (options.buffers < 1 || options.buffers > 3)
+    return badArgument("{} buffers for each tile, expected 1 to 3", options.buffers);
+  for (const LocalMemory& memory : machine.memories)
+    for (const Space& space : program.spaces)
+      if (space.name == memory.name && (!space.local || space.capacityBytes != memory.capacityBytes))
+        return badArgument("memory '{}' of {} bytes is {} of {} in the program", memory.name, memory.capacityBytes,
+                           space.local ? "a local space" : "a space", space.capacityBytes);
+  CDL_TRY(verify(program));
+  Program whole = program;
+  CDL_TRY(unroll(whole, options.instrs));
+  dropBorders(whole);
+  for (Buffer& buffer : whole.buffers)
+    if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
+  // What is live at once fits; where its offsets do not, less stays.
+  Limits limits;
+  for (;;) {
+    Program tiled = whole;
+    std::optional<size_t> stayers;
+    auto report = tileWith(tiled, machine, options, limits, stayers);
+    if (report) program = std::move(tiled);
+    if (report || !stayers || (*stayers == 0 && !limits.prefetch)) return report;
+    if (limits.prefetch)
+      limits.prefetch = false;
+    else
+      limits.stayers = std::min(limits.stayers, *stayers) / 2;
+  }
+}
+
+} // namespace candela::plan
