@@ -39,7 +39,7 @@ TIMEOUT_SECONDS = 600
 
 def lower(candela, model, backend, arguments, folder):
     """The partitions in the report of `candela lower`."""
-    done = subprocess.run([candela, "lower", model, "--backend", backend, *arguments, "-o", folder / "out.cdl", "--json",
+    done = subprocess.run([candela, "lower", model, "--backend", backend, "--no-groups", *arguments, "-o", folder / "out.cdl", "--json",
                            folder / "report.json"], capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
     if done.returncode:
         raise RuntimeError(f"{model.name} on {backend}: {done.stderr.strip()}")

@@ -12,9 +12,10 @@ using namespace program;
 
 namespace {
 
-constexpr uint32_t kRows = 2;           ///< of images: the logical dim that bands cut
-constexpr size_t kMostMembers = 16;     ///< of one group
-constexpr uint64_t kBandCost = 1 << 12; ///< bytes of traffic that starting one member for one band is worth
+constexpr uint32_t kRows = 2;            ///< of images: the logical dim that bands cut
+constexpr size_t kMostMembers = 16;      ///< of one group
+constexpr uint64_t kBandCost = 1 << 12;  ///< bytes of traffic that starting one member for one band is worth
+constexpr int64_t kLeastSaved = 1 << 12; ///< bytes
 /// What a group in bands touches lives through all of it: no more than so much of what the Program needs without
 /// groups.
 constexpr double kMostMemory = 1.25;
@@ -110,7 +111,7 @@ private:
       for (size_t m = span[b].first; m <= span[b].second; ++m) live[m] += bytes_[b];
     }
     Choice choice{first, end, 0, saved};
-    if (saved == 0) return choice;
+    if (saved < kLeastSaved) return choice;
     const uint64_t most = *std::ranges::max_element(live);
     if (most <= bandBytes_) {
       choice.bands = 1;
