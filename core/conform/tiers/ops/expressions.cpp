@@ -20,6 +20,10 @@ Result<graph::Value*> node(graph::Graph& graph, const text::ExprStep& step, Valu
     CDL_ASSIGN(const Values y, write(graph, rounds ? OpKind::Round : OpKind::Cast, std::move(in), attrs));
     return y[0];
   }
+  if (step.kind == CDL_KIND_RESCALE) {
+    CDL_ASSIGN(const Values y, write(graph, OpKind::Rescale, std::move(in), {{"to", step.to}}));
+    return y[0];
+  }
   for (const graph::OpInfo& info : graph::allOps())
     if (info.has(graph::kTraitElementwise) && info.instrKind == step.kind && info.instrFn == step.fn) {
       CDL_ASSIGN(const Values y, write(graph, info.kind, std::move(in)));
@@ -194,15 +198,25 @@ OpFamily elementwise() {
 struct Base {
   const char* name;
   Elem first, second, acc; ///< second none: one operand
+  bool hasZero = false;    ///< a zero point of the first
 };
 constexpr Base kBases[] = {
-    {"matmul-f32", Elem::f32_, Elem::f32_, Elem::f32_},    {"matmul-f16", Elem::f16_, Elem::f16_, Elem::f16_},
-    {"matmul-i8", Elem::i8_, Elem::i8_, Elem::i32_},       {"matmul-u8", Elem::u8_, Elem::i8_, Elem::i32_},
-    {"conv2d-f32", Elem::f32_, Elem::f32_, Elem::f32_},    {"conv2d-u8", Elem::u8_, Elem::i8_, Elem::i32_},
-    {"conv2d-i8", Elem::i8_, Elem::i8_, Elem::i32_},       {"max-f32", Elem::f32_, Elem::none, Elem::f32_},
-    {"average-f32", Elem::f32_, Elem::none, Elem::f32_},   {"max-i8", Elem::i8_, Elem::none, Elem::i8_},
-    {"reducesum-f32", Elem::f32_, Elem::none, Elem::f32_}, {"reducesum-f16", Elem::f16_, Elem::none, Elem::f16_},
-    {"reducemax-f32", Elem::f32_, Elem::none, Elem::f32_}, {"reducesum-i32", Elem::i32_, Elem::none, Elem::i32_},
+    {"matmul-f32", Elem::f32_, Elem::f32_, Elem::f32_},
+    {"matmul-f16", Elem::f16_, Elem::f16_, Elem::f16_},
+    {"matmul-i8", Elem::i8_, Elem::i8_, Elem::i32_},
+    {"matmul-u8", Elem::u8_, Elem::i8_, Elem::i32_},
+    {"conv2d-f32", Elem::f32_, Elem::f32_, Elem::f32_},
+    {"conv2d-u8", Elem::u8_, Elem::i8_, Elem::i32_},
+    {"conv2d-u8zero", Elem::u8_, Elem::i8_, Elem::i32_, true},
+    {"conv2d-i8zero", Elem::i8_, Elem::i8_, Elem::i32_, true},
+    {"conv2d-i8", Elem::i8_, Elem::i8_, Elem::i32_},
+    {"max-f32", Elem::f32_, Elem::none, Elem::f32_},
+    {"average-f32", Elem::f32_, Elem::none, Elem::f32_},
+    {"max-i8", Elem::i8_, Elem::none, Elem::i8_},
+    {"reducesum-f32", Elem::f32_, Elem::none, Elem::f32_},
+    {"reducesum-f16", Elem::f16_, Elem::none, Elem::f16_},
+    {"reducemax-f32", Elem::f32_, Elem::none, Elem::f32_},
+    {"reducesum-i32", Elem::i32_, Elem::none, Elem::i32_},
 };
 const Base& baseOf(const std::string& row) {
   return *std::ranges::find_if(kBases, [&](const Base& each) { return wordOf(row) == each.name; });
@@ -225,6 +239,8 @@ constexpr Epilogue kEpilogues[] = {
     {"add", Elem::i32_, "max(add(acc, v1), 0)", "c"},
     {"residual", Elem::i32_, "sub(acc, v1)", "y"},
     {"real", Elem::i32_, "mul(convert_f32(acc), 0.03125)", ""},
+    {"rescale-i8", Elem::i32_, "rescale_i8(acc, v1, v2, v3)", "ccc"},
+    {"rescale-u8", Elem::i32_, "rescale_u8(acc, v1, v2, v3)", "ccc"},
     {"clamp", Elem::i8_, "min(max(acc, -3), 5)", ""},
 };
 
@@ -288,6 +304,7 @@ OpCase epilogue(const Choice& choice) {
   made.operands = {{base.first, shapes.operands[0], data(base.first)}};
   if (base.second != Elem::none)
     made.operands.push_back({base.second, shapes.operands[1], data(base.second), constant});
+  if (base.hasZero) made.operands.push_back({base.first, {1}, fillOf(base.first, "steps"), true});
   const size_t own = made.operands.size();
   std::vector<Elem> elems{base.acc};
   for (const char view : std::string_view(end.views)) {
@@ -303,8 +320,10 @@ OpCase epilogue(const Choice& choice) {
     elems.push_back(base.acc);
   }
   const std::string text = end.text;
-  const auto from = [shapes, own](graph::Graph& graph, const Values& in) {
-    return write(graph, shapes.kind, Values(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(own)), shapes.attrs);
+  const auto from = [shapes, own, hasZero = base.hasZero](graph::Graph& graph, const Values& in) {
+    Values operands(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(own));
+    if (hasZero) operands.insert(operands.end() - 1, nullptr); // where the bias would be
+    return write(graph, shapes.kind, std::move(operands), shapes.attrs);
   };
   const auto with = [from, own](graph::Graph& graph, const Values& in) -> Result<Values> {
     CDL_ASSIGN(Values operands, from(graph, in));
