@@ -35,9 +35,16 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     if (options.keepEmitted) lowered.emitted = lowered.program;
     plan::joinParts(lowered.program);
     CDL_TRY(plan::schedule(lowered.program, options.schedule));
-    CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
-    lowered.arenaBytes = report.arenaBytes;
-    lowered.maxLiveBytes = report.maxLiveBytes;
+    lowered.machine = options.machine ? options.machine : plan::machineOf(target);
+    if (lowered.machine) {
+      CDL_ASSIGN(const plan::TileReport tiled, plan::tile(lowered.program, *lowered.machine));
+      lowered.arenaBytes = tiled.arenaBytes;
+      lowered.maxLiveBytes = tiled.maxLiveBytes;
+    } else {
+      CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
+      lowered.arenaBytes = report.arenaBytes;
+      lowered.maxLiveBytes = report.maxLiveBytes;
+    }
     parts.push_back(std::move(lowered));
   }
   if (options.progress) options.progress("lower", 1);

@@ -4,6 +4,7 @@
 
 #include "core/import/script.h"
 #include "core/plan/schedule/schedule.h"
+#include "core/plan/tile/tile.h"
 #include "core/program/program.h"
 #include "core/runtime/session.h"
 #include "core/target/partition/partition.h"
@@ -16,6 +17,8 @@ struct CompileOptions {
   bool keepValues = false;   ///< every value becomes an output before anything is fused
   bool keepEmitted = false;  ///< LoweredPart::emitted is there
   plan::ScheduleOptions schedule;
+  /// The local memories to tile every part for; else those that its target declares.
+  std::optional<plan::Machine> machine;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };
@@ -29,6 +32,7 @@ struct LoweredPart {
   graph::Graph graph;
   program::Program program;
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
+  std::optional<plan::Machine> machine;    ///< whose local memories it is tiled for
   std::optional<program::Program> emitted; ///< the Program before it was planned
 };
 
