@@ -49,10 +49,17 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     if (options.stack && !options.toPrimitives) plan::joinMovement(lowered.program, target);
     if (options.keepEmitted) lowered.emitted = lowered.program;
     CDL_TRY(plan::schedule(lowered.program, options.schedule));
-    if (part.target < options.bandBytes.size()) plan::markGroups(lowered.program, options.bandBytes[part.target]);
-    CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
-    lowered.arenaBytes = report.arenaBytes;
-    lowered.maxLiveBytes = report.maxLiveBytes;
+    lowered.machine = options.machine ? options.machine : plan::machineOf(target);
+    if (lowered.machine) {
+      CDL_ASSIGN(const plan::TileReport tiled, plan::tile(lowered.program, *lowered.machine));
+      lowered.arenaBytes = tiled.arenaBytes;
+      lowered.maxLiveBytes = tiled.maxLiveBytes;
+    } else {
+      if (part.target < options.bandBytes.size()) plan::markGroups(lowered.program, options.bandBytes[part.target]);
+      CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
+      lowered.arenaBytes = report.arenaBytes;
+      lowered.maxLiveBytes = report.maxLiveBytes;
+    }
     parts.push_back(std::move(lowered));
   }
   if (options.progress) options.progress("lower", 1);

@@ -4,6 +4,7 @@
 
 #include "core/import/script.h"
 #include "core/plan/schedule/schedule.h"
+#include "core/plan/tile/tile.h"
 #include "core/program/program.h"
 #include "core/runtime/session.h"
 #include "core/target/partition/partition.h"
@@ -19,6 +20,8 @@ struct CompileOptions {
   bool keepEmitted = false;  ///< LoweredPart::emitted is there
   plan::ScheduleOptions schedule;
   std::vector<uint64_t> bandBytes; ///< per target, as bandBytesOf() says; beyond its end: 0, no groups
+  /// The local memories to tile every part for; else those that its target declares.
+  std::optional<plan::Machine> machine;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };
@@ -36,6 +39,7 @@ struct LoweredPart {
   graph::Graph graph;
   program::Program program;
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
+  std::optional<plan::Machine> machine;    ///< whose local memories it is tiled for
   std::optional<program::Program> emitted; ///< the Program before it had an order and offsets
 };
 

@@ -85,6 +85,7 @@ void addLower(CLI::App& app, Console& console) {
   auto* command = app.add_subcommand("lower", "Show what a model becomes: the Programs that a backend would run.");
   auto arguments = std::make_shared<Arguments>();
   arguments->model.addTo(command);
+  arguments->model.addTilingTo(command);
   command->add_option("--to", arguments->to, "primitives: only the 13 primitives, and what the host alone does (sort)")
       ->type_name("LEVEL");
   command->add_option("-o,--output", arguments->output, "write here, large constants beside it")->type_name("F.cdl");

@@ -20,6 +20,11 @@ std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& bac
 
 } // namespace
 
+std::optional<plan::Machine> machineOf(const ModelOptions& options) {
+  if (options.tile.empty()) return std::nullopt;
+  return check(plan::parseMachine(options.tile).context("--tile"));
+}
+
 LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions compile) {
   LoweredModel lowered;
   const auto devices = openDevices(options.backends);
@@ -41,6 +46,7 @@ LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions co
   const auto inModel = [&](Status status) { check(status.context(options.path)); };
   compile.toPrimitives = options.toPrimitives;
   compile.stack = !options.unstacked;
+  compile.machine = machineOf(options);
   for (graph::Graph& graph : graphs) {
     lowered.traffic += pipeline::graphTraffic(graph);
     inModel(passes::optimize(graph));

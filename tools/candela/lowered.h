@@ -14,6 +14,9 @@ struct LoweredModel {
   plan::Traffic traffic; ///< of one instruction for each node of the model
 };
 
+/// What --tile says; nullopt without it. Throws Failure.
+std::optional<plan::Machine> machineOf(const ModelOptions& options);
+
 /// As the pipeline does it: every Graph of the model, by `compile` and the --to-primitives of `options`. Throws Failure
 /// naming the file.
 LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions compile);

@@ -38,6 +38,15 @@ void ModelOptions::addCompilingTo(CLI::App* command) {
   command->add_flag("--no-groups", noGroups, "run every instruction as a whole: no chains by bands of rows");
 }
 
+void ModelOptions::addTilingTo(CLI::App* command) {
+  command
+      ->add_option(
+          "--tile", tile,
+          "tile for local memories: NAME=BYTES[K|M][:align=N][:sums],... the outermost first; and settings such as "
+          "engines=3, bytes_per_cycle=16")
+      ->type_name("MEMORIES");
+}
+
 void ModelOptions::addStatesTo(CLI::App* command) {
   addRepeated(command, "--state", states, "an output that is the input of the next run: past=present", "INPUT=OUTPUT");
 }

@@ -11,7 +11,7 @@ namespace candela::tool {
 
 /// The options that say how to compile.
 struct ModelOptions {
-  std::string path, backends = "soft";
+  std::string path, backends = "soft", tile;
   std::vector<std::string> dims, shapes, options, states;
   bool requireNative = false, toPrimitives = false, keepValues = false, rematerialize = false, unstacked = false,
        noGroups = false;
@@ -22,6 +22,8 @@ struct ModelOptions {
   void addTo(CLI::App* command, const std::string& kinds = ".onnx or .cdl");
   /// The same without MODEL.
   void addCompilingTo(CLI::App* command);
+  /// --tile, of the commands that know it.
+  void addTilingTo(CLI::App* command);
   /// --state, of the commands that know it.
   void addStatesTo(CLI::App* command);
   /// Hands the number to every backend that has an option `threads`; a note when none has. Whether one has. Fails where

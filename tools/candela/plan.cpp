@@ -133,6 +133,55 @@ Json spaceJson(const PlannedPart& part, const plan::MemoryMap& map) {
   return space;
 }
 
+Json copiedJson(const plan::CopiedBytes& copied) {
+  return {{"weights", copied.weights}, {"tables", copied.tables}, {"loaded", copied.loaded}, {"stored", copied.stored},
+          {"memory", copied.memory()}, {"inner", copied.inner},   {"copies", copied.copies}};
+}
+
+/// What each step says of itself, and the bytes of the Program that came of them all.
+Json tilingJson(const PlannedPart& part) {
+  Json steps = Json::array();
+  for (const plan::TiledStep& step : part.tiled->steps) {
+    Json kinds = Json::array();
+    for (const uint16_t kind : step.kinds) kinds.push_back(program::kindName(kind));
+    steps.push_back({{"memory", step.memory},
+                     {"nodes", step.nodes},
+                     {"kinds", std::move(kinds)},
+                     {"extents", step.extents},
+                     {"tile", step.tile},
+                     {"tiles", step.boxes},
+                     {"buffers", step.buffers},
+                     {"loaded_bytes", step.loadedBytes},
+                     {"stored_bytes", step.storedBytes},
+                     {"local_bytes", step.localBytes},
+                     {"kept", step.kept}});
+  }
+  return {{"copied_bytes", copiedJson(plan::copiesOf(part.program).total)},
+          {"bound_bytes", part.tiled->boundBytes},
+          {"steps", std::move(steps)}};
+}
+
+void printTiling(const PlannedPart& part, size_t rows, Console& console) {
+  const plan::CopiedBytes copied = plan::copiesOf(part.program).total;
+  console.print(
+      "  copied from and to memory   {} bytes: weights {}, tables {}, values {} in and {} out; {} copies; bound {}\n",
+      copied.memory(), copied.weights, copied.tables, copied.loaded, copied.stored, copied.copies,
+      part.tiled->boundBytes);
+  if (copied.inner) console.print("  copied between local memories   {} bytes\n", copied.inner);
+  std::vector<const plan::TiledStep*> steps;
+  for (const plan::TiledStep& step : part.tiled->steps) steps.push_back(&step);
+  std::ranges::stable_sort(steps, std::greater(), [](const auto* s) { return s->loadedBytes + s->storedBytes; });
+  Table table({"bytes in", "out", "tiles", "tile", "of", "kept", "by"});
+  for (const plan::TiledStep* step : std::span(steps).first(std::min(rows, steps.size())))
+    table.add({fmt::format("{}", step->loadedBytes), fmt::format("{}", step->storedBytes),
+               fmt::format("{}", step->boxes), shapeText(step->tile), shapeText(step->extents),
+               fmt::format("{}", fmt::join(step->kept, " ")),
+               fmt::format("{} '{}' for {}", program::kindName(step->kinds[0]),
+                           step->nodes.empty() ? "" : step->nodes[0], step->memory)});
+  console.print("{}", table.text(4));
+  if (steps.size() > rows) console.print("    and {} more (--rows)\n", steps.size() - rows);
+}
+
 Json partJson(const PlannedPart& part) {
   Json json{{"backend", part.backend.empty() ? Json() : Json(part.backend)},
             {"instructions", part.program.instrs.size()},
@@ -142,6 +191,7 @@ Json partJson(const PlannedPart& part) {
             {"place_ms", part.placeMs}};
   for (const plan::MemoryMap& map : part.maps) json["spaces"].push_back(spaceJson(part, map));
   json["moved_bytes"] = movedJson(part.traffic.total);
+  if (part.tiled) json["tiling"] = tilingJson(part);
   if (!part.wasPlaced) json["moved_bytes_before_planning"] = movedJson(part.emittedTraffic);
   Json& missed = json["missed_fusions"] = Json::array();
   for (const plan::Passage& passage : plan::missedFusions(part.program, part.traffic))
@@ -172,6 +222,8 @@ void planOne(const Arguments& arguments, ModelOptions options, Console& console,
     json["moved_bytes_per_node"] = movedJson(*model.perNode);
     json["activations_ratio"] = ratio;
   }
+  for (size_t i = 0; i < model.parts.size(); ++i)
+    if (model.parts[i].tiled) printTiling(model.parts[i], arguments.rows, console);
   for (const PlannedPart& part : model.parts) json["partitions"].push_back(partJson(part));
   report["models"].push_back(std::move(json));
   if (arguments.problem.output.empty()) return;
@@ -218,6 +270,7 @@ void addPlan(CLI::App& app, Console& console) {
       ->required()
       ->type_name("FILE...");
   arguments->model.addCompilingTo(command);
+  arguments->model.addTilingTo(command);
   command->add_option("--capacity", arguments->problem.capacity, "of a .csv file: the bytes that there are")
       ->type_name("BYTES")
       ->check(CLI::PositiveNumber);

@@ -20,17 +20,21 @@ bool isPlaced(const program::Program& program) {
 
 /// Plans it once more from what was emitted, so that a clock can stand beside it.
 void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content, uint64_t bandBytes,
-             const ModelOptions& options) {
+             const std::optional<plan::Machine>& machine, const ModelOptions& options) {
   part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
   part.emittedTraffic = plan::trafficOf(emitted, content).total;
   auto start = std::chrono::steady_clock::now();
   plan::joinParts(emitted);
   check(plan::schedule(emitted, {true, options.rematerialize}).context(options.path), kWorkFailed);
-  plan::markGroups(emitted, bandBytes);
+  if (!machine) plan::markGroups(emitted, bandBytes);
   part.scheduleMs = millisecondsSince(start);
   start = std::chrono::steady_clock::now();
-  check(plan::place(emitted).status().context(options.path), kWorkFailed);
+  if (machine)
+    part.tiled = check(plan::tile(emitted, *machine).context(options.path), kWorkFailed);
+  else
+    check(plan::place(emitted).status().context(options.path), kWorkFailed);
   part.placeMs = millisecondsSince(start);
+  part.emittedLiveBytes.resize(emitted.spaces.size()); // nothing lay in local memory
   part.program = std::move(emitted);
 }
 
@@ -44,11 +48,12 @@ plan::Traffic PlannedModel::traffic() const {
 
 PlannedPart plannedProgram(program::Program program, const ModelOptions& options) {
   PlannedPart part;
-  part.wasPlaced = isPlaced(program);
+  const std::optional<plan::Machine> machine = machineOf(options);
+  part.wasPlaced = !machine && isPlaced(program);
   if (part.wasPlaced)
     part.program = std::move(program);
   else
-    measure(part, std::move(program), {}, 0, options);
+    measure(part, std::move(program), {}, 0, machine, options);
   part.maps = plan::memoryMaps(part.program);
   part.traffic = plan::trafficOf(part.program);
   return part;
@@ -79,9 +84,9 @@ PlannedModel planModel(const ModelOptions& options) {
     std::swap(from.program, *from.emitted);
     const std::vector<uint64_t> emittedContent = pipeline::contentBytes(from);
     measure(part, std::move(from.program), emittedContent,
-            from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0, options);
+            from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0, from.machine, options);
     part.maps = plan::memoryMaps(part.program);
-    part.traffic = plan::trafficOf(part.program, content);
+    part.traffic = part.tiled ? plan::trafficOf(part.program) : plan::trafficOf(part.program, content);
   }
   return model;
 }

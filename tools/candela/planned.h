@@ -2,6 +2,7 @@
 
 #include "core/plan/report/memory_map.h"
 #include "core/plan/report/traffic.h"
+#include "core/plan/tile/tile.h"
 #include "tools/candela/model.h"
 
 namespace candela::tool {
@@ -16,6 +17,7 @@ struct PlannedPart {
   std::vector<uint64_t> emittedLiveBytes; ///< by space: the most alive at once in the order that came
   plan::Traffic emittedTraffic;
   double scheduleMs = 0, placeMs = 0;
+  std::optional<plan::TileReport> tiled; ///< for local memories
 };
 
 struct PlannedModel {
