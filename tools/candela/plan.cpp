@@ -182,10 +182,17 @@ void printTiling(const PlannedPart& part, size_t rows, Console& console) {
   if (steps.size() > rows) console.print("    and {} more (--rows)\n", steps.size() - rows);
 }
 
+size_t groupsInBands(const program::Program& program) {
+  return static_cast<size_t>(
+      std::ranges::count_if(program.groups, [](const program::Group& group) { return group.bands > 1; }));
+}
+
 Json partJson(const PlannedPart& part) {
   Json json{{"backend", part.backend.empty() ? Json() : Json(part.backend)},
             {"instructions", part.program.instrs.size()},
             {"buffers", part.program.buffers.size()},
+            {"groups", part.program.groups.size()},
+            {"groups_in_bands", groupsInBands(part.program)},
             {"time_ms", part.scheduleMs + part.placeMs},
             {"schedule_ms", part.scheduleMs},
             {"place_ms", part.placeMs}};
