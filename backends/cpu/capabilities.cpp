@@ -76,9 +76,9 @@ void claimOptional(cdl::Capabilities& c) {
     for (uint8_t y : {I32, uint8_t(CDL_I8), uint8_t(CDL_U8)}) {
       c.native(Kind::Conv2d, 0, {elem, CDL_I8, y}, {0, 0, 0}, {isForward()}, CDL_CLASS_DENSE);
       c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, y}, {0, 0, 0, 0}, {isForward(), known}, CDL_CLASS_DENSE);
-      c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, y}, {0, 0, 0, 0, 0}, {isForward(), known},
-               CDL_CLASS_DENSE);
     }
+    c.native(Kind::Conv2d, 0, {elem, CDL_I8, elem, CDL_I8, I32}, {0, 0, 0, 0, 0}, {isForward(), known},
+             CDL_CLASS_DENSE);
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, I32});
     c.native(Kind::MatMul, 0, {elem, CDL_I8, elem, CDL_I8, I32});
   }

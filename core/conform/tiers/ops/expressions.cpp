@@ -207,6 +207,10 @@ constexpr Base kBases[] = {
     {"matmul-u8", Elem::u8_, Elem::i8_, Elem::i32_},
     {"conv2d-f32", Elem::f32_, Elem::f32_, Elem::f32_},
     {"conv2d-u8", Elem::u8_, Elem::i8_, Elem::i32_},
+    {"conv2d-u8depthwise", Elem::u8_, Elem::i8_, Elem::i32_},
+    {"conv2d-i8depthwise", Elem::i8_, Elem::i8_, Elem::i32_},
+    {"conv2d-u8depthwisezero", Elem::u8_, Elem::i8_, Elem::i32_, true},
+    {"conv2d-i8depthwisezero", Elem::i8_, Elem::i8_, Elem::i32_, true},
     {"conv2d-u8zero", Elem::u8_, Elem::i8_, Elem::i32_, true},
     {"conv2d-i8zero", Elem::i8_, Elem::i8_, Elem::i32_, true},
     {"conv2d-i8", Elem::i8_, Elem::i8_, Elem::i32_},
@@ -280,6 +284,11 @@ Shaped shaped(const Base& base, const std::string& size) {
   const graph::Attrs window{{"strides", std::vector<int64_t>{2, 1}}, {"pads", std::vector<int64_t>{1, 0, 1, 2}}};
   if (name.starts_with("conv2d")) {
     const int64_t c = large ? 16 : 3, o = large ? 32 : 5;
+    if (name.find("depthwise") != std::string_view::npos) {
+      graph::Attrs grouped = window;
+      grouped["group"] = c;
+      return {{{1, c, 9, 8}, {c, 1, 3, 3}}, {1, c, 5, 8}, OpKind::ConvInteger, grouped};
+    }
     return {
         {{1, c, 9, 8}, {o, c, 3, 3}}, {1, o, 5, 8}, isFloat(base.first) ? OpKind::Conv : OpKind::ConvInteger, window};
   }
