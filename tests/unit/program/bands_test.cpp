@@ -34,8 +34,9 @@ public:
     const auto bands = static_cast<uint32_t>(1 + pick(images_.back().rows));
     program_.groups.push_back({begin, count, 2, bands});
     for (uint32_t i = begin; i < begin + count; ++i) program_.instrs[i].group = 0;
-    // What is left of each value behind the group shows too.
+    // What is left of some values behind the group shows too.
     for (const Image& image : images_) {
+      if (&image != &images_.back() && pick(3)) continue;
       const uint32_t out = add("y", Role::output, image.rows * image.columns * kChannels);
       emit(CDL_KIND_COPY, 0, {flat(image)}, flat({out, image.rows, image.columns}));
     }
@@ -117,14 +118,34 @@ private:
     images_.push_back(made);
   }
 
-  /// One behind the other, or anywhere.
+  /// One behind the other, or anywhere that no value of the same time is: right as long as no bands run.
   void place() {
+    std::vector<std::pair<uint32_t, uint32_t>> lives(program_.buffers.size(), {kNone, 0}); // first and last instruction
+    for (uint32_t i = 0; i < program_.instrs.size(); ++i)
+      for (const auto* views : {&program_.instrs[i].inputs, &program_.instrs[i].outputs})
+        for (const View& v : *views)
+          lives[v.buffer] = {std::min(lives[v.buffer].first, i), std::max(lives[v.buffer].second, i)};
+    const auto isFree = [&](uint32_t b, uint64_t offset) {
+      for (uint32_t other = 0; other < b; ++other) {
+        const Buffer& o = program_.buffers[other];
+        if (o.role == Role::temp && lives[other].first <= lives[b].second && lives[b].first <= lives[other].second &&
+            offset < o.offset + o.bytes && o.offset < offset + program_.buffers[b].bytes)
+          return false;
+      }
+      return true;
+    };
     uint64_t next = 0;
     const bool isApart = pick(3) == 0;
-    for (Buffer& buffer : program_.buffers) {
+    for (uint32_t b = 0; b < program_.buffers.size(); ++b) {
+      Buffer& buffer = program_.buffers[b];
       if (buffer.role != Role::temp) continue;
-      buffer.offset = isApart ? next : static_cast<uint64_t>(pick(40)) * 64;
-      next += (buffer.bytes + 63) / 64 * 64;
+      buffer.offset = next;
+      for (int attempt = 0; attempt < 20 && !isApart; ++attempt)
+        if (const uint64_t offset = static_cast<uint64_t>(pick(40)) * 64; isFree(b, offset)) {
+          buffer.offset = offset;
+          break;
+        }
+      next = std::max(next, (buffer.offset + buffer.bytes + 63) / 64 * 64);
     }
   }
 
