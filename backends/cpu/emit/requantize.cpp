@@ -94,6 +94,13 @@ std::optional<Operand> over(const Operand& view, const Operand& dense) {
   return result;
 }
 
+/// Lanes follow each other in memory where they do in `dense`: kernels load and store whole vectors.
+bool keepsLanes(const Operand& view, const Operand& dense) {
+  for (int d = 0; d < dense.rank; ++d)
+    if (dense.dims[d] > 1 && dense.strides[d] == 1 && view.strides[d] != 1) return false;
+  return true;
+}
+
 bool isSame(const Operand& a, const Operand& b) { return a.at.buffer == b.at.buffer && a.at.offset == b.at.offset; }
 
 /// One constant for all elements.
@@ -119,6 +126,7 @@ void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Opera
   const auto a = uniform(lowering, in[own + 1]), b = uniform(lowering, in[foreign + 1]);
   const auto shift = uniform(lowering, in[2]), zero = uniform(lowering, in[3]);
   if (!first || !other || !y || !a || !b || !shift || !zero) return;
+  if (!keepsLanes(*other, *first) || !keepsLanes(*y, *first)) return;
   for (int d = 0; d < sums.rank; ++d)
     if (first->strides[d] != f.y.strides[d]) return;
   JoinLaw law;
@@ -187,7 +195,7 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
   const auto multiplier = perChannel(lowering, in[1], sums, channelDim),
              shift = perChannel(lowering, in[2], sums, channelDim);
   const auto zero = perChannel(lowering, in[3], sums, channelDim);
-  if (!y || !multiplier || !shift || !zero) return std::nullopt;
+  if (!y || !keepsLanes(*y, sums) || !multiplier || !shift || !zero) return std::nullopt;
   f.y = *y;
   f.form = rescaleForm(lowering, next, f.y.elem);
   setScales(f, *multiplier, *shift, *zero);

@@ -16,9 +16,6 @@ constexpr uint32_t kRows = 2;            ///< of images: the logical dim that ba
 constexpr size_t kMostMembers = 16;      ///< of one group
 constexpr uint64_t kBandCost = 1 << 12;  ///< bytes of traffic that starting one member for one band is worth
 constexpr int64_t kLeastSaved = 1 << 12; ///< bytes
-/// What a group in bands touches lives through all of it: no more than so much of what the Program needs without
-/// groups.
-constexpr double kMostMemory = 1.25;
 constexpr uint32_t kBands[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64};
 
 bool fillsBorder(const Program& program, const Instr& instr) {
@@ -51,8 +48,7 @@ public:
     for (const Instr& instr : program.instrs)
       if (!fillsBorder(program, instr)) eachView(instr, [&](const View& view) { ++uses_[view.buffer]; });
     for (const Buffer& buffer : program.buffers) bytes_.push_back(buffer.bytes);
-    const uint64_t peak = peakBytes(program, sharesOf(program, true))[0];
-    mostMemory_ = static_cast<uint64_t>(static_cast<double>(peak) * kMostMemory);
+    mostMemory_ = peakBytes(program, sharesOf(program, true))[0];
   }
 
   void run() {
