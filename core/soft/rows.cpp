@@ -125,7 +125,8 @@ const cdl_capabilities_t& capabilities() {
                                         .spaces = &space,
                                         .space_names = &spaceName,
                                         .engine_count = 1,
-                                        .flags = CDL_DEVICE_DETERMINISTIC};
+                                        .flags = CDL_DEVICE_DETERMINISTIC,
+                                        .tiling = nullptr};
   return table;
 }
 

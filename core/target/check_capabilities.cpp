@@ -157,6 +157,13 @@ Status Target::read(const cdl_capabilities_t& given) {
     }
     rows_.push_back(std::move(entry));
   }
+  CDL_TRY(readSpaces(table));
+  if (table.tiling) CDL_TRY(readTiling(*table.tiling).context("tiling"));
+  if (!spaces_.empty()) alignment_ = spaces_[0].space.alignment;
+  return checkRequired(profiles_, rows_);
+}
+
+Status Target::readSpaces(const cdl_capabilities_t& table) {
   if (table.space_count && !table.space_names)
     return badArgument("space_names is null with {} spaces", table.space_count);
   for (uint32_t i = 0; i < table.space_count; ++i) {
@@ -168,10 +175,26 @@ Status Target::read(const cdl_capabilities_t& given) {
     if (!std::has_single_bit(space.alignment) || space.alignment > kMaxAlignment)
       return badArgument("space '{}': alignment {} is not a power of two up to {}", text, space.alignment,
                          kMaxAlignment);
+    if (space.flags & ~uint32_t(CDL_SPACE_HOST_MAPPED | CDL_SPACE_LOCAL | CDL_SPACE_SUMS))
+      return badArgument("space '{}': flags {:#x} are unknown", text, space.flags);
+    if ((space.flags & CDL_SPACE_SUMS) && !(space.flags & CDL_SPACE_LOCAL))
+      return badArgument("space '{}' holds SUMS but is not LOCAL", text);
     spaces_.push_back({std::string(text, length), space});
   }
-  if (!spaces_.empty()) alignment_ = spaces_[0].space.alignment;
-  return checkRequired(profiles_, rows_);
+  return Status::ok();
+}
+
+Status Target::readTiling(const cdl_tiling_t& given) {
+  if (given.header.major != CDL_ABI_MAJOR || given.header.struct_size < CDL_OLDEST_cdl_tiling_t)
+    return failure(Code::incompatible, "built against {}.{} with {} bytes, this core has {}.{} with {}",
+                   given.header.major, given.header.minor, given.header.struct_size, CDL_ABI_MAJOR, CDL_ABI_MINOR,
+                   sizeof(cdl_tiling_t));
+  tiling_ = copyStruct(given);
+  for (const auto& [name, engine] :
+       {std::pair("compute", tiling_->compute_engine), std::pair("load", tiling_->load_engine),
+        std::pair("store", tiling_->store_engine)})
+    if (engine >= engines_) return badArgument("{}_engine {} of a device with {}", name, engine, engines_);
+  return Status::ok();
 }
 
 } // namespace candela::target

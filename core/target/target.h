@@ -76,9 +76,13 @@ public:
     cdl_space_t space;
   };
   const std::vector<SpaceInfo>& spaces() const { return spaces_; }
+  /// By what tiles are chosen, as declared: 0 stands for a default. nullopt: nothing is declared.
+  const std::optional<cdl_tiling_t>& tiling() const { return tiling_; }
 
 private:
   Status read(const cdl_capabilities_t& table);
+  Status readSpaces(const cdl_capabilities_t& table);
+  Status readTiling(const cdl_tiling_t& tiling);
 
   std::string name_;
   bool isHost_ = false;
@@ -86,6 +90,7 @@ private:
   std::vector<Row> rows_;
   std::vector<cdl_layout_t> layouts_;
   std::vector<SpaceInfo> spaces_;
+  std::optional<cdl_tiling_t> tiling_;
 };
 
 } // namespace candela::target

@@ -95,7 +95,10 @@ typedef struct {
 
 enum {
   CDL_SPACE_HOST_MAPPED = 1, /* buffers can be mapped into the host's address space */
-  CDL_SPACE_LOCAL = 2        /* a scratchpad: filled by explicit copies only */
+  CDL_SPACE_LOCAL = 2,       /* a scratchpad: filled by explicit copies only */
+  /* With LOCAL, in capability tables alone: holds the 32-bit and wider sums of MATMUL and CONV2D, which then lie
+   * nowhere else. */
+  CDL_SPACE_SUMS = 4
 };
 
 enum {
@@ -357,8 +360,8 @@ typedef struct {
   uint8_t elem_count, support; /* 0 types: those of the profiles and of other rows; CDL_SUPPORT_* */
   uint8_t operand_class;       /* CDL_CLASS_* */
   uint8_t flags;               /* CDL_ROW_* */
-  uint8_t elems[8];    /* 0: any; of a result with CDL_ROW_EPILOGUE: any that an expr gives, and only then */
-  uint16_t layouts[8]; /* per operand: index into cdl_capabilities_t.layouts, 0 row-major */
+  uint8_t elems[8];            /* 0: any; of a result with CDL_ROW_EPILOGUE: any that an expr gives, and only then */
+  uint16_t layouts[8];         /* per operand: index into cdl_capabilities_t.layouts, 0 row-major */
   uint32_t first_atom, atoms;
   uint64_t steps_mask; /* bit k: steps of kind k may stand in its expr (CDL_KIND_UNARY ...) */
 } cdl_row_t;
@@ -383,6 +386,21 @@ typedef struct {
   int64_t set[6];
 } cdl_atom_t;
 
+/* By what the core chooses tiles for LOCAL spaces. Costs rank and never decide what is legal; 0 stands for the default
+ * in brackets, also where the whole struct is missing. */
+typedef struct {
+  cdl_header_t header;
+  uint16_t compute_engine; /* below engine_count: of everything but the two below (0) */
+  uint16_t load_engine;    /* copies to LOCAL spaces (1 of three engines or more, else 0) */
+  uint16_t store_engine;   /* copies from LOCAL to other spaces (2 of three engines or more, else 0) */
+  uint16_t reserved;       /* 0 */
+  uint32_t rows, columns;  /* of the array: products of MATMUL and CONV2D in a cycle, summed along rows (16 and 16) */
+  uint32_t lanes;          /* elements of every other instruction in a cycle (16) */
+  uint32_t bytes_per_kilocycle; /* that copies move in 1,000 cycles (16,000) */
+  uint32_t copy_cycles;         /* of a copy before its first byte (64) */
+  uint32_t instr_cycles;        /* of any other instruction before its first element (32) */
+} cdl_tiling_t;
+
 /* What a device can do. Strides are the bytes per record as the plugin knew it, at least those of the oldest ABI: a
  * longer record's end is not read. Counts may be 0, their arrays null then. A kind, profile or flag that the host does
  * not know makes it refuse the table: leave out what is newer than the host's version. The struct and what it points to
@@ -397,10 +415,12 @@ typedef struct {
   uint32_t layout_count, layout_stride;
   const cdl_layout_t* layouts; /* [0] is unused */
   uint32_t space_count, space_stride;
-  const cdl_space_t* spaces;      /* [0] is the default space; their `name` is not used */
+  const cdl_space_t* spaces;      /* [0] is the default space, LOCAL ones from the outermost in, the one for SUMS last;
+                                   * their `name` is not used */
   const char* const* space_names; /* of each space, not empty */
   uint32_t engine_count;          /* at least 1 */
   uint32_t flags;                 /* CDL_DEVICE_* */
+  const cdl_tiling_t* tiling;     /* may be null; without LOCAL spaces it is not looked at */
 } cdl_capabilities_t;
 
 enum {
@@ -488,8 +508,8 @@ typedef struct {
 } cdl_host_t;
 
 /* Elements of arrays that come without a stride never grow: cdl_option_t, cdl_option_schema_t, cdl_binding_t,
- * cdl_timeline_t, cdl_profile_record_t, cdl_cost_query_t, cdl_cost_t, cdl_custom_value_t, cdl_custom_attr_t. What more is
- * needed comes in a new slot. */
+ * cdl_timeline_t, cdl_profile_record_t, cdl_cost_query_t, cdl_cost_t, cdl_custom_value_t, cdl_custom_attr_t. What more
+ * is needed comes in a new slot. */
 
 /* An option of device_open. Both texts are valid during that call. */
 typedef struct {
@@ -861,8 +881,8 @@ typedef struct {
   cdl_code_t (*custom_op)(cdl_device_t* device, const cdl_custom_node_t* node, cdl_custom_claim_t* claim,
                           cdl_error_t* error);
 
-  /* Writes what a claimed node means: a Graph as text (.cdl) whose inputs are the operands of the CUSTOM instruction and
-   * whose outputs have the claimed types. It is what the reference computes, and what runs where no row takes the
+  /* Writes what a claimed node means: a Graph as text (.cdl) whose inputs are the operands of the CUSTOM instruction
+   * and whose outputs have the claimed types. It is what the reference computes, and what runs where no row takes the
    * instruction.
    * Presence: optional, claimed ops have no other form
    * Ownership: the writer is the host's

@@ -56,6 +56,7 @@
 #define CDL_OLDEST_cdl_custom_attr_t 48
 #define CDL_OLDEST_cdl_custom_node_t 72
 #define CDL_OLDEST_cdl_custom_claim_t 32
+#define CDL_OLDEST_cdl_tiling_t 40
 
 #if UINTPTR_MAX == UINT64_MAX
 #define CDL_FROZEN(type, field, at, bytes) \
@@ -225,7 +226,6 @@ CDL_FROZEN(cdl_atom_t, set_count, 6, 2);
 CDL_FROZEN(cdl_atom_t, a, 8, 8);
 CDL_FROZEN(cdl_atom_t, b, 16, 8);
 CDL_FROZEN(cdl_atom_t, set, 24, 48);
-CDL_FROZEN_SIZE(cdl_capabilities_t, 96);
 CDL_FROZEN(cdl_capabilities_t, header, 0, 8);
 CDL_FROZEN(cdl_capabilities_t, profiles, 8, 4);
 CDL_FROZEN(cdl_capabilities_t, row_count, 12, 4);
@@ -368,6 +368,20 @@ CDL_FROZEN(cdl_custom_claim_t, attrs, 24, 8);
 CDL_FROZEN_SIZE(cdl_plugin_t, 304);
 CDL_FROZEN(cdl_plugin_t, custom_op, 288, 8);
 CDL_FROZEN(cdl_plugin_t, custom_op_decompose, 296, 8);
+CDL_FROZEN_SIZE(cdl_tiling_t, 40);
+CDL_FROZEN(cdl_tiling_t, header, 0, 8);
+CDL_FROZEN(cdl_tiling_t, compute_engine, 8, 2);
+CDL_FROZEN(cdl_tiling_t, load_engine, 10, 2);
+CDL_FROZEN(cdl_tiling_t, store_engine, 12, 2);
+CDL_FROZEN(cdl_tiling_t, reserved, 14, 2);
+CDL_FROZEN(cdl_tiling_t, rows, 16, 4);
+CDL_FROZEN(cdl_tiling_t, columns, 20, 4);
+CDL_FROZEN(cdl_tiling_t, lanes, 24, 4);
+CDL_FROZEN(cdl_tiling_t, bytes_per_kilocycle, 28, 4);
+CDL_FROZEN(cdl_tiling_t, copy_cycles, 32, 4);
+CDL_FROZEN(cdl_tiling_t, instr_cycles, 36, 4);
+CDL_FROZEN_SIZE(cdl_capabilities_t, 104);
+CDL_FROZEN(cdl_capabilities_t, tiling, 96, 8);
 #undef CDL_FROZEN
 #undef CDL_FROZEN_SIZE
 #endif

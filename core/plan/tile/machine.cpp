@@ -92,9 +92,26 @@ std::optional<Machine> machineOf(const target::Target& target) {
   Machine machine;
   for (const target::Target::SpaceInfo& info : target.spaces())
     if (info.space.flags & CDL_SPACE_LOCAL)
-      machine.memories.push_back({info.name, info.space.capacity_bytes, std::max<uint32_t>(info.space.alignment, 8)});
+      machine.memories.push_back({info.name, info.space.capacity_bytes, std::max<uint32_t>(info.space.alignment, 8),
+                                  (info.space.flags & CDL_SPACE_SUMS) != 0});
+  if (machine.memories.empty()) return std::nullopt;
   if (target.engines() >= 3) machine.loadEngine = 1, machine.storeEngine = 2;
-  return machine.memories.empty() ? std::nullopt : std::optional(machine);
+  if (!target.tiling()) return machine;
+  const cdl_tiling_t& declared = *target.tiling();
+  const auto take = [](auto& to, auto from) {
+    if (from) to = from;
+  };
+  take(machine.computeEngine, declared.compute_engine);
+  take(machine.loadEngine, declared.load_engine);
+  take(machine.storeEngine, declared.store_engine);
+  TileCosts& costs = machine.costs;
+  take(costs.rows, declared.rows);
+  take(costs.columns, declared.columns);
+  take(costs.lanes, declared.lanes);
+  take(costs.copyCycles, declared.copy_cycles);
+  take(costs.instrCycles, declared.instr_cycles);
+  if (declared.bytes_per_kilocycle) costs.bytesPerCycle = declared.bytes_per_kilocycle / 1000.0;
+  return machine;
 }
 
 Status checkMachine(const Machine& machine) {

@@ -38,8 +38,9 @@ struct Machine {
 /// NAME=BYTES[K|M][:align=N][:sums]; settings are bytes_per_cycle, copy_cycles, instr_cycles, rows, columns, lanes, and
 /// engines: 1 for all instructions, or 3 (compute 0, load 1, store 2). Failure: invalid_argument naming the word.
 Result<Machine> parseMachine(std::string_view text);
-/// The local memories that a backend declares, in their order, with the costs above; nullopt where it declares none.
-/// With three engines or more the second one loads and the third one stores.
+/// What a backend declares: its local memories in their order, engines and costs (cdl_tiling_t), the numbers above
+/// where it leaves them open; nullopt where it declares no local memory. With three engines or more, unless it says
+/// otherwise, the second one loads and the third one stores.
 std::optional<Machine> machineOf(const target::Target& target);
 /// What cannot be: no memory, a capacity of 0, an alignment that is no power of two, sums in the only memory, names
 /// twice.

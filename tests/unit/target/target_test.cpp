@@ -84,7 +84,16 @@ TEST(Capabilities, HostileTables) {
   broken([](Table& t) { t.table.space_names = nullptr; }, "space_names is null");
   broken([](Table& t) { t.spaceNames[0] = nullptr; }, "has no name");
   broken([](Table& t) { t.spaces[0].alignment = 48; }, "alignment 48");
+  broken([](Table& t) { t.spaces[0].flags = 8; }, "space 'memory': flags 0x8 are unknown");
+  broken([](Table& t) { t.spaces[0].flags = CDL_SPACE_SUMS; }, "space 'memory' holds SUMS but is not LOCAL");
   broken([](Table& t) { t.table.engine_count = 1000; }, "1000 engines");
+  static cdl_tiling_t tiling;
+  tiling = {};
+  broken([](Table& t) { t.table.tiling = &tiling; }, "tiling: built against 0.0 with 0 bytes");
+  tiling.header = CDL_HEADER(cdl_tiling_t);
+  tiling.load_engine = 2;
+  broken([](Table& t) { t.table.tiling = &tiling, t.table.engine_count = 2; },
+         "tiling: load_engine 2 of a device with 2");
   broken([](Table& t) { t.table.flags = 1 << 9; }, "device flags");
   broken([](Table& t) { t.table.header.struct_size = 8; }, "built against");
   broken([](Table& t) { t.table.header.major = 9; }, "built against 9");
@@ -205,7 +214,8 @@ TEST(Query, AnyResultOfAnEpilogueIsNoPromiseWithoutOne) {
   EXPECT_EQ(target->query(desc).support, Support::none);
   desc.stepKinds = 1 << CDL_KIND_CONVERT;
   EXPECT_EQ(target->query(desc).support, Support::native);
-  std::erase_if(table.rows, [](const cdl_row_t& row) { return row.kind == CDL_KIND_MATMUL && row.elems[0] == CDL_F32; });
+  std::erase_if(table.rows,
+                [](const cdl_row_t& row) { return row.kind == CDL_KIND_MATMUL && row.elems[0] == CDL_F32; });
   table.add(CDL_KIND_MATMUL, 0, {CDL_F32, CDL_F32, 0});
   table.rows.back().flags = CDL_ROW_EPILOGUE;
   target = table.target();

@@ -153,6 +153,11 @@ public:
   }
   void engines(uint32_t count) { engines_ = count; }
   void deviceFlags(uint32_t flags) { flags_ = flags; } // CDL_DEVICE_*
+  /// Engines and costs by which tiles for LOCAL spaces are chosen; its header is filled in here.
+  void tiling(const cdl_tiling_t& tiling) {
+    tiling_ = tiling;
+    tiling_->header = CDL_HEADER(cdl_tiling_t);
+  }
 
   /// `overridden`: bit k says that the backend has its own function of kind k. Valid as long as
   /// this object; once.
@@ -181,7 +186,8 @@ public:
                                 spaces_.data(),
                                 spaceNames_.data(),
                                 engines_,
-                                flags_};
+                                flags_,
+                                tiling_ ? &*tiling_ : nullptr};
     return &built_;
   }
 
@@ -242,6 +248,7 @@ private:
   std::vector<cdl_atom_t> atoms_;
   std::vector<cdl_space_t> spaces_;
   std::vector<const char*> spaceNames_;
+  std::optional<cdl_tiling_t> tiling_;
   cdl_capabilities_t built_{};
 };
 

@@ -29,6 +29,8 @@ std::string wholeTable(const cdl_capabilities_t& table) {
   add(table.layouts, table.layout_count, table.layout_stride);
   add(table.spaces, table.space_count, table.space_stride);
   for (uint32_t i = 0; i < table.space_count; ++i) all += table.space_names[i];
+  if (CDL_HAS(&table, tiling) && table.tiling)
+    all.append(reinterpret_cast<const char*>(table.tiling), table.tiling->header.struct_size);
   return all;
 }
 
