@@ -1,9 +1,11 @@
 #include "core/target/layout/islands.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "core/target/lower/describe.h"
+#include "core/target/lower/row_layouts.h"
 #include "core/target/views.h"
 
 namespace candela::target {
@@ -50,7 +52,7 @@ public:
   void form() {
     for (const auto& [row, atoms] : target_.rows()) {
       if ((row.kind != CDL_KIND_CONV2D && row.kind != CDL_KIND_POOL2D) || row.elem_count == 0) continue;
-      const Activation found{layoutOf(row.layouts[row.elem_count - 1]),
+      const Activation found{layoutOf(target_, row.layouts[row.elem_count - 1]),
                              isFloat(static_cast<Elem>(row.elems[row.elem_count - 1]))};
       if (!found.layout.isRowMajor() && std::ranges::find(activations_, found) == activations_.end())
         activations_.push_back(found);
@@ -80,14 +82,6 @@ private:
 
   // ---- The ways to run a node
 
-  Layout layoutOf(uint16_t index) const {
-    const cdl_layout_t& record = target_.layouts()[index];
-    Layout layout;
-    layout.pad = static_cast<Layout::Pad>(record.pad_content);
-    for (int i = 0; i < record.count && !record.opaque; ++i) layout.steps.push_back({record.dim[i], record.factor[i]});
-    return layout;
-  }
-
   /// The first one is the row-major one.
   std::vector<Option> optionsOf(Node& node) {
     std::vector<Option> options{{std::vector<Layout>(node.operands().size()), {}, 0}};
@@ -95,7 +89,7 @@ private:
     for (const Value* operand : node.operands())
       if (operand && !isPlain(operand)) return options;
     const auto add = [&](Option option) {
-      if (taken(node, option)) options.push_back(std::move(option));
+      if (takesOn(node, target_, {option.operands, option.result})) options.push_back(std::move(option));
     };
     switch (node.kind) {
     case OpKind::Conv:
@@ -103,8 +97,10 @@ private:
     case OpKind::MaxPool:
     case OpKind::AveragePool:
     case OpKind::BatchMatmul:
-      fromRows(node, add);
+      for (RowLayouts& row : layoutsOfRows(node, target_)) options.push_back({std::move(row.operands), row.result, 0});
       priceRows(node, options);
+      if (options.size() > 1 && !takesOn(node, target_, {options[0].operands, {}}))
+        options[0].cost = std::numeric_limits<double>::max() / 8;
       break;
     case OpKind::Reshape: reduced(node, options); break;
     case OpKind::Reduce:
@@ -128,69 +124,6 @@ private:
     for (size_t i = 0; i < node.operands().size(); ++i)
       price(node.operand(i), [&](const Option& o) -> const Layout& { return o.operands[i]; });
     price(node.result(), [](const Option& o) -> const Layout& { return o.result; });
-  }
-
-  /// The target takes the node natively on these layouts.
-  bool taken(Node& node, const Option& option) {
-    std::vector<std::pair<Value*, Layout>> before;
-    const auto set = [&](Value* value, const Layout& layout) {
-      if (!value) return;
-      before.emplace_back(value, value->type.layout);
-      value->type.layout = layout;
-    };
-    for (size_t i = 0; i < option.operands.size(); ++i) set(node.operand(i), option.operands[i]);
-    set(node.result(), option.result);
-    const std::vector<NodeInstr> instrs = instructionsOf(node);
-    const bool taken = !instrs.empty() && std::ranges::all_of(instrs, [&](const NodeInstr& instr) {
-      return target_.query(describe(instr)).support == Support::native;
-    });
-    for (size_t i = before.size(); i-- > 0;) before[i].first->type.layout = before[i].second;
-    return taken;
-  }
-
-  /// One option per row of the node's instruction.
-  template <typename Add> void fromRows(Node& node, const Add& add) {
-    const std::vector<NodeInstr> instrs = instructionsOf(node);
-    if (instrs.size() != 1) return;
-    const size_t operands = instrs[0].operands.size();
-    for (const Target::Row& entry : target_.rows()) {
-      const cdl_row_t& row = entry.row;
-      if (row.kind != instrs[0].kind || row.fn != instrs[0].fn || row.elem_count != operands + 1) continue;
-      Option option{std::vector<Layout>(node.operands().size()), layoutOf(row.layouts[operands]), 0};
-      bool fits = fitsIn(option.result, *node.result()), isPlainRow = option.result.isRowMajor();
-      for (size_t i = 0; i < operands; ++i) {
-        if (row.layouts[i] == 0) continue; // behind the first two the node counts its operands in its own way
-        option.operands[i] = layoutOf(row.layouts[i]);
-        fits = fits && node.operand(i) && fitsIn(option.operands[i], *node.operand(i));
-        isPlainRow = false;
-      }
-      if (fits && !isPlainRow && keepsGroupsWhole(node, option)) add(std::move(option));
-    }
-  }
-
-  /// Constants may be rounded up to whole blocks: packing does that.
-  static bool fitsIn(const Layout& layout, const Value& value) {
-    if (layout.isRowMajor() || layout.divides(value.type.shape())) return true;
-    Shape rounded = value.type.shape();
-    for (size_t i = 0; i < layout.steps.size(); ++i)
-      if (const auto& step = layout.steps[i]; step.factor == 0 && step.dim < rounded.size())
-        rounded[step.dim] = (rounded[step.dim] + layout.stepOf(i) - 1) / layout.stepOf(i) * layout.stepOf(i);
-    return value.isConstant() && layout.divides(rounded);
-  }
-
-  /// A block of channels holds no two groups, unless every channel is a group of its own.
-  static bool keepsGroupsWhole(const Node& node, const Option& option) {
-    if ((node.kind != OpKind::Conv && node.kind != OpKind::ConvInteger) || node.intAttr("group") == 1) return true;
-    const int64_t group = node.intAttr("group");
-    const Value &x = *node.operand(0), &y = *node.result();
-    const auto whole = [&](const Layout& layout, const Value& value) {
-      for (size_t i = 0; i < layout.steps.size(); ++i)
-        if (layout.steps[i].dim == 1 && layout.steps[i].factor == 0 && value.type.dim(1) / group % layout.stepOf(i))
-          return false;
-      return true;
-    };
-    const bool isDepthwise = group == x.type.dim(1) && group == y.type.dim(1);
-    return isDepthwise ? option.operands[0] == option.result : whole(option.operands[0], x) && whole(option.result, y);
   }
 
   /// The result and every operand of its shape in one layout; what is broadcast stays row-major.

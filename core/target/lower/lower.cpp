@@ -1,5 +1,6 @@
 #include "core/target/lower/lower.h"
 
+#include "core/target/lower/row_layouts.h"
 #include "core/target/rows.h"
 
 namespace candela::target {
@@ -49,6 +50,12 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
 
 } // namespace
 
+/// Ops whose rows decide about layouts.
+static bool hasLayouts(const Node& node) {
+  return node.kind == OpKind::Conv || node.kind == OpKind::ConvInteger || node.kind == OpKind::MaxPool ||
+         node.kind == OpKind::AveragePool || node.kind == OpKind::BatchMatmul;
+}
+
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
   if (node.kind == OpKind::Loop) return askBody(node, target, options);
   if (node.kind == OpKind::Custom && node.stringAttr("plugin") != target.name())
@@ -62,6 +69,11 @@ Answer ask(const Node& node, const Target& target, const LowerOptions& options) 
       return {Support::none, CDL_REASON_NO_ROW, instrText(instr.kind, instr.fn) + " is optional", -1};
     Answer answer = target.query(describe(instr));
     if (answer.support < worst.support) worst = std::move(answer);
+  }
+  // Rows may name layouts alone; conversions then stand around the node (layout/islands.h).
+  if (worst.support == Support::none && worst.reason == CDL_REASON_LAYOUT && hasLayouts(node)) {
+    graph::Graph scratch = alone(node);
+    if (!layoutsOfRows(*scratch.nodes().back(), target).empty()) return {Support::native, CDL_REASON_NONE, "", -1};
   }
   return worst;
 }

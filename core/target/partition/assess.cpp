@@ -1,30 +1,9 @@
+#include "core/target/lower/row_layouts.h"
 #include "core/target/partition/partition.h"
 
 namespace candela::target {
 
-using graph::Graph, graph::Node, graph::Value;
-
-namespace {
-
-// The node alone, its constants with it, so that a decomposition meets what it will meet.
-Graph alone(const Node& node) {
-  Graph graph;
-  std::map<const Value*, Value*> copies;
-  for (const Value* operand : node.operands()) {
-    if (!operand || copies.count(operand)) continue;
-    if (operand->isConstant())
-      graph.addCopy(*operand->producer, copies);
-    else
-      copies[operand] = graph.addInput(operand->name, operand->type);
-  }
-  const Node* copy = graph.addCopy(node, copies);
-  // A node does not know whether a result without users is an output of its graph: all count as
-  // used.
-  for (size_t i = 0; i < node.results().size(); ++i) graph.addOutput(copy->result(i), node.result(i)->name);
-  return graph;
-}
-
-} // namespace
+using graph::Graph, graph::Node;
 
 Assessment assess(const Node& node, const Target& target, const LowerOptions& options) {
   if (isAlias(node)) return {Verdict::claimed, CDL_REASON_NONE, ""};
