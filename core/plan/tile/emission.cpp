@@ -210,7 +210,12 @@ private:
       Instr instr = l == 0 ? partOf(link.work, chain_.work, box) : link.work;
       for (size_t i = 0; i < instr.inputs.size(); ++i) {
         const bool isBefore = std::ranges::find(link.fromBefore, i) != link.fromBefore.end();
-        instr.inputs[i] = isBefore ? before : bring(portOf(l, i, false), box, part.loads);
+        if (!isBefore) {
+          instr.inputs[i] = bring(portOf(l, i, false), box, part.loads);
+          continue;
+        }
+        instr.inputs[i] = before;
+        instr.inputs[i].layout = link.work.inputs[i].layout; // element by element, dims are as they lie
       }
       const bool isLast = l + 1 == chain_.links.size();
       if (isLast && instr.kind == CDL_KIND_COPY) {
