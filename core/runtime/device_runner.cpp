@@ -52,8 +52,9 @@ public:
     CDL_TRY(makeFixed());
     const Span span("compile for", device_->name());
     support_.assign(image_->instrs.count, Support::none);
+    const std::vector<bool> constants = constantBuffers(image_);
     for (uint32_t i = 1; i < image_->instrs.count; ++i) {
-      const target::Answer answer = device_->target().query(describe(image_, i));
+      const target::Answer answer = device_->target().query(describe(image_, i, constants));
       support_[i] = answer.support;
       if (answer.support != Support::none) continue;
       if (refusal) *refusal = {i, answer.reason, answer.detail};

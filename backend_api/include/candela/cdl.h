@@ -370,7 +370,7 @@ enum {
   CDL_ATOM_RANK = 1,
   CDL_ATOM_DIM = 2,
   CDL_ATOM_ATTR = 3,
-  CDL_ATOM_IS_CONST = 4,
+  CDL_ATOM_IS_CONST = 4, /* a constant, or a local buffer that only copies of constants are written to */
   CDL_ATOM_ELEMENTS = 5,
   CDL_ATOM_DIM_PRODUCT = 6
 };

@@ -4,12 +4,13 @@ namespace candela::runtime {
 namespace {
 
 /// The class of the dims from `skip` on.
-target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, uint32_t skip) {
+target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, uint32_t skip,
+                             const std::vector<bool>& constants) {
   target::OperandDesc operand;
   operand.elem = static_cast<Elem>(view.elem);
   operand.dims.assign(view.dims, view.dims + view.rank);
   operand.cls = target::classify(std::span(operand.dims).subspan(skip), {view.strides + skip, view.rank - skip});
-  operand.isConstant = cdl_get_buffer(image, view.buffer)->role == CDL_ROLE_CONSTANT;
+  operand.isConstant = constants[view.buffer];
   if (view.layout) operand.layout = *cdl_get_layout(image, view.layout);
   return operand;
 }
@@ -17,6 +18,10 @@ target::OperandDesc describe(const cdl_image_t* image, const cdl_view_t& view, u
 } // namespace
 
 target::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
+  return describe(image, index, constantBuffers(image));
+}
+
+target::InstrDesc describe(const cdl_image_t* image, uint32_t index, const std::vector<bool>& constants) {
   const cdl_instr_t* instr = cdl_get_instr(image, index);
   target::InstrDesc desc;
   desc.kind = instr->kind;
@@ -39,10 +44,10 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index) {
     const cdl_view_t& view = *cdl_get_input(image, instr, i);
     // MATMUL repeats a batch by stride 0 in every operand class.
     const bool repeats = instr->kind == CDL_KIND_MATMUL && i < 2 && view.rank >= 3 && view.strides[0] == 0;
-    desc.operands.push_back(describe(image, view, repeats));
+    desc.operands.push_back(describe(image, view, repeats, constants));
   }
   for (uint32_t i = 0; i < instr->outputs; ++i)
-    desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i), 0));
+    desc.operands.push_back(describe(image, *cdl_get_output(image, instr, i), 0, constants));
   for (uint32_t i = 0; i < instr->attrs; ++i) {
     const cdl_attr_t* attr = cdl_get_attr(image, instr->first_attr + i);
     desc.attrs.emplace_back(attr->id, std::vector<int64_t>(attr->values, attr->values + attr->count));

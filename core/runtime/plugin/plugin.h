@@ -125,7 +125,10 @@ template <typename Slot, typename... Args> Status callSlot(const std::string& wh
   return error.status(slot(args..., error.get()), who);
 }
 
-/// The question that a target is asked about an instruction of a checked image.
+/// By buffer of a checked image: constants, and local buffers that only copies of constants are written to.
+std::vector<bool> constantBuffers(const cdl_image_t* image);
+/// The question that a target is asked about an instruction of a checked image; `constants` as above.
+target::InstrDesc describe(const cdl_image_t* image, uint32_t instr, const std::vector<bool>& constants);
 target::InstrDesc describe(const cdl_image_t* image, uint32_t instr);
 
 } // namespace candela::runtime
