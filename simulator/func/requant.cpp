@@ -66,7 +66,6 @@ void requantize(Execution& e, const Epilogue& d) {
     r = rescaleOf(e.second);
     if (r.bType == Type::kI32 || r.outType == Type::kI32)
       raise(FaultKind::kInstruction, "a residual is i8 or u8, and so is the result");
-    if (r.outType != d.outType) raise(FaultKind::kInstruction, "out_type differs between the two descriptors");
     boundsOf(r, r.outType);
     const Interval in = boxOf(res, d, r.rowStride, r.pixelStride, d.channels);
     memory.range("res", in.from, in.bytes);
@@ -99,7 +98,7 @@ void requantize(Execution& e, const Epilogue& d) {
   }
 
   uint8_t* const scratchpad = memory.scratchpad();
-  const int typeLow = d.outType == Type::kI8 ? -128 : 0;
+  const int typeLow = (hasResidual ? r.outType : d.outType) == Type::kI8 ? -128 : 0;
   std::vector<int32_t> values(static_cast<size_t>(d.channels));
   for (int64_t oy = 0; oy < d.outH; ++oy) {
     const auto [y0, y1] = clipped(oy, d.poolStrideH, d.poolH, d.poolPadTop, d.inH);
