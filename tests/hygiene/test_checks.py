@@ -283,7 +283,7 @@ class Symbols(CheckTest):
 
     def testClean(self):
         status, out = self.run_("symbols", self.build("liba.so", "int cdl_backend_query(void) { return 0; }"),
-                                self.build("libnpu_sim.so", "int cdl_backend_query, sc_main;"),
+                                self.build("libskew.so", "int cdl_backend_query, skew_strict_query, skew_major_query;"),
                                 self.build("candela_cpu_compiler.so", "int candela_cpu_compiler;"))
         self.assertEqual(status, 0, out)
 

@@ -1,0 +1,68 @@
+// What the NPU does itself: the rows of INT8 that its engines have, and convolutions and pools with channels last.
+#include <candela/backend.hpp>
+
+namespace npu_sim {
+
+using cdl::Kind;
+
+void claimAll(cdl::Capabilities& c) {
+  constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32, BOOL = CDL_BOOL;
+  c.claim(cdl::Profile::INT8);
+  for (Kind kind : {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Gather, Kind::Scatter, Kind::Reduce,
+                    Kind::Rescale, Kind::MatMul})
+    c.support(kind, cdl::Support::EMULATED);
+  for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Table}) c.support(kind, cdl::Support::NATIVE);
+
+  for (uint8_t byte : {I8, U8}) {
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {byte, I32});
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, byte});
+    for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN}) c.native(Kind::Reduce, fn, {byte, byte});
+  }
+  for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
+    c.native(Kind::Binary, fn, {I32, I32, I32}, CDL_CLASS_BROADCAST);
+  for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
+    for (uint8_t elem : {I8, U8, I32}) c.native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_BROADCAST);
+  for (uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX, CDL_REDUCE_MIN}) c.native(Kind::Reduce, fn, {I32, I32});
+
+  // Scales are numbers in descriptors and records.
+  const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);
+  for (uint8_t y : {I8, U8})
+    for (uint8_t a : {I8, U8, I32}) {
+      c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, {0, 0, 0, 0, 0}, {mult, shift, zero}, CDL_CLASS_BROADCAST);
+      if (a == I32) continue;
+      for (uint8_t b : {I8, U8})
+        c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, {0, 0, 0, 0, 0, 0, 0},
+                 {mult, shift, zero, cdl::isConst(5), cdl::attr(CDL_ATTR_A_LEFT_SHIFT) <= 30,
+                  cdl::attr(CDL_ATTR_B_LEFT_SHIFT) <= 30},
+                 CDL_CLASS_BROADCAST);
+    }
+
+  // Products: 8 bits by 8 bits, sums of 32, and bytes behind an epilogue.
+  const uint16_t image = c.layout("nchw", "n,h,w,c"), weights = c.layout("oikl", "k,l,i,o");
+  for (Kind kind : {Kind::Conv2d, Kind::MatMul}) c.epilogue(kind, {Kind::Binary, Kind::Rescale});
+  const cdl::Atom xKnown = cdl::isConst(2), wKnown = cdl::isConst(3), oneZero = cdl::elements(3) == 1;
+  for (uint8_t x : {I8, U8})
+    for (uint8_t y : {I32, I8, U8}) {
+      c.native(Kind::MatMul, 0, {x, I8, y}, {0, 0, 0}, {cdl::dim(2) <= 65536}, CDL_CLASS_DENSE);
+      c.native(Kind::MatMul, 0, {x, I8, x, y}, {0, 0, 0, 0}, {xKnown, cdl::dim(2) <= 65536}, CDL_CLASS_DENSE);
+      c.native(Kind::MatMul, 0, {x, I8, x, I8, y}, {0, 0, 0, 0, 0},
+               {xKnown, wKnown, oneZero, cdl::dim(2) <= 65536}, CDL_CLASS_DENSE);
+    }
+  c.limit(Kind::Conv2d, {
+      cdl::attr(CDL_ATTR_TRANSPOSED) == 0,  cdl::dim(0, 1) <= 32,                  cdl::dim(1, 1) <= 32,
+      cdl::attr(CDL_ATTR_STRIDES, 0) <= 16, cdl::attr(CDL_ATTR_STRIDES, 1) <= 16,  cdl::attr(CDL_ATTR_DILATIONS, 0) <= 32,
+      cdl::attr(CDL_ATTR_DILATIONS, 1) <= 32, cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63});
+  for (uint8_t x : {I8, U8})
+    for (uint8_t y : {I32, I8, U8}) {
+      c.native(Kind::Conv2d, 0, {x, I8, y}, {image, weights, image}, {});
+      c.native(Kind::Conv2d, 0, {x, I8, x, y}, {image, weights, 0, image}, {xKnown});
+      c.native(Kind::Conv2d, 0, {x, I8, x, I8, y}, {image, weights, 0, 0, image}, {xKnown, wKnown, oneZero});
+    }
+  for (uint8_t x : {I8, U8})
+    c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image},
+             {cdl::attr(CDL_ATTR_DILATIONS, 0) == 1, cdl::attr(CDL_ATTR_DILATIONS, 1) == 1,
+              cdl::attr(CDL_ATTR_KERNEL, 0) <= 256, cdl::attr(CDL_ATTR_KERNEL, 1) <= 256,
+              cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63});
+}
+
+} // namespace npu_sim

@@ -1,0 +1,279 @@
+#include "image.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace npu_sim {
+
+namespace {
+
+/// Buffers above this are not followed: parameters are short.
+constexpr int64_t kFollowedBytes = 1 << 18;
+
+Refusal refuse(uint16_t reason, std::string text) { return {reason, std::move(text)}; }
+
+int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Every element of a view: its offset in bytes.
+template <class F> void forEachElement(const cdl::Shape& shape, F&& body) {
+  std::array<int64_t, CDL_MAX_RANK> index{};
+  if (shape.elements() == 0) return;
+  for (;;) {
+    int64_t offset = 0;
+    for (int d = 0; d < shape.rank; ++d) offset += index[static_cast<size_t>(d)] * shape.strides[static_cast<size_t>(d)];
+    body(offset);
+    int d = shape.rank;
+    while (d-- > 0 && ++index[static_cast<size_t>(d)] == shape.dims[static_cast<size_t>(d)])
+      index[static_cast<size_t>(d)] = 0;
+    if (d < 0) return;
+  }
+}
+
+} // namespace
+
+npu::Type Operand::type() const {
+  switch (elem) {
+  case CDL_I8: return npu::Type::kI8;
+  case CDL_U8:
+  case CDL_BOOL: return npu::Type::kU8;
+  case CDL_I32: return npu::Type::kI32;
+  default: throw Refusal{CDL_REASON_DTYPE, cdl::text("the device has no elements of type ", cdl::elemName(elem))};
+  }
+}
+
+Access Operand::access(bool write) const {
+  int64_t low = at, high = at + bytes;
+  for (int d = 0; d < rank; ++d) {
+    const int64_t step = (dims[static_cast<size_t>(d)] - 1) * strides[static_cast<size_t>(d)] * bytes;
+    (step < 0 ? low : high) += step;
+  }
+  return {memory, low, elements() ? high : low, write};
+}
+
+bool isImmediateInput(const cdl::Op& op, uint32_t i) {
+  switch (op.kind()) {
+  case cdl::Kind::Conv2d:
+  case cdl::Kind::MatMul:
+    if (i >= 2 && i < op.operands()) return true; // zero points
+    if (i < op.operands() || !op.expr()) return false;
+    return true;
+  case cdl::Kind::Rescale: return i != 0 && i != 4;
+  default: return false;
+  }
+}
+
+Image::Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace, int64_t localBytes)
+    : image_(image), localSpace_(localSpace), immediate_(image->buffers.count, false), touches_(image->buffers.count),
+      values_(image->buffers.count), isKnown_(image->buffers.count) {
+  for (uint32_t b = 1; b < image->buffers.count; ++b) {
+    const cdl_buffer_t* buffer = cdl_get_buffer(image, b);
+    if (buffer->space != localSpace) continue;
+    if (buffer->role != CDL_ROLE_TEMP || buffer->offset == CDL_UNPLACED ||
+        buffer->offset + buffer->bytes > static_cast<uint64_t>(localBytes))
+      throw refuse(CDL_REASON_MEMORY, cdl::text("buffer '", cdl_get_string(image, buffer->name), "' of ", buffer->bytes,
+                                                " bytes is not placed in the ", localBytes, " of the scratchpad"));
+  }
+  if (image->loops.count > 1) throw refuse(CDL_REASON_VENDOR, "the program has loops: it was not tiled");
+  findImmediates();
+  place(payloads);
+  findTouches();
+}
+
+void Image::findImmediates() {
+  std::vector<bool> isRead(image_->buffers.count, false);
+  for (uint32_t i = 1; i < image_->instrs.count; ++i) {
+    const cdl::Op op = this->op(i);
+    for (uint32_t v = 0; v < op.inputs(); ++v)
+      if (!isImmediateInput(op, v)) isRead[cdl_get_input(image_, &op.instr(), v)->buffer] = true;
+    const bool isConstant = op.kind() == cdl::Kind::Copy &&
+                            cdl_get_buffer(image_, cdl_get_input(image_, &op.instr(), 0)->buffer)->role ==
+                                CDL_ROLE_CONSTANT;
+    for (uint32_t v = 0; v < op.instr().outputs; ++v)
+      if (!isConstant) isRead[cdl_get_output(image_, &op.instr(), v)->buffer] = true;
+  }
+  for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+    const cdl_buffer_t* buffer = cdl_get_buffer(image_, b);
+    immediate_[b] = !isRead[b] && buffer->space == localSpace_ && buffer->bytes <= kFollowedBytes;
+  }
+}
+
+void Image::findTouches() {
+  for (uint32_t i = 1; i < image_->instrs.count; ++i) {
+    const cdl::Op op = this->op(i);
+    for (uint32_t v = 0; v < op.inputs(); ++v) {
+      const Operand read = input(op, v);
+      touches_[read.buffer].push_back({i, false, read.access(false)});
+    }
+    for (uint32_t v = 0; v < op.instr().outputs; ++v) {
+      const Operand written = output(op, v);
+      if (op.instr().flags & CDL_INSTR_INOUT) touches_[written.buffer].push_back({i, false, written.access(false)});
+      touches_[written.buffer].push_back({i, true, written.access(true)});
+    }
+  }
+}
+
+/// Constants that are copied, inputs, outputs and values, each in its region.
+void Image::place(const void* const* payloads) {
+  enum : int { kConstants, kInput, kOutput, kActivations };
+  layout_.regions = {{"constants", npu::RegionClass::kConstants, 0},
+                     {"inputs", npu::RegionClass::kInput, 0},
+                     {"outputs", npu::RegionClass::kOutput, 0},
+                     {"values", npu::RegionClass::kActivations, 0}};
+  layout_.parts.resize(image_->buffers.count);
+  std::array<int64_t, 4> bytes{};
+  std::map<uint32_t, int64_t> constants; // by constant: where it lies
+  for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+    const cdl_buffer_t* buffer = cdl_get_buffer(image_, b);
+    if (buffer->space == localSpace_) continue;
+    Layout::Part& part = layout_.parts[b];
+    part = {b, kActivations, static_cast<int64_t>(buffer->offset), static_cast<int64_t>(buffer->bytes), false, false};
+    switch (buffer->role) {
+    case CDL_ROLE_TEMP:
+      if (buffer->offset == CDL_UNPLACED) throw refuse(CDL_REASON_MEMORY, "a buffer of the program is not placed");
+      bytes[kActivations] = std::max(bytes[kActivations], padded(part.at + part.bytes));
+      continue;
+    case CDL_ROLE_CONSTANT: {
+      part.region = kConstants;
+      const auto [at, isNew] = constants.try_emplace(buffer->constant, static_cast<int64_t>(layout_.constants.size()));
+      part.at = at->second;
+      if (!isNew) continue;
+      const cdl_constant_t* constant = cdl_get_constant(image_, buffer->constant);
+      layout_.constants.resize(layout_.constants.size() + static_cast<size_t>(padded(part.bytes)));
+      std::byte* const to = layout_.constants.data() + part.at;
+      const auto elemBytes = static_cast<int64_t>((cdl_elem_bits(constant->elem) + 7) / 8);
+      if (payloads[buffer->constant])
+        std::memcpy(to, payloads[buffer->constant], static_cast<size_t>(part.bytes));
+      else
+        for (int64_t i = 0; i + elemBytes <= part.bytes; i += elemBytes)
+          std::memcpy(to + i, &constant->bits, static_cast<size_t>(elemBytes));
+      continue;
+    }
+    case CDL_ROLE_INPUT: part.region = kInput, part.in = true; break;
+    default: part.region = kOutput, part.in = part.out = true; break; // what an output does not write stays as it was
+    }
+    part.at = bytes[static_cast<size_t>(part.region)];
+    bytes[static_cast<size_t>(part.region)] += padded(part.bytes);
+  }
+  for (size_t r = 1; r < layout_.regions.size(); ++r) layout_.regions[r].bytes = static_cast<uint64_t>(bytes[r]);
+}
+
+int64_t Image::addConstant(const std::vector<std::byte>& bytes) {
+  const auto [at, isNew] = added_.try_emplace(bytes, static_cast<int64_t>(layout_.constants.size()));
+  if (isNew) {
+    layout_.constants.insert(layout_.constants.end(), bytes.begin(), bytes.end());
+    layout_.constants.resize(static_cast<size_t>(padded(static_cast<int64_t>(layout_.constants.size()))));
+  }
+  return at->second;
+}
+
+Operand Image::operand(const cdl_view_t& view) const {
+  Operand o;
+  const cdl_buffer_t* buffer = cdl_get_buffer(image_, view.buffer);
+  o.rank = view.rank;
+  for (int d = 0; d < view.rank; ++d) {
+    o.dims[static_cast<size_t>(d)] = view.dims[d];
+    o.strides[static_cast<size_t>(d)] = view.strides[d];
+  }
+  o.elem = view.elem;
+  o.buffer = view.buffer;
+  const auto bits = static_cast<int64_t>(cdl_elem_bits(view.elem));
+  if (bits < 8) throw refuse(CDL_REASON_DTYPE, cdl::text("elements of ", bits, " bits"));
+  o.bytes = bits / 8;
+  if (buffer->space == localSpace_) {
+    o.memory = Access::kScratchpad;
+    o.at = static_cast<int64_t>(buffer->offset) + view.offset * o.bytes;
+  } else {
+    o.memory = Access::kRegions + layout_.parts[view.buffer].region;
+    o.at = layout_.parts[view.buffer].at + view.offset * o.bytes;
+  }
+  return o;
+}
+
+void Image::advance(const cdl::Op& op) {
+  for (uint32_t v = 0; v < op.instr().outputs; ++v) {
+    const cdl_view_t& view = *cdl_get_output(image_, &op.instr(), v);
+    const cdl_buffer_t* buffer = cdl_get_buffer(image_, view.buffer);
+    if (buffer->space != localSpace_ || buffer->bytes > static_cast<uint64_t>(kFollowedBytes)) continue;
+    const Operand to = operand(view);
+    const auto start = to.at - static_cast<int64_t>(buffer->offset);
+    std::vector<bool>& isKnown = isKnown_[view.buffer];
+    std::vector<int64_t> from;
+    Operand source;
+    if (op.kind() == cdl::Kind::Copy) {
+      source = input(op, 0);
+      if (source.memory == Access::kRegions) forEachElement(source, [&](int64_t at) { from.push_back(at); });
+    }
+    if (from.empty() && isKnown.empty()) continue; // nothing was known, nothing is
+    isKnown.resize(static_cast<size_t>(buffer->bytes));
+    values_[view.buffer].resize(static_cast<size_t>(buffer->bytes));
+    size_t i = 0;
+    forEachElement(to, [&](int64_t at) {
+      for (int64_t b = 0; b < to.bytes; ++b) {
+        const auto place = static_cast<size_t>(start + at * to.bytes + b);
+        isKnown[place] = !from.empty();
+        if (!from.empty())
+          values_[view.buffer][place] = static_cast<uint8_t>(
+              layout_.constants[static_cast<size_t>(source.at + from[i] * source.bytes + b)]);
+      }
+      ++i;
+    });
+  }
+}
+
+std::optional<int32_t> Image::known(const Operand& operand, int64_t element) const {
+  const auto read = [&](auto&& byteAt) -> std::optional<int32_t> {
+    uint32_t bits = 0;
+    for (int64_t b = 0; b < operand.bytes; ++b) {
+      const std::optional<uint8_t> byte = byteAt(element * operand.bytes + b);
+      if (!byte) return std::nullopt;
+      bits |= static_cast<uint32_t>(*byte) << (8 * b);
+    }
+    if (operand.elem == CDL_I8) return static_cast<int8_t>(bits);
+    return static_cast<int32_t>(bits);
+  };
+  if (operand.bytes > 4) return std::nullopt;
+  if (operand.memory == Access::kRegions)
+    return read([&](int64_t at) { return std::optional(static_cast<uint8_t>(layout_.constants[static_cast<size_t>(operand.at + at)])); });
+  if (!operand.isLocal()) return std::nullopt;
+  const auto base = operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
+  return read([&](int64_t at) -> std::optional<uint8_t> {
+    const auto place = static_cast<size_t>(base + at);
+    if (place >= isKnown_[operand.buffer].size() || !isKnown_[operand.buffer][place]) return std::nullopt;
+    return values_[operand.buffer][place];
+  });
+}
+
+int32_t Image::scalar(const Operand& operand, const char* what) const {
+  std::optional<int32_t> value;
+  forEachElement(operand, [&](int64_t at) {
+    const std::optional<int32_t> here = known(operand, at);
+    if (!here) throw refuse(CDL_REASON_NOT_CONSTANT, cdl::text(what, " is no constant"));
+    if (value && *value != *here)
+      throw refuse(CDL_REASON_DIM, cdl::text(what, " differs: ", *value, " and ", *here, "; the device has one of all"));
+    value = here;
+  });
+  if (!value) throw refuse(CDL_REASON_DIM, cdl::text(what, " has no element"));
+  return *value;
+}
+
+bool Image::readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const {
+  if (cdl_get_buffer(image_, buffer)->role != CDL_ROLE_TEMP) return false;
+  const Access* written = nullptr; // the last one
+  uint32_t from = 0;
+  bool isRead = false;
+  for (const Touch& touch : touches_[buffer]) {
+    if (touch.write) {
+      written = &touch.bytes;
+      from = touch.instr;
+      continue;
+    }
+    // Every reader reads of what the last write left, or who reads what is open.
+    if (!written || touch.bytes.begin < written->begin || touch.bytes.end > written->end) return false;
+    if (from != writer) continue;
+    if (touch.instr != reader) return false;
+    isRead = true;
+  }
+  return isRead;
+}
+
+} // namespace npu_sim

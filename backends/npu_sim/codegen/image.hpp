@@ -1,0 +1,95 @@
+// A Program as the lowerings see it: where views lie on the device, and what is known of what they hold.
+#pragma once
+
+#include <candela/backend.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stream.hpp"
+
+namespace npu_sim {
+
+/// A view on the device. Strides in elements.
+struct Operand : cdl::Shape {
+  int memory = Access::kScratchpad;
+  int64_t at = 0;    ///< byte of its first element
+  int64_t bytes = 1; ///< of an element
+  uint8_t elem = 0;
+  uint32_t buffer = 0;
+
+  bool isLocal() const { return memory == Access::kScratchpad; }
+  npu::Type type() const;
+  /// The bytes between its first and last element, both with it.
+  Access access(bool write) const;
+};
+
+/// Where the buffers of a Program lie in DRAM: one region for each class.
+struct Layout {
+  struct Part {
+    uint32_t buffer;
+    int region;
+    int64_t at;
+    int64_t bytes;
+    bool in, out; ///< copied before and after an execution
+  };
+  std::vector<npu::Region> regions; ///< region 0 holds the constants
+  std::vector<Part> parts;          ///< by buffer of the image; [0] unused
+  std::vector<std::byte> constants;
+};
+
+/// One checked image. Throws Refusal for what does not fit into the device.
+class Image {
+public:
+  Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace, int64_t localBytes);
+
+  const cdl_image_t* raw() const { return image_; }
+  const Layout& layout() const { return layout_; }
+  uint32_t instrs() const { return image_->instrs.count; }
+  cdl::Op op(uint32_t i) const { return cdl::Op(image_, i, nullptr, nullptr); }
+
+  Operand operand(const cdl_view_t& view) const;
+  Operand input(const cdl::Op& op, uint32_t i) const { return operand(*cdl_get_input(image_, &op.instr(), i)); }
+  Operand output(const cdl::Op& op, uint32_t i = 0) const { return operand(*cdl_get_output(image_, &op.instr(), i)); }
+
+  /// Follows what is known: every instruction is shown before the next one is lowered.
+  void advance(const cdl::Op& op);
+  /// The element at these bytes of a buffer, where a constant stands there.
+  std::optional<int32_t> known(const Operand& operand, int64_t element) const;
+  /// The only value of the view; throws Refusal where it has several or is none that is known.
+  int32_t scalar(const Operand& operand, const char* what) const;
+
+  /// Nothing reads the buffer but as numbers that the compiler takes: it is not filled.
+  bool isImmediate(uint32_t buffer) const { return immediate_[buffer]; }
+  /// What the instruction wrote there is read by `reader` alone.
+  bool readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const;
+
+  /// Bytes that the program loads: the offset in region 0, the same for the same bytes.
+  int64_t addConstant(const std::vector<std::byte>& bytes);
+
+private:
+  void findImmediates();
+  void findTouches();
+  void place(const void* const* payloads);
+
+  const cdl_image_t* image_;
+  uint32_t localSpace_;
+  Layout layout_;
+  std::vector<bool> immediate_;
+  struct Touch {
+    uint32_t instr;
+    bool write;
+    Access bytes;
+  };
+  std::vector<std::vector<Touch>> touches_; ///< by buffer
+  /// What local buffers of few bytes hold; an empty one is not known.
+  std::vector<std::vector<uint8_t>> values_;
+  std::vector<std::vector<bool>> isKnown_;
+  std::map<std::vector<std::byte>, int64_t> added_;
+};
+
+/// Does input `i` go into the program as numbers?
+bool isImmediateInput(const cdl::Op& op, uint32_t i);
+
+} // namespace npu_sim

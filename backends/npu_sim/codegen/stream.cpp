@@ -1,0 +1,204 @@
+#include "stream.hpp"
+
+#include <candela/cdl_enums.h>
+
+#include <algorithm>
+
+namespace npu_sim {
+
+using npu::Insn;
+
+npu::Insn insnFor(npu::Op op, npu::Engine engine) {
+  Insn insn;
+  insn.op = op;
+  insn.engine = static_cast<uint8_t>(engine);
+  return insn;
+}
+
+void Stream::begin(const std::string& node) { nodes_.push_back(node); }
+
+// ---- Order
+
+/// The uses from `at` on begin there.
+std::map<int64_t, Stream::Use>::iterator Stream::cut(std::map<int64_t, Use>& uses, int64_t at) {
+  auto next = uses.lower_bound(at);
+  if (next != uses.end() && next->first == at) return next;
+  if (next == uses.begin()) return next;
+  const auto before = std::prev(next);
+  if (before->second.end <= at) return next;
+  Use rest = before->second;
+  before->second.end = at;
+  return uses.emplace_hint(next, at, rest);
+}
+
+/// Adds to `needed` who must be done before the access, and keeps it for those that follow.
+void Stream::need(const Access& access, uint8_t engine, uint32_t place, Clock& needed) {
+  if (access.begin >= access.end) return;
+  std::map<int64_t, Use>& uses = uses_[access.memory];
+  const auto last = cut(uses, access.end);
+  auto at = cut(uses, access.begin);
+  int64_t covered = access.begin;
+  while (at != last) {
+    Use& use = at->second;
+    if (use.writer) needed[use.engine] = std::max(needed[use.engine], use.writer);
+    if (access.write) {
+      for (int e = 0; e < kEngines; ++e) needed[e] = std::max(needed[e], use.readers[e]);
+      at = uses.erase(at);
+      continue;
+    }
+    if (covered < at->first) {
+      Use gap{at->first, 0, 0, {}};
+      gap.readers[engine] = place;
+      uses.emplace_hint(at, covered, gap);
+    }
+    use.readers[engine] = place;
+    covered = use.end;
+    ++at;
+  }
+  Use use{access.end, access.write ? place : 0, access.write ? engine : uint8_t{0}, {}};
+  if (access.write) {
+    uses.emplace(access.begin, use);
+  } else if (covered < access.end) {
+    use.readers[engine] = place;
+    uses.emplace(covered, use);
+  }
+}
+
+void Stream::add(Insn insn, const std::vector<Access>& accesses) {
+  const uint8_t engine = insn.engine;
+  auto& own = known_[engine];
+  const auto place = static_cast<uint32_t>(own.size() + 1);
+  Clock needed{};
+  for (const bool write : {false, true}) // what it reads, it reads before it writes
+    for (const Access& access : accesses)
+      if (access.write == write) need(access, engine, place, needed);
+  Clock known = own.empty() ? Clock{} : own.back();
+  Item item{insn, {}, {}, static_cast<uint32_t>(nodes_.empty() ? 0 : nodes_.size() - 1)};
+  for (uint8_t e = 0; e < kEngines; ++e) {
+    if (e == engine || needed[e] <= known[e]) continue;
+    item.waits.push_back(e);
+    items_[itemOf_[e][needed[e] - 1]].signals.push_back(engine);
+    const Clock& theirs = known_[e][needed[e] - 1];
+    for (int i = 0; i < kEngines; ++i) known[i] = std::max(known[i], theirs[i]);
+    known[e] = std::max(known[e], needed[e]);
+  }
+  // A wait may have brought what another one was for.
+  known[engine] = place;
+  own.push_back(known);
+  itemOf_[engine].push_back(static_cast<uint32_t>(items_.size()));
+  items_.push_back(std::move(item));
+}
+
+// ---- Descriptors
+
+void Stream::set(int64_t reg, const npu::DescriptorBits& bits) {
+  Register& r = registers_[static_cast<size_t>(reg)];
+  for (int word = 0; word < 4; ++word) {
+    if (r.isSet && r.bits[static_cast<size_t>(word)] == bits[static_cast<size_t>(word)]) continue;
+    Insn insn = insnFor(npu::Op::kSetd, npu::Engine::kControl);
+    insn.values[npu::field::setd::kD] = reg;
+    insn.values[npu::field::setd::kWord] = word;
+    insn.values[npu::field::setd::kValue] = static_cast<int64_t>(bits[static_cast<size_t>(word)]);
+    items_.push_back({insn, {}, {}, static_cast<uint32_t>(nodes_.empty() ? 0 : nodes_.size() - 1)});
+  }
+  r = {bits, true, ++turn_};
+}
+
+/// One of `count` registers from `first` on, `step` apart: the one that holds the bits, or the one that was used
+/// longest ago.
+int64_t Stream::place(int first, int count, int step, const npu::DescriptorBits& bits,
+                      const npu::DescriptorBits* second) {
+  int best = first;
+  for (int i = 0; i < count; ++i) {
+    const int at = first + i * step;
+    const Register& r = registers_[static_cast<size_t>(at)];
+    const Register& behind = registers_[static_cast<size_t>(at + (second ? 1 : 0))];
+    if (r.isSet && r.bits == bits && (!second || (behind.isSet && behind.bits == *second))) {
+      registers_[static_cast<size_t>(at)].used = ++turn_;
+      return at;
+    }
+    if (r.used < registers_[static_cast<size_t>(best)].used) best = at;
+  }
+  set(best, bits);
+  if (second) set(best + 1, *second);
+  return best;
+}
+
+int64_t Stream::descriptor(npu::DescriptorKind kind, const npu::DescriptorValues& values,
+                           const npu::DescriptorValues* second) {
+  const auto bitsOf = [](npu::DescriptorKind which, const npu::DescriptorValues& of) {
+    const auto bits = npu::encodeDescriptor(which, of);
+    if (!bits) throw Refusal{CDL_REASON_DIM, bits.message()};
+    return *bits;
+  };
+  const npu::DescriptorBits bits = bitsOf(kind, values);
+  npu::DescriptorBits behind{};
+  if (second) behind = bitsOf(npu::DescriptorKind::kRescale, *second);
+  const npu::DescriptorBits* const other = second ? &behind : nullptr;
+  switch (kind) {
+  case npu::DescriptorKind::kTransfer: return place(0, 4, 1, bits, nullptr);
+  case npu::DescriptorKind::kWindow: return place(4, 2, 1, bits, nullptr);
+  case npu::DescriptorKind::kEpilogue: return place(6, 2, 1, bits, nullptr);
+  case npu::DescriptorKind::kRescale: return place(8, 2, 1, bits, nullptr);
+  case npu::DescriptorKind::kLanes: return place(10, 2, 2, bits, other);
+  default: return place(14, 1, 2, bits, other);
+  }
+}
+
+// ---- Words
+
+void Stream::finish(npu::Binary& binary) {
+  // One semaphore for each pair of engines of which one waits for the other: tokens come in the order in which they are
+  // taken.
+  std::map<std::pair<uint8_t, uint8_t>, uint8_t> semaphores;
+  std::map<std::pair<uint8_t, uint8_t>, int> pending;
+  const auto semaphoreOf = [&](uint8_t from, uint8_t to) {
+    const auto [at, isNew] = semaphores.try_emplace({from, to}, static_cast<uint8_t>(semaphores.size()));
+    if (isNew && semaphores.size() > npu::kSemaphores)
+      throw Refusal{CDL_REASON_VENDOR, "more pairs of engines wait for each other than there are semaphores"};
+    return at->second;
+  };
+  uint32_t symbol = UINT32_MAX;
+  std::map<std::string, uint32_t> tiles;
+  const auto put = [&](const Insn& insn) {
+    const auto word = npu::encode(insn);
+    if (!word)
+      throw Refusal{CDL_REASON_DIM, (symbol < nodes_.size() ? nodes_[symbol] + ": " : std::string()) + word.message()};
+    binary.code.push_back(*word);
+    if (!binary.symbols.empty()) ++binary.symbols.back().count;
+  };
+  for (const Item& item : items_) {
+    if (item.symbol != symbol && item.symbol < nodes_.size()) {
+      symbol = item.symbol;
+      binary.symbols.push_back(
+          {static_cast<uint32_t>(binary.code.size()), 0, nodes_[symbol], tiles[nodes_[symbol]]++});
+    }
+    const uint8_t engine = item.insn.engine;
+    Insn insn = item.insn;
+    const auto nop = [&] { return insnFor(npu::Op::kNop, static_cast<npu::Engine>(engine)); };
+    for (size_t i = 0; i < item.waits.size(); ++i) {
+      Insn holder = i + 1 < item.waits.size() ? nop() : insn;
+      holder.waitSemaphore = semaphoreOf(item.waits[i], engine);
+      holder.waitCount = 1;
+      --pending[{item.waits[i], engine}];
+      if (i + 1 < item.waits.size())
+        put(holder);
+      else
+        insn = holder;
+    }
+    for (size_t i = 0; i < item.signals.size(); ++i) {
+      Insn holder = i == 0 ? insn : nop();
+      holder.signalSemaphore = semaphoreOf(engine, item.signals[i]);
+      holder.signalCount = 1;
+      // An engine runs ahead of another by what the queues hold; the semaphores hold more than that.
+      if (++pending[{engine, item.signals[i]}] > npu::kSemaphoreMax - 64)
+        throw Refusal{CDL_REASON_VENDOR, "too many tokens are under way between two engines"};
+      put(holder);
+    }
+    if (item.signals.empty()) put(insn);
+  }
+  binary.symbols.push_back({static_cast<uint32_t>(binary.code.size()), 0, "end", 0});
+  put(insnFor(npu::Op::kHalt, npu::Engine::kControl));
+}
+
+} // namespace npu_sim

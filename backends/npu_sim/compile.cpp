@@ -1,0 +1,77 @@
+#include "compile.hpp"
+
+#include "lower/lowering.hpp"
+
+#include <algorithm>
+
+namespace npu_sim {
+
+namespace {
+
+/// Instructions that only fill buffers which the compiler reads itself.
+bool isDropped(const Image& image, const cdl::Op& op) {
+  return op.kind() == cdl::Kind::Copy && image.isImmediate(cdl_get_output(image.raw(), &op.instr(), 0)->buffer);
+}
+
+/// Lowers instruction `i`; how many instructions it took in.
+uint32_t lower(Lowering& l, uint32_t i) {
+  const cdl::Op op = l.image.op(i);
+  switch (op.kind()) {
+  case cdl::Kind::Copy: lowerCopy(l, l.image.input(op, 0), l.image.output(op)); return 1;
+  case cdl::Kind::Fill: lowerFill(l, op); return 1;
+  case cdl::Kind::Conv2d:
+  case cdl::Kind::MatMul: return lowerProduct(l, op, i + 1 < l.image.instrs() ? i + 1 : 0) ? 2 : 1;
+  case cdl::Kind::Convert:
+  case cdl::Kind::Binary:
+  case cdl::Kind::Compare:
+  case cdl::Kind::Rescale:
+  case cdl::Kind::Table: lowerElementwise(l, op); return 1;
+  case cdl::Kind::Reduce: lowerReduce(l, op); return 1;
+  case cdl::Kind::Pool2d: lowerPool(l, op); return 1;
+  default: throw Refusal{CDL_REASON_NO_ROW, "the device has no such instruction"};
+  }
+}
+
+} // namespace
+
+int64_t reservedBytes(const npu::Configuration& configuration) {
+  // Two sets of records, each of a block of columns at least.
+  const int64_t least = int64_t{8} * configuration.columns(), share = configuration.scratchpadBytes() / 128;
+  return 2 * std::clamp<int64_t>(share / least * least, least, 16384);
+}
+
+cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, const npu::Configuration& configuration,
+                           Compiled& compiled) {
+  uint32_t at = 0;
+  try {
+    uint32_t localSpace = 0;
+    for (uint32_t s = 1; s < raw->spaces.count; ++s)
+      if (cdl_get_space(raw, s)->flags & CDL_SPACE_LOCAL) localSpace = s;
+    const int64_t localBytes = configuration.scratchpadBytes() - reservedBytes(configuration);
+    Image image(raw, payloads, localSpace, localBytes);
+    Stream stream;
+    Lowering lowering{image, stream, configuration, localBytes, reservedBytes(configuration) / 2};
+    for (at = 1; at < raw->instrs.count;) {
+      const cdl::Op op = image.op(at);
+      stream.begin(op.node());
+      const uint32_t taken = isDropped(image, op) ? 1 : lower(lowering, at);
+      for (uint32_t i = 0; i < taken; ++i) image.advance(image.op(at + i));
+      at += taken;
+    }
+    npu::Binary& binary = compiled.binary;
+    binary.configurationName = configuration.name;
+    binary.configurationHash = configuration.hash();
+    stream.finish(binary);
+    const Layout& layout = image.layout();
+    binary.regions = layout.regions;
+    binary.constants = layout.constants;
+    binary.regions[0].bytes = layout.constants.size();
+    compiled.parts.assign(layout.parts.begin(), layout.parts.end());
+  } catch (const Refusal& refusal) {
+    const bool isOne = at > 0 && at < raw->instrs.count;
+    return cdl::refused(isOne ? at : 0, static_cast<cdl_reason_t>(refusal.reason), refusal.text);
+  }
+  return cdl::ok();
+}
+
+} // namespace npu_sim

@@ -1,0 +1,21 @@
+// A Program as a program of the NPU.
+#pragma once
+
+#include "codegen/image.hpp"
+
+namespace npu_sim {
+
+struct Compiled {
+  npu::Binary binary;
+  std::vector<Layout::Part> parts; ///< what is copied before and after an execution
+};
+
+/// Bytes at the end of the scratchpad that the compiler keeps for itself; what is before them is the device's local
+/// memory.
+int64_t reservedBytes(const npu::Configuration& configuration);
+
+/// `image` was checked; payloads as ProgramBackend::compile has them. REFUSED names the instruction.
+cdl::Status compileProgram(const cdl_image_t* image, const void* const* payloads, const npu::Configuration& configuration,
+                           Compiled& compiled);
+
+} // namespace npu_sim

@@ -1,0 +1,119 @@
+#include "executable.hpp"
+
+#include <candela/backend/stored.hpp>
+
+#include <cstdio>
+#include <cstring>
+
+namespace npu_sim {
+
+namespace {
+
+constexpr uint32_t kFormat = 1; ///< of what save writes
+
+/// A line of JSON: counters by name, those of an untimed model alone.
+std::string lineOf(const npu::Binary& binary, const npu::RunReport& report, const cdl_image_t* image) {
+  std::string line = cdl::text("{\"program\":\"", cdl_get_string(image, image->name), "\",\"words\":", binary.code.size());
+  for (const npu::CounterInfo& counter : npu::kCounters)
+    if (!counter.isTiming || report.hasTime)
+      line += cdl::text(",\"", std::string(counter.name), "\":", report.counters[static_cast<size_t>(counter.id)]);
+  return line + "}\n";
+}
+
+} // namespace
+
+cdl::Status NpuExecutable::borrow(std::unique_ptr<npu::Device>& device) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      device = std::move(idle_.back());
+      idle_.pop_back();
+      return cdl::ok();
+    }
+  }
+  device = npu::makeFunctionalDevice(configuration_, options_.functional);
+  if (npu::Outcome bad = device->load(compiled_.binary)) return cdl::error(CDL_INTERNAL, bad->message);
+  return cdl::ok();
+}
+
+cdl::Status NpuExecutable::prepare() {
+  std::unique_ptr<npu::Device> device;
+  cdl::Status status = borrow(device);
+  if (status.isOk()) idle_.push_back(std::move(device));
+  return status;
+}
+
+cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
+  std::unique_ptr<npu::Device> device;
+  cdl::Status status = borrow(device);
+  if (!status.isOk()) return status;
+  const std::vector<npu::Region>& regions = compiled_.binary.regions;
+  std::vector<std::vector<std::byte>> memory(regions.size());
+  for (uint32_t r = 1; r < regions.size(); ++r) {
+    memory[r].resize(regions[r].bytes);
+    if (npu::Outcome bad = device->bind(r, memory[r])) return cdl::error(CDL_INTERNAL, bad->message);
+  }
+  const auto place = [&](const Layout::Part& part) { return memory[static_cast<size_t>(part.region)].data() + part.at; };
+  for (const Layout::Part& part : compiled_.parts)
+    if (part.in && part.bytes)
+      std::memcpy(place(part), buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)),
+                  static_cast<size_t>(part.bytes));
+  npu::Result<npu::RunReport> report = device->run();
+  if (!report) return cdl::error(CDL_INTERNAL, report.message());
+  if (report->fault)
+    return cdl::error(CDL_INTERNAL, cdl::text("the NPU stopped at instruction ", report->fault->instruction, ": ",
+                                              std::string(npu::faultName(report->fault->kind)), ": ",
+                                              report->fault->message));
+  for (const Layout::Part& part : compiled_.parts)
+    if (part.out && part.bytes)
+      std::memcpy(buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)), place(part),
+                  static_cast<size_t>(part.bytes));
+  const std::string line = lineOf(compiled_.binary, *report, image_);
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(device));
+  if (options_.report.empty()) return cdl::ok();
+  std::FILE* file = std::fopen(options_.report.c_str(), "a");
+  const bool isWritten = file && std::fwrite(line.data(), 1, line.size(), file) == line.size();
+  if (!file || std::fclose(file) != 0 || !isWritten)
+    return cdl::error(CDL_IO, "report=" + options_.report + ": it cannot be written");
+  return cdl::ok();
+}
+
+cdl::Status NpuExecutable::save(const cdl::Writer& to) const {
+  cdl::StoredWriter writer(madeBy_, kFormat, image_);
+  const std::vector<std::byte> binary = npu::writeBinary(compiled_.binary);
+  writer.add(binary);
+  writer.add(compiled_.parts);
+  return writer.write(to);
+}
+
+cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t size, const std::string& madeBy,
+                         const npu::Configuration& configuration, Compiled& compiled) {
+  cdl::StoredReader reader;
+  cdl::Status status = reader.open(madeBy, kFormat, image, blob, size);
+  std::vector<std::byte> bytes;
+  if (status.isOk()) status = reader.read(bytes);
+  if (status.isOk()) status = reader.read(compiled.parts);
+  if (!status.isOk()) return status;
+  npu::Result<npu::Binary> binary = npu::readBinary(bytes);
+  if (!binary) return cdl::unfit("holds no program for this device: " + binary.message());
+  if (binary->configurationHash != configuration.hash())
+    return cdl::unfit("was made for configuration '" + binary->configurationName + "', this is another: '" +
+                      configuration.name + "'");
+  compiled.binary = std::move(*binary);
+  for (const Layout::Part& part : compiled.parts) {
+    const bool isCopied = part.in || part.out;
+    if (!isCopied) continue;
+    const bool isRegion = part.region > 0 && static_cast<size_t>(part.region) < compiled.binary.regions.size();
+    const bool isBuffer = part.buffer > 0 && part.buffer < image->buffers.count;
+    if (!isRegion || !isBuffer || part.at < 0 || part.bytes < 0 ||
+        static_cast<uint64_t>(part.bytes) > cdl_get_buffer(image, part.buffer)->bytes ||
+        static_cast<uint64_t>(part.at) > compiled.binary.regions[static_cast<size_t>(part.region)].bytes ||
+        static_cast<uint64_t>(part.bytes) >
+            compiled.binary.regions[static_cast<size_t>(part.region)].bytes - static_cast<uint64_t>(part.at))
+      return cdl::damaged("a buffer does not lie in its region");
+  }
+  return cdl::ok();
+}
+
+} // namespace npu_sim

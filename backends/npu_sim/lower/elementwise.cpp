@@ -1,0 +1,305 @@
+// The vector engine: element by element, runs to one element, pools.
+#include "lowering.hpp"
+
+#include <algorithm>
+
+namespace npu_sim {
+
+namespace {
+
+constexpr int64_t kStride = (int64_t{1} << 24) - 1;
+
+namespace lanes = npu::descriptor::lanes;
+
+Access part(const Operand& o, const Box& box, int operand, bool write) {
+  const auto [low, high] = extentOf(box, operand, o.bytes);
+  const int64_t at = o.at + box.offsets[static_cast<size_t>(operand)];
+  return {o.memory, at + low, at + high, write};
+}
+
+bool isSameWalk(const Operand& a, const Operand& y, const Box& box, size_t operand, size_t last) {
+  return a.at + box.offsets[operand] == y.at + box.offsets[last] && a.bytes == y.bytes && !box.repeats[operand] &&
+         box.strides[operand] == box.strides[last];
+}
+
+/// One operation over views of the same dims; b is missing for operations of one operand.
+void overLanes(Lowering& l, npu::Insn insn, const Operand& a, const Operand* b, const Operand& y,
+               const npu::DescriptorValues* rescale) {
+  Walk walk;
+  walk.operands = b ? 3 : 2;
+  const size_t last = b ? 2 : 1;
+  for (int d = 0; d < y.rank; ++d) {
+    const auto at = static_cast<size_t>(d);
+    Walk::Dim dim{y.dims[at], {a.strides[at] * a.bytes, 0, 0}};
+    if (b) dim.strides[1] = b->strides[at] * b->bytes;
+    dim.strides[last] = y.strides[at] * y.bytes;
+    walk.dims.push_back(dim);
+  }
+  for (const Operand* o : {&a, b, &y})
+    if (o && !o->isLocal()) throw Refusal{CDL_REASON_MEMORY, "an operand does not lie in the scratchpad"};
+  std::array<int64_t, 3> bytes{a.bytes, b ? b->bytes : y.bytes, y.bytes};
+  BoxLimits limits;
+  limits.dims = 2;
+  limits.high.fill(kStride);
+  limits.runMayRepeat = {false, b != nullptr, false};
+  const auto isLegal = [&](const Box& box) {
+    int64_t within = box.run * y.bytes;
+    for (size_t d = 0; d < 2; ++d) {
+      if (box.extents[d] > 1 && box.strides[last][d] < within) return false;
+      within += box.strides[last][d] * (box.extents[d] - 1);
+    }
+    const Access out = part(y, box, static_cast<int>(last), true);
+    for (size_t o = 0; o < last; ++o) {
+      const Operand& in = o == 0 ? a : *b;
+      const Access read = part(in, box, static_cast<int>(o), false);
+      if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, y, box, o, last)) return false;
+    }
+    return true;
+  };
+  namespace f = npu::field::vbinary;
+  forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
+    npu::DescriptorValues values{};
+    values[lanes::kRun] = box.run;
+    values[lanes::kLen1] = box.extents[0];
+    values[lanes::kLen2] = box.extents[1];
+    values[lanes::kAStride1] = box.strides[0][0];
+    values[lanes::kAStride2] = box.strides[0][1];
+    values[lanes::kBStride1] = b ? box.strides[1][0] : 0;
+    values[lanes::kBStride2] = b ? box.strides[1][1] : 0;
+    values[lanes::kOutStride1] = box.strides[last][0];
+    values[lanes::kOutStride2] = box.strides[last][1];
+    values[lanes::kAType] = static_cast<int64_t>(a.type());
+    values[lanes::kBType] = static_cast<int64_t>(b ? b->type() : a.type());
+    values[lanes::kOutType] = static_cast<int64_t>(y.type());
+    values[lanes::kBScalar] = b && box.repeats[1];
+    npu::Insn one = insn;
+    one.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kLanes, values, rescale);
+    one.values[f::kA] = a.at + box.offsets[0];
+    std::vector<Access> accesses{part(a, box, 0, false)};
+    if (b) {
+      one.values[f::kB] = b->at + box.offsets[1];
+      accesses.push_back(part(*b, box, 1, false));
+    } else if (one.values[f::kB]) { // a table
+      accesses.push_back({Access::kScratchpad, one.values[f::kB], one.values[f::kB] + 256, false});
+    }
+    one.values[f::kDst] = y.at + box.offsets[last];
+    accesses.push_back(part(y, box, static_cast<int>(last), true));
+    l.stream.add(one, accesses);
+  });
+}
+
+npu::Insn vectorInsn(npu::Op op, int64_t fn) {
+  static_assert(int{npu::field::vbinary::kFn} == int{npu::field::vunary::kFn});
+  npu::Insn insn = insnFor(op, npu::Engine::kVector);
+  insn.values[npu::field::vbinary::kFn] = fn;
+  return insn;
+}
+
+npu::Insn unary(npu::UnaryFn fn) { return vectorInsn(npu::Op::kVunary, static_cast<int64_t>(fn)); }
+npu::Insn binary(npu::BinaryFn fn) { return vectorInsn(npu::Op::kVbinary, static_cast<int64_t>(fn)); }
+
+npu::BinaryFn binaryOf(const cdl::Op& op) {
+  if (op.kind() == cdl::Kind::Compare) {
+    if (op.fn() == CDL_COMPARE_EQ) return npu::BinaryFn::kEqual;
+    if (op.fn() == CDL_COMPARE_LT) return npu::BinaryFn::kLess;
+  } else {
+    switch (op.fn()) {
+    case CDL_BINARY_ADD: return npu::BinaryFn::kAdd;
+    case CDL_BINARY_SUB: return npu::BinaryFn::kSub;
+    case CDL_BINARY_MUL: return npu::BinaryFn::kMul;
+    case CDL_BINARY_MIN: return npu::BinaryFn::kMin;
+    case CDL_BINARY_MAX: return npu::BinaryFn::kMax;
+    }
+  }
+  throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such function"};
+}
+
+/// The part of a view where the dims of `index` have these indices.
+Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int64_t>& index) {
+  Operand part = o;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const auto d = static_cast<size_t>(dims[i]);
+    part.at += index[i] * o.strides[d] * o.bytes;
+    part.dims[d] = 1;
+  }
+  return part;
+}
+
+/// RESCALE: parameters are numbers, so what has several of them goes one after the other.
+void rescale(Lowering& l, const cdl::Op& op) {
+  const Operand a = l.image.input(op, 0), y = l.image.output(op);
+  const bool hasB = op.inputs() > 5;
+  std::vector<Operand> parameters;
+  for (const uint32_t i : {1u, 2u, 3u, 5u})
+    if (i < op.inputs()) parameters.push_back(l.image.input(op, i));
+  std::vector<int> varying;
+  for (int d = 0; d < y.rank; ++d)
+    for (const Operand& p : parameters)
+      if (y.dims[static_cast<size_t>(d)] > 1 && p.strides[static_cast<size_t>(d)] != 0) {
+        varying.push_back(d);
+        break;
+      }
+  if (y.elements() == 0) return;
+  const bool isI8 = y.elem == CDL_I8;
+  std::vector<int64_t> index(varying.size(), 0);
+  for (;;) {
+    const auto number = [&](size_t p, const char* what) { return l.image.scalar(at(parameters[p], varying, index), what); };
+    Scale scale;
+    scale.aMult = number(0, "the multiplier");
+    scale.shift = number(1, "the shift");
+    scale.zero = number(2, "the zero point");
+    if (hasB) scale.bMult = number(3, "the second multiplier");
+    scale.aShift = static_cast<int32_t>(op.attr(CDL_ATTR_A_LEFT_SHIFT, 0));
+    scale.bShift = static_cast<int32_t>(op.attr(CDL_ATTR_B_LEFT_SHIFT, 0));
+    scale.low = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MIN, isI8 ? -128 : 0));
+    scale.high = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MAX, isI8 ? 127 : 255));
+    checkScale(scale);
+    const npu::DescriptorValues values = rescaleValues(scale, y.type());
+    const Operand from = at(a, varying, index), to = at(y, varying, index);
+    if (hasB) {
+      const Operand other = at(l.image.input(op, 4), varying, index);
+      overLanes(l, binary(npu::BinaryFn::kScaledAdd), from, &other, to, &values);
+    } else {
+      overLanes(l, unary(npu::UnaryFn::kRescale), from, nullptr, to, &values);
+    }
+    size_t d = varying.size();
+    while (d-- > 0 && ++index[d] == y.dims[static_cast<size_t>(varying[d])]) index[d] = 0;
+    if (d == SIZE_MAX) return;
+  }
+}
+
+/// Windows of a tile of rows, pixels and channels.
+void pool(Lowering& l, const Operand& x, const Operand& y, const std::array<int, 3>& in, const std::array<int, 3>& out,
+          npu::PoolFn fn, const std::array<int64_t, 6>& window) {
+  namespace p = npu::descriptor::pooling;
+  namespace f = npu::field::vpool;
+  const auto dim = [](const Operand& o, int d) { return d < 0 ? int64_t{1} : o.dims[static_cast<size_t>(d)]; };
+  const auto stride = [](const Operand& o, int d) { return d < 0 ? int64_t{0} : o.strides[static_cast<size_t>(d)] * o.bytes; };
+  npu::DescriptorValues values{};
+  values[p::kInH] = dim(x, in[0]);
+  values[p::kInW] = dim(x, in[1]);
+  values[p::kOutH] = dim(y, out[0]);
+  values[p::kOutW] = dim(y, out[1]);
+  values[p::kChannels] = dim(y, out[2]);
+  values[p::kKernelH] = window[0];
+  values[p::kKernelW] = window[1];
+  values[p::kStrideH] = window[2];
+  values[p::kStrideW] = window[3];
+  values[p::kPadTop] = window[4];
+  values[p::kPadLeft] = window[5];
+  values[p::kInRowStride] = stride(x, in[0]);
+  values[p::kInPixelStride] = stride(x, in[1]);
+  values[p::kOutRowStride] = stride(y, out[0]);
+  values[p::kOutPixelStride] = stride(y, out[1]);
+  values[p::kAType] = static_cast<int64_t>(x.type());
+  values[p::kOutType] = static_cast<int64_t>(y.type());
+  Scale one;
+  one.aMult = 1;
+  const npu::DescriptorValues sum = rescaleValues(one, npu::Type::kI32);
+  npu::Insn insn = insnFor(npu::Op::kVpool, npu::Engine::kVector);
+  insn.values[f::kA] = x.at;
+  insn.values[f::kDst] = y.at;
+  insn.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kPooling, values, &sum);
+  insn.values[f::kFn] = static_cast<int64_t>(fn);
+  l.stream.add(insn, {x.access(false), y.access(true)});
+}
+
+} // namespace
+
+void checkScale(const Scale& s) {
+  for (const int32_t mult : {s.aMult, s.bMult})
+    if (mult < 0 || mult >= 1 << 24)
+      throw Refusal{CDL_REASON_VENDOR, cdl::text("multiplier ", mult, " is none of 24 bits")};
+  if (s.shift < 0 || s.shift > 63) throw Refusal{CDL_REASON_VENDOR, cdl::text("shift ", s.shift, " > 63")};
+  for (const int32_t shift : {s.aShift, s.bShift})
+    if (shift < 0 || shift > 30) throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("left shift ", shift, " > 30")};
+  if (s.zero < -128 || s.zero > 255) throw Refusal{CDL_REASON_VENDOR, cdl::text("zero point ", s.zero)};
+}
+
+npu::DescriptorValues rescaleValues(const Scale& s, npu::Type out) {
+  namespace r = npu::descriptor::rescale;
+  npu::DescriptorValues values{};
+  values[r::kAMult] = s.aMult;
+  values[r::kBMult] = s.bMult;
+  values[r::kAShift] = s.aShift;
+  values[r::kBShift] = s.bShift;
+  values[r::kShift] = s.shift;
+  values[r::kZp] = s.zero;
+  values[r::kLow] = s.low;
+  values[r::kHigh] = s.high;
+  values[r::kOutType] = static_cast<int64_t>(out);
+  return values;
+}
+
+void lowerElementwise(Lowering& l, const cdl::Op& op) {
+  if (op.kind() == cdl::Kind::Rescale) return rescale(l, op);
+  const Operand a = l.image.input(op, 0), y = l.image.output(op);
+  switch (op.kind()) {
+  case cdl::Kind::Convert: return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
+  case cdl::Kind::Table: {
+    npu::Insn insn = unary(npu::UnaryFn::kTable);
+    const Operand table = l.image.input(op, 1);
+    if (!table.isLocal()) throw Refusal{CDL_REASON_MEMORY, "the table does not lie in the scratchpad"};
+    insn.values[npu::field::vunary::kB] = table.at;
+    return overLanes(l, insn, a, nullptr, y, nullptr);
+  }
+  default: {
+    const Operand b = l.image.input(op, 1);
+    return overLanes(l, binary(binaryOf(op)), a, &b, y, nullptr);
+  }
+  }
+}
+
+void lowerReduce(Lowering& l, const cdl::Op& op) {
+  const Operand x = l.image.input(op, 0), y = l.image.output(op); // x[O,R,I], y[O,I]
+  const int64_t outer = x.dims[0], length = x.dims[1], inner = x.dims[2];
+  if (outer == 0 || inner == 0) return;
+  const bool isSum = op.fn() == CDL_REDUCE_SUM, isMax = op.fn() == CDL_REDUCE_MAX;
+  if (!isSum && !isMax && op.fn() != CDL_REDUCE_MIN) throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
+  if (length == 0) throw Refusal{CDL_REASON_DIM, "a reduction of nothing"};
+  for (int64_t o = 0; o < outer; ++o) {
+    Operand from = x, to = y;
+    from.at += o * x.strides[0] * x.bytes;
+    to.at += o * y.strides[0] * y.bytes;
+    from.dims[0] = to.dims[0] = 1;
+    // Channels beside each other: one window over all places.
+    const bool isTile = length <= 256 && inner <= 65536 && (x.strides[2] == 1 || inner == 1) &&
+                        (y.strides[1] == 1 || inner == 1) && x.strides[1] >= 0 && x.strides[1] * x.bytes < 65536;
+    if (isTile && (isMax || (isSum && x.elem == CDL_I32))) {
+      pool(l, from, to, {-1, 1, 2}, {-1, -1, 1}, isSum ? npu::PoolFn::kSum : npu::PoolFn::kMax,
+           {1, length, 1, 1, 0, 0});
+      continue;
+    }
+    // One place after the other.
+    Operand place = to;
+    place.rank = 1;
+    place.dims = {inner};
+    place.strides = {y.strides[1]};
+    for (int64_t r = 0; r < length; ++r) {
+      Operand term = place;
+      term.at = from.at + r * x.strides[1] * x.bytes;
+      term.strides = {x.strides[2]};
+      if (r == 0)
+        overLanes(l, unary(npu::UnaryFn::kCopy), term, nullptr, place, nullptr);
+      else
+        overLanes(l, binary(isSum ? npu::BinaryFn::kAdd : isMax ? npu::BinaryFn::kMax : npu::BinaryFn::kMin), place,
+                  &term, place, nullptr);
+    }
+  }
+}
+
+void lowerPool(Lowering& l, const cdl::Op& op) {
+  const Operand x = l.image.input(op, 0), y = l.image.output(op); // by n, h, w, c
+  const auto attr = [&](uint16_t id, uint32_t i, int64_t missing) { return op.attr(id, missing, i); };
+  for (int64_t n = 0; n < y.dims[0]; ++n) {
+    Operand from = x, to = y;
+    from.at += n * x.strides[0] * x.bytes;
+    to.at += n * y.strides[0] * y.bytes;
+    from.dims[0] = to.dims[0] = 1;
+    pool(l, from, to, {1, 2, 3}, {1, 2, 3}, npu::PoolFn::kMax,
+         {attr(CDL_ATTR_KERNEL, 0, 1), attr(CDL_ATTR_KERNEL, 1, 1), attr(CDL_ATTR_STRIDES, 0, 1),
+          attr(CDL_ATTR_STRIDES, 1, 1), attr(CDL_ATTR_PADS, 0, 0), attr(CDL_ATTR_PADS, 1, 0)});
+  }
+}
+
+} // namespace npu_sim

@@ -1,0 +1,146 @@
+#include "epilogue.hpp"
+
+#include <algorithm>
+
+namespace npu_sim {
+
+namespace {
+
+/// The numbers of a view that differ by channel at most.
+std::vector<int32_t> byChannel(const Lowering& l, const Operand& o, int channelDim, const char* what) {
+  const auto channel = static_cast<size_t>(channelDim);
+  for (int d = 0; d < o.rank; ++d) {
+    const auto at = static_cast<size_t>(d);
+    if (d != channelDim && o.dims[at] > 1 && o.strides[at] != 0)
+      throw Refusal{CDL_REASON_DIM, cdl::text(what, " differs along dim ", d, ", which is not that of the channels")};
+  }
+  std::vector<int32_t> values;
+  for (int64_t c = 0; c < o.dims[channel]; ++c) {
+    const std::optional<int32_t> value = l.image.known(o, c * o.strides[channel]);
+    if (!value) throw Refusal{CDL_REASON_NOT_CONSTANT, cdl::text(what, " is no constant")};
+    values.push_back(*value);
+  }
+  return values;
+}
+
+[[noreturn]] void otherExpression(size_t step) {
+  throw Refusal{CDL_REASON_VENDOR,
+                cdl::text("step ", step, " of the epilogue is none of: add(acc, bias), rescale, max, min")};
+}
+
+/// Two views of the same bytes in the same order.
+bool isSame(const Operand& a, const Operand& b) {
+  if (a.memory != b.memory || a.at != b.at || a.elem != b.elem || a.elements() != b.elements()) return false;
+  std::vector<std::array<int64_t, 2>> dims[2];
+  const Operand* both[2] = {&a, &b};
+  for (int side = 0; side < 2; ++side) // dims above 1, neighbours joined
+    for (int d = both[side]->rank; d-- > 0;) {
+      const int64_t extent = both[side]->dims[static_cast<size_t>(d)], stride = both[side]->strides[static_cast<size_t>(d)];
+      if (extent == 1) continue;
+      auto& list = dims[side];
+      if (!list.empty() && stride == list.back()[0] * list.back()[1])
+        list.back()[0] *= extent;
+      else
+        list.push_back({extent, stride});
+    }
+  return dims[0] == dims[1];
+}
+
+} // namespace
+
+Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
+  const cdl_image_t* image = op.image();
+  const cdl_expr_t* expr = op.expr();
+  const Operand y = l.image.output(op);
+  const auto channels = static_cast<size_t>(y.dims[static_cast<size_t>(channelDim)]);
+  Epilogue e;
+  e.bias.assign(channels, 0);
+  e.type = y.type();
+  const auto view = [&](const cdl_operand_t& o, const char* what) {
+    return byChannel(l, l.image.input(op, o.index), channelDim, what);
+  };
+  bool isScaled = false;
+  for (uint32_t k = 0; k < expr->steps; ++k) {
+    const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
+    // A chain: every step takes what came before it.
+    const auto isBefore = [&](const cdl_operand_t& o) {
+      return k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1;
+    };
+    if (step.kind == CDL_KIND_BINARY && step.fn == CDL_BINARY_ADD && !isScaled && step.elem == CDL_I32) {
+      const size_t other = isBefore(step.in[0]) ? 1 : 0;
+      if (!isBefore(step.in[1 - other])) otherExpression(k);
+      std::vector<int32_t> bias(channels, static_cast<int32_t>(step.imm));
+      if (step.in[other].source == CDL_FROM_VIEW)
+        bias = view(step.in[other], "the bias");
+      else if (step.in[other].source != CDL_FROM_CONST)
+        otherExpression(k);
+      for (size_t c = 0; c < channels; ++c)
+        e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(e.bias[c]) + static_cast<uint32_t>(bias[c]));
+    } else if (step.kind == CDL_KIND_RESCALE && !isScaled && isBefore(step.in[0])) {
+      e.mult = view(step.in[1], "the multiplier");
+      e.shift = view(step.in[2], "the shift");
+      const std::vector<int32_t> zero = view(step.in[3], "the zero point");
+      for (size_t c = 0; c < channels; ++c) {
+        if (zero[c] != zero[0]) throw Refusal{CDL_REASON_DIM, "the zero point differs by channel"};
+        if (e.mult[c] < 0 || e.mult[c] >= 1 << 24 || e.shift[c] < 0 || e.shift[c] > 63)
+          throw Refusal{CDL_REASON_VENDOR, cdl::text("a scale of ", e.mult[c], " / 2^", e.shift[c])};
+      }
+      e.zero = zero.empty() ? 0 : zero[0];
+      e.low = static_cast<int32_t>(step.imm & 0xffffffff);
+      e.high = static_cast<int32_t>(step.imm >> 32);
+      isScaled = true;
+    } else if (step.kind == CDL_KIND_BINARY && (step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN) && isScaled) {
+      const size_t other = isBefore(step.in[0]) ? 1 : 0;
+      if (!isBefore(step.in[1 - other])) otherExpression(k);
+      int32_t bound = step.elem == CDL_I8 ? static_cast<int8_t>(step.imm) : static_cast<int32_t>(step.imm);
+      if (step.in[other].source == CDL_FROM_VIEW)
+        bound = l.image.scalar(l.image.input(op, step.in[other].index), "the bound");
+      else if (step.in[other].source != CDL_FROM_CONST)
+        otherExpression(k);
+      if (step.fn == CDL_BINARY_MAX)
+        e.low = std::max(e.low, bound), e.high = std::max(e.high, bound);
+      else
+        e.low = std::min(e.low, bound), e.high = std::min(e.high, bound);
+    } else {
+      otherExpression(k);
+    }
+  }
+  if (!isScaled) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
+  const int low = e.type == npu::Type::kI8 ? -128 : 0, high = e.type == npu::Type::kI8 ? 127 : 255;
+  e.low = std::clamp(e.low, low, high), e.high = std::clamp(e.high, low, high);
+  return e;
+}
+
+std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next, const Epilogue& epilogue) {
+  if (next >= l.image.instrs() || epilogue.zero != 0) return std::nullopt;
+  const cdl::Op add = l.image.op(next);
+  if (add.kind() != cdl::Kind::Rescale || add.inputs() < 6) return std::nullopt;
+  const Operand product = l.image.output(op), a = l.image.input(add, 0), b = l.image.input(add, 4),
+                y = l.image.output(add);
+  const bool isFirst = isSame(a, product), isSecond = isSame(b, product);
+  if (isFirst == isSecond || !l.image.readsAlone(op.index(), next, product.buffer)) return std::nullopt;
+  if (y.type() == npu::Type::kI32) return std::nullopt;
+  Residual r;
+  r.from = isFirst ? b : a;
+  if (r.from.type() == npu::Type::kI32 || !r.from.isLocal()) return std::nullopt;
+  // The same walk for all three.
+  if (r.from.rank != product.rank || y.rank != product.rank || r.from.dims != product.dims || y.dims != product.dims)
+    return std::nullopt;
+  try {
+    Scale& s = r.scale;
+    s.aMult = l.image.scalar(l.image.input(add, isFirst ? 1 : 5), "the multiplier");
+    s.bMult = l.image.scalar(l.image.input(add, isFirst ? 5 : 1), "the multiplier");
+    s.shift = l.image.scalar(l.image.input(add, 2), "the shift");
+    s.zero = l.image.scalar(l.image.input(add, 3), "the zero point");
+    s.aShift = static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_A_LEFT_SHIFT : CDL_ATTR_B_LEFT_SHIFT, 0));
+    s.bShift = static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_B_LEFT_SHIFT : CDL_ATTR_A_LEFT_SHIFT, 0));
+    s.low = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MIN, y.elem == CDL_I8 ? -128 : 0));
+    s.high = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MAX, y.elem == CDL_I8 ? 127 : 255));
+    checkScale(s);
+  } catch (const Refusal&) {
+    return std::nullopt; // on its own it may be done all the same, and says why not otherwise
+  }
+  return r;
+}
+
+} // namespace npu_sim

@@ -1,0 +1,27 @@
+// What follows a product in one pass: bias, scale, residual, table.
+#pragma once
+
+#include "lowering.hpp"
+
+namespace npu_sim {
+
+/// The expression of a CONV2D or MATMUL as the device does it: clamp(rne((acc + bias) * mult / 2^shift) + zero).
+struct Epilogue {
+  std::vector<int32_t> bias, mult, shift; ///< by channel
+  int32_t zero = 0, low = 0, high = 0;
+  npu::Type type = npu::Type::kI8;
+};
+
+/// `channelDim`: of the result. Throws Refusal for an expression that is another one.
+Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim);
+
+/// What the two-operand RESCALE behind a product adds to it.
+struct Residual {
+  Operand from; ///< of the dims of the result
+  Scale scale;  ///< a is the product, b the residual
+};
+
+/// The instruction `next` as part of `op`, whose result it reads alone; nullopt where it is none, or another one.
+std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next, const Epilogue& epilogue);
+
+} // namespace npu_sim

@@ -1,0 +1,45 @@
+// Instructions of a Program as instructions of the NPU, one function for each kind.
+#pragma once
+
+#include "../codegen/image.hpp"
+#include "../codegen/walk.hpp"
+
+namespace npu_sim {
+
+/// What the lowerings share while they go through one Program.
+struct Lowering {
+  Image& image;
+  Stream& stream;
+  const npu::Configuration& configuration;
+  /// The end of the scratchpad belongs to the compiler: records of requant, in two parts that take turns.
+  int64_t recordsAt = 0, recordsBytes = 0;
+  int recordsTurn = 0;
+  std::array<std::vector<std::byte>, 2> recordsHeld{}; ///< what lies in each part
+  int accumulatorTurn = 0;                             ///< the half of the accumulators that comes next
+
+  /// A record for each channel lies in the scratchpad from the address that it returns on; loads them unless they do.
+  int64_t records(const std::vector<std::byte>& bytes);
+};
+
+/// COPY between DRAM and scratchpad, or within the scratchpad.
+void lowerCopy(Lowering& l, const Operand& from, const Operand& to);
+void lowerFill(Lowering& l, const cdl::Op& op);
+
+/// CONV2D and MATMUL with what follows them. `next`: the instruction behind it, which is taken in where the device does
+/// both in one pass; true if it was.
+bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next);
+
+/// CONVERT, BINARY, COMPARE, RESCALE, TABLE: on the vector engine.
+void lowerElementwise(Lowering& l, const cdl::Op& op);
+void lowerReduce(Lowering& l, const cdl::Op& op);
+void lowerPool(Lowering& l, const cdl::Op& op);
+
+/// RESCALE's numbers where they are the same for all elements.
+struct Scale {
+  int32_t aMult = 0, bMult = 0, aShift = 0, bShift = 0, shift = 0, zero = 0, low = 0, high = 0;
+};
+/// Multipliers and shifts that the device has; throws Refusal.
+void checkScale(const Scale& scale);
+npu::DescriptorValues rescaleValues(const Scale& scale, npu::Type out);
+
+} // namespace npu_sim

@@ -1,0 +1,153 @@
+// Copies and fills: boxes of runs by DMA.
+#include "lowering.hpp"
+
+#include <cstring>
+
+namespace npu_sim {
+
+namespace {
+
+constexpr int64_t kNear = (int64_t{1} << 24) - 1, kFar = INT32_MAX;
+
+namespace t = npu::descriptor::transfer;
+
+npu::DescriptorValues transferOf(const Box& box, int64_t runBytes, int far, int near) {
+  npu::DescriptorValues values{};
+  values[t::kRun] = runBytes;
+  for (int d = 0; d < 3; ++d) {
+    const auto at = static_cast<size_t>(d);
+    values[static_cast<size_t>(t::kLen1 + d)] = box.extents[at];
+    values[static_cast<size_t>(t::kFarStride1 + d)] = far < 0 ? 0 : box.strides[static_cast<size_t>(far)][at];
+    values[static_cast<size_t>(t::kNearStride1 + d)] = box.strides[static_cast<size_t>(near)][at];
+  }
+  return values;
+}
+
+Walk walkOf(const Operand& from, const Operand& to) {
+  Walk walk;
+  for (int d = 0; d < to.rank; ++d) {
+    const auto at = static_cast<size_t>(d);
+    walk.dims.push_back({to.dims[at], {from.strides[at] * from.bytes, to.strides[at] * to.bytes, 0}});
+  }
+  return walk;
+}
+
+bool isDram(const Operand& o) { return o.memory >= Access::kRegions; }
+
+Access part(const Operand& o, const Box& box, int operand, int64_t bytes, bool write) {
+  const auto [low, high] = extentOf(box, operand, bytes);
+  const int64_t at = o.at + box.offsets[static_cast<size_t>(operand)];
+  return {o.memory, at + low, at + high, write};
+}
+
+} // namespace
+
+void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
+  if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
+  // Bytes: several of an element stay together.
+  Walk walk = walkOf(from, to);
+  BoxLimits limits;
+  const std::array<int64_t, 3> bytes{from.bytes, from.bytes, 0};
+  const int near = isDram(to) ? 0 : 1, far = 1 - near;
+  for (int o = 0; o < 2; ++o) {
+    limits.low[static_cast<size_t>(o)] = o == far ? -kFar : 0;
+    limits.high[static_cast<size_t>(o)] = o == far ? kFar : kNear;
+  }
+  limits.extent = 65536 / from.bytes;
+  const auto isLegal = [&](const Box& box) {
+    // What is written steps over what lies within it, and a copy within the scratchpad stays apart from its source.
+    int64_t within = box.run * from.bytes;
+    for (size_t d = 0; d < 3; ++d) {
+      const int64_t stride = std::abs(box.strides[1][d]);
+      if (box.extents[d] > 1 && stride < within) return false;
+      if (box.extents[d] > 1) within = stride * (box.extents[d] - 1) + within;
+    }
+    if (isDram(from) || isDram(to)) return true;
+    const Access a = part(from, box, 0, from.bytes, false), b = part(to, box, 1, to.bytes, true);
+    return a.end <= b.begin || b.end <= a.begin;
+  };
+  forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
+    const int64_t d = l.stream.descriptor(npu::DescriptorKind::kTransfer, transferOf(box, box.run * from.bytes, far, near));
+    const int64_t source = from.at + box.offsets[0], target = to.at + box.offsets[1];
+    npu::Insn insn;
+    if (isDram(to)) {
+      namespace f = npu::field::store;
+      insn = insnFor(npu::Op::kStore, npu::Engine::kStore0);
+      insn.values[f::kRegion] = to.memory - Access::kRegions;
+      insn.values[f::kFar] = target;
+      insn.values[f::kSrc] = source;
+      insn.values[f::kD] = d;
+    } else if (isDram(from)) {
+      namespace f = npu::field::load;
+      insn = insnFor(npu::Op::kLoad, npu::Engine::kLoad0);
+      insn.values[f::kRegion] = from.memory - Access::kRegions;
+      insn.values[f::kFar] = source;
+      insn.values[f::kDst] = target;
+      insn.values[f::kD] = d;
+    } else {
+      namespace f = npu::field::copy;
+      insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);
+      insn.values[f::kSrc] = source;
+      insn.values[f::kDst] = target;
+      insn.values[f::kD] = d;
+    }
+    l.stream.add(insn, {part(from, box, 0, from.bytes, false), part(to, box, 1, to.bytes, true)});
+  });
+}
+
+void lowerFill(Lowering& l, const cdl::Op& op) {
+  const Operand to = l.image.output(op);
+  const auto bits = static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0));
+  std::vector<std::byte> element(static_cast<size_t>(to.bytes));
+  std::memcpy(element.data(), &bits, element.size());
+  // Values of several bytes come from memory, read again and again.
+  Operand from = to;
+  from.memory = Access::kRegions;
+  from.at = l.image.addConstant(element);
+  from.strides = {};
+  bool isByte = true;
+  for (const std::byte byte : element) isByte &= byte == element[0];
+  if (!isByte) return lowerCopy(l, from, to);
+  const Walk walk = walkOf(from, to);
+  BoxLimits limits;
+  limits.high = {0, kNear, 0};
+  limits.extent = 65536 / to.bytes;
+  limits.runMayRepeat = {true, false, false};
+  forEachBox(
+      walk, {to.bytes, to.bytes, 0}, limits,
+      [&](const Box& box) {
+        int64_t within = box.run * to.bytes;
+        for (size_t d = 0; d < 3; ++d) {
+          if (box.extents[d] > 1 && box.strides[1][d] < within) return false;
+          within += box.strides[1][d] * (box.extents[d] - 1);
+        }
+        return true;
+      },
+      [&](const Box& box) {
+        namespace f = npu::field::fill;
+        npu::Insn insn = insnFor(npu::Op::kFill, npu::Engine::kLoad0);
+        insn.values[f::kDst] = to.at + box.offsets[1];
+        insn.values[f::kD] =
+            l.stream.descriptor(npu::DescriptorKind::kTransfer, transferOf(box, box.run * to.bytes, -1, 1));
+        insn.values[f::kFill] = static_cast<int64_t>(element[0]);
+        l.stream.add(insn, {part(to, box, 1, to.bytes, true)});
+      });
+}
+
+int64_t Lowering::records(const std::vector<std::byte>& bytes) {
+  for (size_t turn = 0; turn < recordsHeld.size(); ++turn)
+    if (recordsHeld[turn] == bytes) return recordsAt + static_cast<int64_t>(turn) * recordsBytes;
+  recordsTurn ^= 1;
+  recordsHeld[static_cast<size_t>(recordsTurn)] = bytes;
+  Operand from, to;
+  from.rank = to.rank = 1;
+  from.dims[0] = to.dims[0] = static_cast<int64_t>(bytes.size());
+  from.strides[0] = to.strides[0] = 1;
+  from.memory = Access::kRegions;
+  from.at = image.addConstant(bytes);
+  to.at = recordsAt + recordsTurn * recordsBytes;
+  lowerCopy(*this, from, to);
+  return to.at;
+}
+
+} // namespace npu_sim
