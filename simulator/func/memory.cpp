@@ -8,7 +8,7 @@ Memory::Memory(const Configuration& configuration, bool checks)
     : columns_(configuration.columns()), engines_(configuration.engines()), checks_(checks),
       scratchpad_(configuration.scratchpadBytes()),
       accumulators_(static_cast<size_t>(configuration.accumulatorRows()) * configuration.columns()),
-      validColumns_(configuration.accumulatorRows()) {}
+      above_(configuration.hasInt16() ? accumulators_.size() : 0), validColumns_(configuration.accumulatorRows()) {}
 
 void Memory::setRegions(std::vector<Region> regions) {
   regions_ = std::move(regions);
@@ -26,6 +26,29 @@ void Memory::reset() {
     const bool isWritten = kind == RegionClass::kInput || kind == RegionClass::kOutput;
     dramShadows_[i] =
         kind == RegionClass::kConstants ? nullptr : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
+  }
+}
+
+void Memory::extend(int64_t row, int64_t rows, int64_t columns) {
+  if (above_.empty()) return;
+  for (int64_t i = row * columns_; rows > 0; --rows, i += columns_)
+    for (int64_t c = 0; c < columns; ++c) above_[i + c] = static_cast<int8_t>(accumulators_[i + c] >> 31);
+}
+
+void Memory::readWide(int64_t row, int64_t columns, int64_t* to) const {
+  const int64_t at = row * columns_;
+  for (int64_t c = 0; c < columns; ++c)
+    to[c] = int64_t{above_[at + c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[at + c]);
+}
+
+void Memory::writeWide(int64_t row, int64_t columns, const int64_t* from, bool accumulate) {
+  const int64_t at = row * columns_;
+  for (int64_t c = 0; c < columns; ++c) {
+    int64_t value = from[c];
+    if (accumulate)
+      value += int64_t{above_[at + c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[at + c]);
+    accumulators_[at + c] = static_cast<int32_t>(value);
+    above_[at + c] = static_cast<int8_t>(value >> 32);
   }
 }
 

@@ -76,6 +76,9 @@ class Npu:
             out.append({**field, "lsb": low, "kind": kind, "of": of, "minus_one": field.get("minus_one", False)})
             low += field["bits"]
             names.add(field["name"])
+        for field in sorted((f for f in out if "more" in f), key=lambda f: f["more_at"]):
+            need(field["kind"] == "int" and field["more_at"] >= low, f"isa.toml: {where}: more bits of {field['name']} overlap what is before them")
+            low = field["more_at"] + field["more"]
         need(low <= end, f"isa.toml: {where}: {low} bits, {end} are there")
         return out
 
@@ -109,7 +112,7 @@ class Npu:
             for f in list_:
                 of = enum_index[f["of"]] if f["kind"] == "enum" else desc_index[f["of"]] if f["kind"] == "descriptor" else 0
                 out.append(f"    {{{quote(f['name'])}, {f['lsb']}, {f['bits']}, FieldKind::k{camel(f['kind'])}, {of}, "
-                           f"{str(f['minus_one']).lower()}}},")
+                           f"{str(f['minus_one']).lower()}, {f.get('more_at', 0)}, {f.get('more', 0)}}},")
             out.append("};")
 
         def indices(space, list_):
@@ -163,7 +166,8 @@ class Npu:
     # --- SystemVerilog: most significant field first ----------------------------------------------------------------------
     def svStruct(self, name, fields, width):
         rows, next_, spare = [], 0, 0
-        for f in [*fields, {"name": None, "lsb": width, "bits": 0}]:
+        upper = [{"name": f"{f['name']}_more", "lsb": f["more_at"], "bits": f["more"], "kind": "uint"} for f in fields if "more" in f]
+        for f in [*fields, *sorted(upper, key=lambda f: f["lsb"]), {"name": None, "lsb": width, "bits": 0}]:
             if f["lsb"] > next_:
                 rows.append(f"    logic [{f['lsb'] - next_ - 1}:0] reserved{spare};")
                 spare += 1
@@ -211,16 +215,19 @@ class Npu:
     def fieldRows(self, fields):
         def kind(f):
             return (f"{f['kind']} {f['of']}".strip() if f["kind"] != "uint" else "") + (", less one" if f["minus_one"] else "")
-        return table(["bits", "field", "kind", "meaning"],
-                     [[f"{f['lsb'] + f['bits'] - 1}..{f['lsb']}" if f["bits"] > 1 else f["lsb"], f"`{f['name']}`", kind(f).strip(", "), f["text"]]
-                      for f in fields])
+
+        def bits(f):
+            upper = f"{f['more_at'] + f['more'] - 1}..{f['more_at']}, " if "more" in f else ""
+            return upper + (f"{f['lsb'] + f['bits'] - 1}..{f['lsb']}" if f["bits"] > 1 else str(f["lsb"]))
+        return table(["bits", "field", "kind", "meaning"], [[bits(f), f"`{f['name']}`", kind(f).strip(", "), f["text"]] for f in fields])
 
     def isaMd(self):
         isa, out = self.isa, [f"<!-- {self.note} -->", "# The NPU's instruction set", ""]
         out += [f"Version {isa['version']}, hash `{self.hash:016x}`. Words of {isa['word_bits']} bits, little-endian; {isa['descriptors']} descriptors "
                 f"d0..d{isa['descriptors'] - 1} of {isa['descriptor_bits']} bits; {isa['index_registers']} index registers x0.. of 32 bits, x0 is 0; "
                 f"{isa['semaphores']} counting semaphores s0.. up to {isa['semaphore_max']}. Reserved bits are 0. `less one`: the field holds its value less one. "
-                "Arithmetic follows [the integer law](types.md); sums wrap at 32 bits.", ""]
+                "Of a field in two parts the upper one is inverted where the top bit of the lower one is 1: zeros for a value that fits the lower one. "
+                "Arithmetic follows [the integer law](types.md); sums wrap at 32 bits, those of i16 activations at 40.", ""]
         out += ["## Engines", ""] + table(["id", "engine", "does"], [[e["id"], f"`{n}`", e["text"]] for n, e in self.engines.items()])
         out += ["## Header", "", "Bits 31..0 of every word.", ""] + self.fieldRows(self.header)
         out += ["## Operations", ""]

@@ -45,14 +45,17 @@ std::map<uint32_t, std::string> regionsOf(const std::vector<std::string>& option
 }
 
 std::string valuesText(std::span<const std::byte> memory, const std::string& type) {
-  const bool isWord = type == "i32";
-  if (!isWord && type != "i8" && type != "u8") fail(kBadInput, "--show: type '{}' is none of i8, u8, i32", type);
+  const std::map<std::string, size_t> sizes{{"i8", 1}, {"u8", 1}, {"i16", 2}, {"i32", 4}, {"i64", 8}};
+  const auto known = sizes.find(type);
+  if (known == sizes.end()) fail(kBadInput, "--show: type '{}' is none of i8, u8, i16, i32, i64", type);
   std::string text;
-  const size_t step = isWord ? 4 : 1, perLine = isWord ? 8 : 16;
+  const size_t step = known->second, perLine = step > 2 ? 8 : 16;
   for (size_t i = 0; i < memory.size() / step; ++i) {
-    int32_t value = 0;
+    int64_t value = 0;
     std::memcpy(&value, memory.data() + i * step, step);
     if (type == "i8") value = static_cast<int8_t>(value);
+    if (type == "i16") value = static_cast<int16_t>(value);
+    if (type == "i32") value = static_cast<int32_t>(value);
     text += fmt::format("{}{}", value, (i + 1) % perLine && i + 1 < memory.size() / step ? ' ' : '\n');
   }
   return text;
