@@ -59,12 +59,26 @@ public:
 
   uint64_t bytesRead = 0, bytesWritten = 0; ///< of the scratchpad, since the machine last cleared them
 
+  /// Remembers from now on what is written where, for takeWritten.
+  void record() { isRecording_ = true; }
+  /// Bytes and CRC-32 of all that was written since the last call (docs/reference/npu_trace.md).
+  std::pair<uint64_t, uint32_t> takeWritten();
+
 private:
+  struct Written {
+    int64_t at, bytes; ///< of accumulators: the row, and the columns
+    int memory;        ///< a region, or one of the two below
+  };
+  static constexpr int kScratchpad = -1, kRows = -2;
+  void note(int memory, int64_t at, int64_t bytes) {
+    if (isRecording_) written_.push_back({at, bytes, memory});
+  }
   [[noreturn]] void race(std::string place, bool isWrite, AccessId other, const Accessor& accessor) const;
 
   int columns_;
   uint32_t engines_;
-  bool checks_;
+  bool checks_, isRecording_ = false;
+  std::vector<Written> written_;
   std::vector<uint8_t> scratchpad_;
   std::vector<int32_t> accumulators_;
   std::vector<int8_t> above_;                  ///< bits 32..39 of each, with int16

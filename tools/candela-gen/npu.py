@@ -1,8 +1,8 @@
-"""The tables of the NPU: spec/npu/{isa,config,regs}.toml to C++ tables, SystemVerilog packages and manual pages."""
+"""The tables of the NPU: spec/npu/{isa,config,regs,trace}.toml to C++ tables, SystemVerilog packages and manual pages."""
 import hashlib
 import json
 
-TEXTS = {"text", "unit"}                      # what says nothing about bits
+TEXTS = {"text", "unit", "draw"}              # what says nothing about bits
 KINDS = ["uint", "int", "hex", "scratchpad", "far", "acc", "index", "mask"]
 
 
@@ -38,7 +38,7 @@ def table(header, rows):
 class Npu:
     def __init__(self, load, root, note):
         self.note = note
-        self.isa, self.config, self.regs = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs"])
+        self.isa, self.config, self.regs, self.trace = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs", "trace"])
         digest = hashlib.sha256(json.dumps(bare([self.isa, self.config, self.regs]), sort_keys=True).encode())
         self.hash = int.from_bytes(digest.digest()[:8], "big")
         self.enums, self.engines = self.isa["enum"], self.isa["engine"]
@@ -148,6 +148,33 @@ class Npu:
                 for n, r in regs["register"].items()]
         return "\n".join(out + ["};", ""])
 
+    def grammarInc(self):
+        out = [f"// {self.note}", ""]
+
+        def draws(name, fields):
+            def span(f):
+                low, high = f.get("draw", [0, int(f["kind"] == "uint" and f["bits"] == 1)])
+                most = (1 << f["bits"]) - (not f["minus_one"])
+                need(f["minus_one"] <= low <= high <= most or "draw" not in f, f"isa.toml: {name}: {f['name']} is drawn beyond {most}")
+                return "{" + f"{low}, {high}, {str('draw' in f or high > 0).lower()}" + "}"
+            out.append(f"inline constexpr Draw k{name}Draws[] = {{" + ", ".join(span(f) for f in fields) + "};")
+        for n, d in self.descriptors.items():
+            draws(camel(n), d["fields"])
+        ops = [n for n, o in self.ops.items() if o["fields"]]
+        for n in ops:
+            draws(f"{camel(n)}Op", self.ops[n]["fields"])
+        out += ["inline constexpr std::span<const Draw> kDescriptorDraws[] = {" + ", ".join(f"k{camel(n)}Draws" for n in self.descriptors) + "};"]
+        out += ["inline constexpr std::span<const Draw> kOpDraws[] = {" +
+                ", ".join(f"k{camel(n)}OpDraws" if n in ops else "{}" for n in self.ops) + "};"]
+        return "\n".join(out + [""])
+
+    def traceInc(self):
+        out, fields = [f"// {self.note}", ""], self.trace["field"]
+        out += ["namespace trace { enum : int { " + ", ".join(f"k{camel(n)}" for n in fields) + ", kCount }; }"]
+        out += ["inline constexpr TraceFieldInfo kTraceFields[] = {"]
+        out += [f"    {{{quote(n)}, {f['bits']}, TraceKind::k{camel(f.get('kind', 'uint'))}, {str(f.get('timing', False)).lower()}}}," for n, f in fields.items()]
+        return "\n".join(out + ["};", ""])
+
     def configInc(self):
         out, keys = [f"// {self.note}", ""], self.config["key"]
         out += ["namespace key { enum : int { " + ", ".join(f"k{camel(n)}" for n in keys) + ", kCount }; }"]
@@ -211,6 +238,14 @@ class Npu:
         out += self.svEnum("region_class", {f"REGION_{n}": c["id"] for n, c in regs["class"].items()}, 3)
         return "\n".join(out + ["endpackage", ""])
 
+    def traceSv(self):
+        fields, low = [], 0
+        for name, field in self.trace["field"].items():
+            fields.append({"name": name, "lsb": low, "bits": field["bits"], "kind": "uint"})
+            low += field["bits"]
+        out = [f"// {self.note}", "package cdl_npu_trace_pkg;", "", f"  localparam int unsigned RetireBits = {low};", ""]
+        return "\n".join(out + self.svStruct("retire", fields, low) + ["endpackage", ""])
+
     # --- Manual ------------------------------------------------------------------------------------------------------------
     def fieldRows(self, fields):
         def kind(f):
@@ -253,6 +288,12 @@ class Npu:
         out += ["## Classes of regions", ""] + table(["class", "name", "meaning"], [[c["id"], f"`{n}`", c["text"]] for n, c in regs["class"].items()])
         return "\n".join(out)
 
+    def traceMd(self):
+        out = [f"<!-- {self.note} -->", "# The trace of an NPU", "", "One record for each instruction that ends, in that order; those of one engine are in the order of the "
+               "program. `candela npu run --trace FILE` writes them as CSV, one column for each field that the model knows, engines and operations by name, `crc` in hexadecimal.", ""]
+        return "\n".join(out + table(["field", "bits", "unit", "meaning", ""], [[f"`{n}`", f["bits"], f.get("unit", ""), f["text"], "timing" if f.get("timing") else ""]
+                                                                               for n, f in self.trace["field"].items()]))
+
     def configMd(self):
         out = [f"<!-- {self.note} -->", "# The NPU's configuration", "", "A TOML file; `section.key` stands below `[section]`. What is missing has its default.", ""]
         return "\n".join(out + table(["key", "range", "default", "unit", "meaning"], [[
@@ -261,7 +302,9 @@ class Npu:
 
     def outputs(self):
         return {"simulator/isa/generated/isa_names.inc": self.namesInc, "simulator/isa/generated/isa.inc": self.isaInc, "simulator/isa/generated/registers.inc": self.regsInc,
-                "simulator/config/generated/config.inc": self.configInc,
+                "simulator/config/generated/config.inc": self.configInc, "simulator/isa/generated/trace.inc": self.traceInc,
+                "simulator/isa/generated/grammar.inc": self.grammarInc,
+                "rtl/generated/cdl_npu_trace_pkg.sv": self.traceSv, "docs/reference/npu_trace.md": self.traceMd,
                 "rtl/generated/cdl_npu_isa_pkg.sv": self.isaSv, "rtl/generated/cdl_npu_cfg_pkg.sv": self.cfgSv,
                 "rtl/generated/cdl_npu_regs_pkg.sv": self.regsSv,
                 "docs/reference/npu_isa.md": self.isaMd, "docs/reference/npu_registers.md": self.regsMd,

@@ -18,7 +18,7 @@ Runs a text or a binary without time: bit-exact, and stopped at the first race, 
 its memory, bad instruction or deadlock. A region that --set does not name is zero. Exit status 1: it was stopped.)";
 
 struct Arguments {
-  std::string input, configuration;
+  std::string input, configuration, trace;
   std::vector<std::string> set, dump, show;
   bool plain = false;
 };
@@ -75,6 +75,9 @@ void runProgram(const Arguments& arguments, Console& console) {
   if (!configuration) configuration = checkNpu(npu::findConfiguration(binary.configurationName));
   npu::FunctionalOptions options;
   options.plainKernels = arguments.plain;
+  std::string trace = npu::traceHeader(false);
+  if (!arguments.trace.empty())
+    options.onRetire = [&](const npu::RetireRecord& record) { trace += npu::traceLine(record, false); };
   const auto device = npu::makeFunctionalDevice(*configuration, options);
   if (const npu::Outcome bad = device->load(std::move(binary)))
     fail(kBadInput, "{}: {}", arguments.input, bad->message);
@@ -99,6 +102,7 @@ void runProgram(const Arguments& arguments, Console& console) {
     console.print("{}:\n{}", program.regions[region].name, valuesText(memory[region], type));
   for (const auto& [region, path] : dump)
     check(writeFile(path, memory[region].data(), memory[region].size()), kWorkFailed);
+  if (!arguments.trace.empty()) check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);
   Table table({"count", "of"});
   for (const npu::CounterInfo& info : npu::kCounters)
     if (const uint64_t value = run.counters[static_cast<size_t>(info.id)]; value && !info.isTiming)
@@ -129,7 +133,10 @@ void addNpuRun(CLI::App* npu, Console& console) {
       ->type_name("CONFIG");
   addRepeated(command, "--set", arguments->set, "the bytes of a region before the run", "REGION=FILE");
   addRepeated(command, "--dump", arguments->dump, "write a region after the run", "REGION=FILE");
-  addRepeated(command, "--show", arguments->show, "print a region after the run, as i8, u8 or i32", "REGION=TYPE");
+  addRepeated(command, "--show", arguments->show, "print a region after the run, as i8, u8, i16, i32 or i64",
+              "REGION=TYPE");
+  command->add_option("--trace", arguments->trace, "what each instruction wrote, as CSV (docs/reference/npu_trace.md)")
+      ->type_name("FILE");
   command->add_flag("--plain", arguments->plain, "without AVX2, which gives the same bits");
   addJsonOption(command, console);
   command->footer(kFooter);
