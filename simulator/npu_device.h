@@ -3,12 +3,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "simulator/binary/binary.h"
 #include "simulator/config/configuration.h"
+#include "simulator/isa/trace.h"
 #include "simulator/result.h"
 
 namespace candela::npu {
@@ -69,6 +71,8 @@ struct FunctionalOptions {
   /// Products and elements, and 4,096 for each instruction, in a run: loops could otherwise run for years, and what the
   /// checks remember of each instruction fill the memory.
   uint64_t maxOperations = uint64_t{1} << 38;
+  /// Called for each instruction that ends, within run(); none: no trace, which is faster.
+  std::function<void(const RetireRecord&)> onRetire;
 };
 
 /// The model without time (simulator/func).

@@ -19,5 +19,6 @@ package cdl_npu_cfg_pkg;
   localparam longint unsigned CommandQueueDepth = 64'd8;
   localparam longint unsigned DramWidthBits = 64'd64;
   localparam longint unsigned DramBytes = 64'd4294967296;
+  localparam longint unsigned FeaturesInt16 = 64'd0;
 
 endpackage

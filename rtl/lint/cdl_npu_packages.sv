@@ -16,6 +16,9 @@ module cdl_npu_packages (
       $bits(desc_lanes_t) != DescriptorBits || $bits(desc_pooling_t) != DescriptorBits) begin : gen_bad_descriptor
     $error("a descriptor is not as wide as its register");
   end
+  if ($bits(cdl_npu_trace_pkg::retire_t) != cdl_npu_trace_pkg::RetireBits) begin : gen_bad_trace
+    $error("a record of the trace has a gap");
+  end
   if (cdl_npu_regs_pkg::Snapshot <= cdl_npu_regs_pkg::Pmu || cdl_npu_cfg_pkg::ArrayRows == 0) begin : gen_bad_map
     $error("the register map is not in order");
   end

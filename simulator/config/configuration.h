@@ -34,7 +34,9 @@ struct Configuration {
   int rows() const { return static_cast<int>(values[key::kArrayRows]); }
   int columns() const { return static_cast<int>(values[key::kArrayColumns]); }
   uint32_t scratchpadBytes() const { return static_cast<uint32_t>(values[key::kScratchpadBytes]); }
-  /// Accumulator rows of columns() i32.
+  /// Types of 16 bits and accumulators of 40.
+  bool hasInt16() const { return values[key::kFeaturesInt16] != 0; }
+  /// Accumulator rows of columns() i32 (with int16: of 40 bits).
   uint32_t accumulatorRows() const { return static_cast<uint32_t>(values[key::kAccumulatorBytes] / (4 * columns())); }
   int loadChannels() const { return static_cast<int>(values[key::kDmaLoadChannels]); }
   int storeChannels() const { return static_cast<int>(values[key::kDmaStoreChannels]); }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "candela/numerics.h"
 #include "simulator/func/kernels.h"
 #include "simulator/func/memory.h"
 #include "simulator/func/operands.h"
@@ -18,6 +19,8 @@ struct WeightTile {
 struct MatrixState {
   WeightTile shadow, active;
   std::vector<int16_t> activations, weights;
+  std::vector<int32_t> sums;     ///< of i16 activations, as far as they fit 32 bits
+  std::vector<int64_t> wideSums; ///< and all of them
 };
 
 /// One instruction on its way, with all that it needs. Index registers are added to the addresses already.
@@ -61,14 +64,21 @@ struct Interval {
 inline int32_t elementAt(const uint8_t* at, Type type) {
   if (type == Type::kI8) return static_cast<int8_t>(*at);
   if (type == Type::kU8) return *at;
+  if (type == Type::kI16) {
+    int16_t half;
+    std::memcpy(&half, at, sizeof half);
+    return half;
+  }
   int32_t value;
   std::memcpy(&value, at, sizeof value);
   return value;
 }
-/// Its low bits.
+/// Its low bits, little-endian.
 inline void storeElement(uint8_t* at, Type type, int32_t value) {
   if (type == Type::kI32)
     std::memcpy(at, &value, sizeof value);
+  else if (type == Type::kI16)
+    std::memcpy(at, &value, sizeof(int16_t));
   else
     *at = static_cast<uint8_t>(value);
 }
@@ -79,6 +89,11 @@ struct Bounds {
   int64_t low, high;
 };
 Bounds boundsOf(const Rescale& rescale, Type type);
+/// The entry of a value in the table of its type; of i16 between two of them.
+inline int32_t tableAt(const uint8_t* table, Type type, int32_t value) {
+  return type == Type::kI16 ? cdl_table_i16(reinterpret_cast<const int16_t*>(table), static_cast<int16_t>(value))
+                            : table[value - lowestOf(type)];
+}
 /// Raises for a left shift that could leave 63 bits with operands of that type.
 void needShift(std::string_view what, int32_t shift, Type type);
 

@@ -28,13 +28,13 @@ void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t pad
   std::memset(to + 2 * n, 0, static_cast<size_t>(4 * (padded - n)));
 }
 
-void multiply(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
-              int64_t pitch, bool accumulate) {
+void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n,
+              int32_t* c, int64_t pitch, bool accumulate) {
   for (int64_t p = 0; p < m; ++p) {
     int32_t* const row = c + p * pitch;
     if (!accumulate) std::memset(row, 0, static_cast<size_t>(n) * sizeof(int32_t));
     for (int64_t k = 0; k < 2 * pairs; ++k) {
-      const int32_t x = a[p * 2 * pairs + k];
+      const int32_t x = a[p * aPitch + k];
       const int16_t* const weights = b + (k / 2) * padded * 2 + k % 2;
       for (int64_t i = 0; i < n; ++i) addWrapping(row[i], x * weights[2 * i]);
     }
@@ -47,10 +47,15 @@ void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w
     addWrapping(c[i], (valueOf(x[i], xUnsigned) - xZero) * (valueOf(w[i], wUnsigned) - wZero));
 }
 
+void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
+                 int32_t* c) {
+  for (int64_t i = 0; i < n; ++i) c[i] += (x[i] - xZero) * (valueOf(w[i], wUnsigned) - wZero);
+}
+
 } // namespace
 
 const Kernels& plainKernels() {
-  static constexpr Kernels kernels{"plain", widen, interleave, multiply, depthwise};
+  static constexpr Kernels kernels{"plain", widen, interleave, multiply, depthwise, depthwise16};
   return kernels;
 }
 

@@ -4,8 +4,9 @@
 
 namespace candela::npu {
 
-/// The inner loops of the matrix engine. Operands are 8-bit values less their zero point: -255..255 in 16 bits. Sums
-/// wrap modulo 2^32. Every implementation gives the same bits.
+/// The inner loops of the matrix engine. Weights, and activations of 8 bits, are values less their zero point:
+/// -255..255 in 16 bits; activations of 16 bits are as they are. Sums wrap modulo 2^32. Every implementation gives the
+/// same bits.
 struct Kernels {
   const char* name;
 
@@ -17,14 +18,17 @@ struct Kernels {
   void (*interleave)(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t padded, bool isUnsigned, int32_t zero,
                      int16_t* to);
 
-  /// c[p * pitch + i] (+)= sum over k of a[p][k] * b[k][i], p < m, i < n. a: m rows of 2 * pairs values; b: pairs rows
-  /// of `padded` pairs, as interleave makes them.
-  void (*multiply)(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
-                   int64_t pitch, bool accumulate);
+  /// c[p * pitch + i] (+)= sum over k of a[p * aPitch + k] * b[k][i], p < m, i < n. a: m rows of 2 * pairs values; b:
+  /// pairs rows of `padded` pairs, as interleave makes them.
+  void (*multiply)(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b, int64_t padded,
+                   int64_t n, int32_t* c, int64_t pitch, bool accumulate);
 
   /// c[i] += (x[i] - xZero) * (w[i] - wZero), i < n.
   void (*depthwise)(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
                     int64_t n, int32_t* c);
+  /// The same of 16-bit x; the caller sees to it that sums stay in 32 bits.
+  void (*depthwise16)(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
+                      int32_t* c);
 };
 
 const Kernels& plainKernels();

@@ -48,10 +48,11 @@ void interleave(const uint8_t* row0, const uint8_t* row1, int64_t n, int64_t pad
   std::memset(to + 2 * n, 0, static_cast<size_t>(4 * (padded - n)));
 }
 
-/// M rows by V vectors of 8 columns. Products of -255..255 leave room: a pair fits 32 bits, and sums wrap as they must.
+/// M rows by V vectors of 8 columns. A pair of products with a weight of -255..255 fits 32 bits, and sums wrap as they
+/// must.
 template <int M, int V>
-void block(const int16_t* a, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c, int64_t pitch,
-           bool accumulate) {
+void block(const int16_t* a, int64_t aPitch, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
+           int64_t pitch, bool accumulate) {
   __m256i sums[M][V];
   for (auto& row : sums)
     for (auto& sum : row) sum = _mm256_setzero_si256();
@@ -61,7 +62,7 @@ void block(const int16_t* a, int64_t pairs, const int16_t* b, int64_t padded, in
       weights[v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + k * padded * 2 + v * 16));
     for (int p = 0; p < M; ++p) {
       int32_t two;
-      std::memcpy(&two, a + p * 2 * pairs + 2 * k, sizeof two);
+      std::memcpy(&two, a + p * aPitch + 2 * k, sizeof two);
       const __m256i x = _mm256_set1_epi32(two);
       for (int v = 0; v < V; ++v) sums[p][v] = _mm256_add_epi32(sums[p][v], _mm256_madd_epi16(x, weights[v]));
     }
@@ -83,19 +84,19 @@ void block(const int16_t* a, int64_t pairs, const int16_t* b, int64_t padded, in
 }
 
 template <int V>
-void columns(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
-             int64_t pitch, bool accumulate) {
+void columns(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n,
+             int32_t* c, int64_t pitch, bool accumulate) {
   int64_t p = 0;
-  for (; p + 6 <= m; p += 6) block<6, V>(a + p * 2 * pairs, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
-  for (; p + 2 <= m; p += 2) block<2, V>(a + p * 2 * pairs, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
-  if (p < m) block<1, V>(a + p * 2 * pairs, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  for (; p + 6 <= m; p += 6) block<6, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  for (; p + 2 <= m; p += 2) block<2, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
+  if (p < m) block<1, V>(a + p * aPitch, aPitch, pairs, b, padded, n, c + p * pitch, pitch, accumulate);
 }
 
-void multiply(const int16_t* a, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n, int32_t* c,
-              int64_t pitch, bool accumulate) {
+void multiply(const int16_t* a, int64_t aPitch, int64_t m, int64_t pairs, const int16_t* b, int64_t padded, int64_t n,
+              int32_t* c, int64_t pitch, bool accumulate) {
   int64_t i = 0;
-  for (; i + 16 <= padded; i += 16) columns<2>(a, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
-  if (i < padded) columns<1>(a, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
+  for (; i + 16 <= padded; i += 16) columns<2>(a, aPitch, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
+  if (i < padded) columns<1>(a, aPitch, m, pairs, b + 2 * i, padded, n - i, c + i, pitch, accumulate);
 }
 
 void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero,
@@ -115,9 +116,24 @@ void depthwise(const uint8_t* x, bool xUnsigned, int32_t xZero, const uint8_t* w
   }
 }
 
+void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
+                 int32_t* c) {
+  const __m128i wZeros = _mm_set1_epi16(static_cast<int16_t>(wZero));
+  const __m256i xZeros = _mm256_set1_epi32(xZero);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+    const __m256i left = _mm256_sub_epi32(_mm256_cvtepi16_epi32(halves), xZeros);
+    const __m256i right = _mm256_cvtepi16_epi32(_mm_sub_epi16(widened8(w + i, wUnsigned), wZeros));
+    auto* const at = reinterpret_cast<__m256i*>(c + i);
+    _mm256_storeu_si256(at, _mm256_add_epi32(_mm256_loadu_si256(at), _mm256_mullo_epi32(left, right)));
+  }
+  for (; i < n; ++i) c[i] += (x[i] - xZero) * (valueOf(w[i], wUnsigned) - wZero);
+}
+
 } // namespace
 
-const Kernels kAvx2Kernels{"avx2", widen, interleave, multiply, depthwise};
+const Kernels kAvx2Kernels{"avx2", widen, interleave, multiply, depthwise, depthwise16};
 
 } // namespace candela::npu
 #endif

@@ -26,7 +26,9 @@ Counter instructionCounter(int engine) {
 Machine::Machine(const Configuration& configuration, const FunctionalOptions& options, const Binary& binary,
                  const std::vector<Insn>& code, Memory& memory)
     : configuration_(configuration), options_(options), binary_(binary), code_(code), memory_(memory),
-      kernels_(options.plainKernels ? plainKernels() : bestKernels()), budget_(options.maxOperations) {}
+      kernels_(options.plainKernels ? plainKernels() : bestKernels()), budget_(options.maxOperations) {
+  if (options.onRetire) memory.record();
+}
 
 std::string Machine::describe(uint32_t instruction) const {
   std::string text = fmt::format("instruction {}: {}", instruction, binary_.origin(instruction));
@@ -87,8 +89,17 @@ void Machine::signal(const Insn& insn, int engine) {
   semaphore.signal(clocks_[engine], insn.signalCount);
 }
 
-void Machine::retire(const Insn& insn, int engine) {
+void Machine::retire(const Insn& insn, int engine, uint32_t instruction) {
   signal(insn, engine);
+  if (options_.onRetire) {
+    RetireRecord record{};
+    record[trace::kSequence] = retired_++;
+    record[trace::kInstruction] = instruction;
+    record[trace::kEngine] = static_cast<uint64_t>(engine);
+    record[trace::kOpcode] = static_cast<uint64_t>(insn.op);
+    std::tie(record[trace::kBytes], record[trace::kCrc]) = memory_.takeWritten();
+    options_.onRetire(record);
+  }
   if (!isCounting_) return;
   Counters& counters = run_.counters;
   ++counters[static_cast<int>(Counter::kInstructions)];
@@ -133,7 +144,7 @@ void Machine::execute(int engine) {
       run_.counters[static_cast<int>(Counter::kScratchpadWritten)] += memory_.bytesWritten;
     }
   }
-  retire(entry.insn, engine);
+  retire(entry.insn, engine, entry.instruction);
   queues_[engine].pop_front();
 }
 
@@ -171,7 +182,7 @@ bool Machine::controlStep() {
     if (insn.signalCount || insn.waitCount) ++clock[0];
     if (clock != before) dispatchOrders_.push_back(clock);
     controlInstruction(insn);
-    retire(insn, 0);
+    retire(insn, 0, pc_);
   }
   budget_ -= kInstructionCost;
   if (insn.op != Op::kHalt) {

@@ -34,7 +34,7 @@ private:
   bool takeToken(const Insn& insn, int engine);
   void signal(const Insn& insn, int engine);
   void execute(int engine);
-  void retire(const Insn& insn, int engine);
+  void retire(const Insn& insn, int engine, uint32_t instruction);
   [[noreturn]] void deadlock();
   std::string describe(uint32_t instruction) const;
 
@@ -59,6 +59,7 @@ private:
   std::vector<Access> accesses_{Access{}};
   uint32_t current_ = 0; ///< the instruction that a fault is of
   bool isCounting_ = true;
+  uint64_t retired_ = 0;
   uint64_t budget_;
   RunReport run_;
 };

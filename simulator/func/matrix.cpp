@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "simulator/func/execution.h"
 
@@ -7,6 +8,10 @@ namespace {
 
 /// Bytes of packed activations that are worked on at a time: they stay in the second-level cache.
 constexpr int64_t kChunkBytes = 256 * 1024;
+/// Products of i16 and 9-bit weights, or of 17 and 9 bits, whose sum fits 32 bits: 128 * 65535 * 255 < 2^31.
+constexpr int64_t kWideTaps = 128;
+/// The same in pairs without a zero point of the i16: 2 * 128 * 32768 * 255 < 2^31.
+constexpr int64_t kWidePairs = 128;
 
 /// The rows or pixels of a tile that some output reads at some tap.
 std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad) {
@@ -19,6 +24,8 @@ std::vector<bool> touched(int64_t in, int64_t out, int64_t kernel, int64_t strid
 
 /// Announces what the walk reads: each byte once, in runs as long as they go.
 void readActivations(Execution& e, const Window& w, int64_t act) {
+  const int64_t pixelBytes = w.cin * bytesOf(w.aType);
+  needAligned("act", w.aType, act, w.rowStride, w.pixelStride);
   const std::vector<bool> rows = touched(w.inH, w.outH, w.kernelH, w.strideH, w.dilationH, w.padTop);
   const std::vector<bool> pixels = touched(w.inW, w.outW, w.kernelW, w.strideW, w.dilationW, w.padLeft);
   std::vector<std::pair<int64_t, int64_t>> runs; // of a row: offset, bytes
@@ -26,9 +33,9 @@ void readActivations(Execution& e, const Window& w, int64_t act) {
     if (!pixels[static_cast<size_t>(x)]) continue;
     const int64_t at = x * w.pixelStride;
     if (!runs.empty() && runs.back().first + runs.back().second >= at && runs.back().first <= at)
-      runs.back().second = std::max(runs.back().second, at + w.cin - runs.back().first);
+      runs.back().second = std::max(runs.back().second, at + pixelBytes - runs.back().first);
     else
-      runs.push_back({at, w.cin});
+      runs.push_back({at, pixelBytes});
   }
   if (runs.empty()) return;
   for (const bool isRange : {true, false})
@@ -85,6 +92,41 @@ void packWeights(const Execution& e, const uint8_t* from, const Window& w, int64
           static_cast<int16_t>(elementAt(from + i * w.weightPitch + j, w.wType) - w.wZero);
 }
 
+/// The activations of one pixel at one tap, as the products want them.
+void packActivations(const Execution& e, const uint8_t* from, const Window& w, int64_t count, int16_t* to) {
+  if (w.aType == Type::kI16)
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int16_t));
+  else
+    e.kernels.widen(from, count, w.aType == Type::kU8, w.aZero, to);
+}
+
+/// `count` rows of packed activations by one block of weights, into the accumulators from `row` on.
+void multiply(Execution& e, const Window& w, const int16_t* a, int64_t count, int64_t pairs, const int16_t* b,
+              int64_t n, int64_t row, bool accumulate) {
+  const int64_t padded = paddedTo8(n);
+  if (w.aType != Type::kI16) {
+    e.kernels.multiply(a, 2 * pairs, count, pairs, b, padded, n, e.memory.row(row), e.configuration.columns(),
+                       accumulate);
+    return e.memory.extend(row, count, n);
+  }
+  // (a - zp) * w = a * w - zp * w: the products are of 16 bits, in 64 bits nothing is lost.
+  std::vector<int64_t> start(static_cast<size_t>(n));
+  for (int64_t i = 0; w.aZero && i < n; ++i)
+    for (int64_t pair = 0; pair < pairs; ++pair)
+      start[static_cast<size_t>(i)] -= int64_t{w.aZero} * (b[(pair * padded + i) * 2] + b[(pair * padded + i) * 2 + 1]);
+  std::vector<int32_t>& sums = e.matrix.sums;
+  std::vector<int64_t>& wide = e.matrix.wideSums;
+  sums.resize(static_cast<size_t>(count * n));
+  wide.resize(sums.size());
+  for (int64_t p = 0; p < count; ++p) std::copy(start.begin(), start.end(), wide.begin() + p * n);
+  for (int64_t pair = 0; pair < pairs; pair += kWidePairs) {
+    e.kernels.multiply(a + 2 * pair, 2 * pairs, count, std::min(kWidePairs, pairs - pair), b + pair * padded * 2,
+                       padded, n, sums.data(), n, false);
+    for (size_t i = 0; i < sums.size(); ++i) wide[i] += sums[i];
+  }
+  for (int64_t p = 0; p < count; ++p) e.memory.writeWide(row + p, n, wide.data() + p * n, accumulate);
+}
+
 void convolve(Execution& e, const Window& w) {
   namespace f = field::conv;
   const int64_t acc = e[f::kAcc], act = e[f::kAct], wgt = e[f::kWgt], columns = e.configuration.columns();
@@ -106,6 +148,7 @@ void convolve(Execution& e, const Window& w) {
   const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (4 * pairs), 6, pixels < 6 ? 6 : pixels);
   std::vector<int16_t>& a = e.matrix.activations;
   a.resize(static_cast<size_t>(std::min(chunk, pixels) * pairs * 2));
+  const auto padding = static_cast<int16_t>(w.aType == Type::kI16 ? w.aZero : 0);
   // All weights side by side, so that a chunk of activations is packed once.
   const int64_t blockSize = pairs * paddedTo8(std::min(columns, w.cout)) * 2;
   std::vector<int16_t>& weights = e.matrix.weights;
@@ -123,18 +166,17 @@ void convolve(Execution& e, const Window& w) {
         for (int64_t kx = 0; kx < w.kernelW; ++kx, to += w.cin) {
           const int64_t x = ox * w.strideW + kx * w.dilationW - w.padLeft;
           if (y >= 0 && y < w.inH && x >= 0 && x < w.inW)
-            e.kernels.widen(scratchpad + act + y * w.rowStride + x * w.pixelStride, w.cin, w.aType == Type::kU8,
-                            w.aZero, to);
+            packActivations(e, scratchpad + act + y * w.rowStride + x * w.pixelStride, w, w.cin, to);
           else
-            std::memset(to, 0, static_cast<size_t>(w.cin) * sizeof(int16_t));
+            std::fill_n(to, w.cin, padding);
         }
       }
       if (k % 2) *to = 0;
     }
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t n = std::min(columns, w.cout - block * columns);
-      e.kernels.multiply(a.data(), count, pairs, weights.data() + block * blockSize, paddedTo8(n), n,
-                         e.memory.row(acc + block * w.accPitch + first), columns, accumulate);
+      multiply(e, w, a.data(), count, pairs, weights.data() + block * blockSize, n, acc + block * w.accPitch + first,
+               accumulate);
     }
   }
 }
@@ -155,20 +197,36 @@ void convolveDepthwise(Execution& e, const Window& w) {
   e.count(Counter::kWeightTiles, static_cast<uint64_t>(blocks));
   e.count(Counter::kArrayPasses, static_cast<uint64_t>(taps * blocks * pixels));
   const uint8_t* const scratchpad = e.memory.scratchpad();
+  const bool isWide = w.aType == Type::kI16, wUnsigned = w.wType == Type::kU8;
+  std::vector<int32_t>& sums = e.matrix.sums;
+  std::vector<int64_t>& wide = e.matrix.wideSums;
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t first = block * columns, n = std::min(columns, w.cin - first);
+    sums.resize(static_cast<size_t>(n));
     for (int64_t p = 0; p < pixels; ++p) {
-      int32_t* const row = e.memory.row(acc + block * w.accPitch + p);
-      if (!accumulate) std::memset(row, 0, static_cast<size_t>(n) * sizeof(int32_t));
+      const int64_t at = acc + block * w.accPitch + p;
+      int32_t* const row = isWide ? sums.data() : e.memory.row(at);
+      if (isWide || !accumulate) std::fill_n(row, n, 0);
+      if (isWide) wide.assign(static_cast<size_t>(n), 0);
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t y = p / w.outW * w.strideH + tap / w.kernelW * w.dilationH - w.padTop;
         const int64_t x = p % w.outW * w.strideW + tap % w.kernelW * w.dilationW - w.padLeft;
         if (y < 0 || y >= w.inH || x < 0 || x >= w.inW) continue;
-        e.kernels.depthwise(scratchpad + act + y * w.rowStride + x * w.pixelStride + first, w.aType == Type::kU8,
-                            w.aZero, scratchpad + wgt + tap * w.weightPitch + first, w.wType == Type::kU8, w.wZero, n,
-                            row);
+        const uint8_t* const from = scratchpad + act + y * w.rowStride + x * w.pixelStride + first * bytesOf(w.aType);
+        const uint8_t* const weights = scratchpad + wgt + tap * w.weightPitch + first;
+        if (!isWide) {
+          e.kernels.depthwise(from, w.aType == Type::kU8, w.aZero, weights, wUnsigned, w.wZero, n, row);
+          continue;
+        }
+        e.kernels.depthwise16(reinterpret_cast<const int16_t*>(from), w.aZero, weights, wUnsigned, w.wZero, n, row);
+        if (tap % kWideTaps != kWideTaps - 1) continue;
+        for (int64_t c = 0; c < n; ++c) wide[static_cast<size_t>(c)] += std::exchange(row[c], 0);
       }
+      if (!isWide) continue;
+      for (int64_t c = 0; c < n; ++c) wide[static_cast<size_t>(c)] += row[c];
+      e.memory.writeWide(at, n, wide.data(), accumulate);
     }
+    if (!isWide) e.memory.extend(acc + block * w.accPitch, pixels, n);
   }
 }
 
@@ -214,16 +272,15 @@ void stream(Execution& e, Window w) {
   a.assign(static_cast<size_t>(pixels * pairs * 2), 0);
   for (int64_t p = 0; p < pixels; ++p) {
     const int64_t from = act + p / w.outW * w.strideH * w.rowStride + p % w.outW * w.strideW * w.pixelStride;
-    e.kernels.widen(e.memory.scratchpad() + from, tile.k, w.aType == Type::kU8, w.aZero, a.data() + p * pairs * 2);
+    packActivations(e, e.memory.scratchpad() + from, w, tile.k, a.data() + p * pairs * 2);
   }
-  e.kernels.multiply(a.data(), pixels, pairs, tile.pairs.data(), paddedTo8(tile.n), tile.n, e.memory.row(acc),
-                     e.configuration.columns(), accumulate);
+  multiply(e, w, a.data(), pixels, pairs, tile.pairs.data(), tile.n, acc, accumulate);
 }
 
 } // namespace
 
 void runMatrix(Execution& e) {
-  const Window w = windowOf(e.d, e.configuration.rows());
+  const Window w = windowOf(e.d, e.configuration);
   switch (e.insn.op) {
   case Op::kConv: return convolve(e, w);
   case Op::kDwconv: return convolveDepthwise(e, w);

@@ -3,12 +3,30 @@
 #include <algorithm>
 
 namespace candela::npu {
+namespace {
+
+/// CRC-32 of IEEE 802.3, reflected: start with 0, and go on with what came out.
+uint32_t crc32(uint32_t crc, const uint8_t* bytes, size_t count) {
+  static const std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> made{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      made[i] = i;
+      for (int bit = 0; bit < 8; ++bit) made[i] = made[i] & 1 ? made[i] >> 1 ^ 0xedb88320 : made[i] >> 1;
+    }
+    return made;
+  }();
+  crc = ~crc;
+  for (size_t i = 0; i < count; ++i) crc = table[(crc ^ bytes[i]) & 0xff] ^ crc >> 8;
+  return ~crc;
+}
+
+} // namespace
 
 Memory::Memory(const Configuration& configuration, bool checks)
     : columns_(configuration.columns()), engines_(configuration.engines()), checks_(checks),
       scratchpad_(configuration.scratchpadBytes()),
       accumulators_(static_cast<size_t>(configuration.accumulatorRows()) * configuration.columns()),
-      validColumns_(configuration.accumulatorRows()) {}
+      above_(configuration.hasInt16() ? accumulators_.size() : 0), validColumns_(configuration.accumulatorRows()) {}
 
 void Memory::setRegions(std::vector<Region> regions) {
   regions_ = std::move(regions);
@@ -17,6 +35,7 @@ void Memory::setRegions(std::vector<Region> regions) {
 
 void Memory::reset() {
   bytesRead = bytesWritten = 0;
+  written_.clear();
   std::fill(validColumns_.begin(), validColumns_.end(), 0);
   if (!checks_) return;
   shadow_ = std::make_unique<Shadow>(scratchpad_.size(), engines_, false);
@@ -27,6 +46,54 @@ void Memory::reset() {
     dramShadows_[i] =
         kind == RegionClass::kConstants ? nullptr : std::make_unique<Shadow>(regions_[i].bytes, engines_, isWritten);
   }
+}
+
+void Memory::extend(int64_t row, int64_t rows, int64_t columns) {
+  if (above_.empty()) return;
+  for (int64_t i = row * columns_; rows > 0; --rows, i += columns_)
+    for (int64_t c = 0; c < columns; ++c) above_[i + c] = static_cast<int8_t>(accumulators_[i + c] >> 31);
+}
+
+void Memory::readWide(int64_t row, int64_t columns, int64_t* to) const {
+  const int64_t at = row * columns_;
+  for (int64_t c = 0; c < columns; ++c)
+    to[c] = int64_t{above_[at + c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[at + c]);
+}
+
+void Memory::writeWide(int64_t row, int64_t columns, const int64_t* from, bool accumulate) {
+  const int64_t at = row * columns_;
+  for (int64_t c = 0; c < columns; ++c) {
+    int64_t value = from[c];
+    if (accumulate)
+      value += int64_t{above_[at + c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[at + c]);
+    accumulators_[at + c] = static_cast<int32_t>(value);
+    above_[at + c] = static_cast<int8_t>(value >> 32);
+  }
+}
+
+std::pair<uint64_t, uint32_t> Memory::takeWritten() {
+  std::sort(written_.begin(), written_.end(), [](const Written& a, const Written& b) { return a.at < b.at; });
+  uint64_t bytes = 0;
+  uint32_t crc = 0;
+  for (const Written& part : written_) {
+    const auto count = static_cast<size_t>(part.bytes);
+    if (part.memory == kRows) {
+      for (int64_t c = part.at * columns_; c < part.at * columns_ + part.bytes; ++c) {
+        const int64_t value = above_.empty()
+                                  ? accumulators_[c]
+                                  : int64_t{above_[c]} * (int64_t{1} << 32) + static_cast<uint32_t>(accumulators_[c]);
+        crc = crc32(crc, reinterpret_cast<const uint8_t*>(&value), sizeof value);
+      }
+      bytes += 8 * count;
+    } else {
+      const uint8_t* const from =
+          part.memory == kScratchpad ? scratchpad_.data() : dram(static_cast<uint32_t>(part.memory));
+      crc = crc32(crc, from + part.at, count);
+      bytes += count;
+    }
+  }
+  written_.clear();
+  return {bytes, crc};
 }
 
 void Memory::range(std::string_view what, int64_t at, int64_t bytes) const {
@@ -70,6 +137,7 @@ void Memory::reads(int64_t at, int64_t bytes, const Accessor& accessor) {
 
 void Memory::writes(int64_t at, int64_t bytes, const Accessor& accessor) {
   bytesWritten += static_cast<uint64_t>(bytes);
+  note(kScratchpad, at, bytes);
   if (!checks_) return;
   if (const AccessId other = shadow_->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
     race(fmt::format("scratchpad {:#x}..{:#x}", at, at + bytes - 1), true, other, accessor);
@@ -87,6 +155,7 @@ void Memory::dramReads(uint32_t region, int64_t at, int64_t bytes, const Accesso
 }
 
 void Memory::dramWrites(uint32_t region, int64_t at, int64_t bytes, const Accessor& accessor) {
+  note(static_cast<int>(region), at, bytes);
   Shadow* shadow = dramShadows_[region].get();
   if (!shadow) return;
   if (const AccessId other = shadow->write(static_cast<uint64_t>(at), static_cast<uint64_t>(bytes), accessor))
@@ -104,6 +173,7 @@ void Memory::rowsRead(int64_t row, int64_t rows, int columns, const Accessor& ac
 }
 
 void Memory::rowsWritten(int64_t row, int64_t rows, int columns, bool alsoRead, const Accessor& accessor) {
+  for (int64_t i = row; isRecording_ && i < row + rows; ++i) note(kRows, i, columns);
   if (!checks_) return;
   if (alsoRead) rowsRead(row, rows, columns, accessor);
   if (const AccessId other = rowShadow_->write(static_cast<uint64_t>(row), static_cast<uint64_t>(rows), accessor))

@@ -34,7 +34,13 @@ public:
   bool isBound(uint32_t region) const { return bound_[region].has_value(); }
 
   uint8_t* scratchpad() { return scratchpad_.data(); }
+  /// The low 32 bits of a row's accumulators.
   int32_t* row(int64_t row) { return accumulators_.data() + row * columns_; }
+  /// Puts the sign of what was written there into the bits above, where the configuration has them.
+  void extend(int64_t row, int64_t rows, int64_t columns);
+  /// All 40 bits, with int16 only. Written modulo 2^40.
+  void readWide(int64_t row, int64_t columns, int64_t* to) const;
+  void writeWide(int64_t row, int64_t columns, const int64_t* from, bool accumulate);
   uint8_t* dram(uint32_t region) { return reinterpret_cast<uint8_t*>(bound_[region]->data()); }
   RegionClass classOf(uint32_t region) const { return regions_[region].kind; }
 
@@ -53,14 +59,29 @@ public:
 
   uint64_t bytesRead = 0, bytesWritten = 0; ///< of the scratchpad, since the machine last cleared them
 
+  /// Remembers from now on what is written where, for takeWritten.
+  void record() { isRecording_ = true; }
+  /// Bytes and CRC-32 of all that was written since the last call (docs/reference/npu_trace.md).
+  std::pair<uint64_t, uint32_t> takeWritten();
+
 private:
+  struct Written {
+    int64_t at, bytes; ///< of accumulators: the row, and the columns
+    int memory;        ///< a region, or one of the two below
+  };
+  static constexpr int kScratchpad = -1, kRows = -2;
+  void note(int memory, int64_t at, int64_t bytes) {
+    if (isRecording_) written_.push_back({at, bytes, memory});
+  }
   [[noreturn]] void race(std::string place, bool isWrite, AccessId other, const Accessor& accessor) const;
 
   int columns_;
   uint32_t engines_;
-  bool checks_;
+  bool checks_, isRecording_ = false;
+  std::vector<Written> written_;
   std::vector<uint8_t> scratchpad_;
   std::vector<int32_t> accumulators_;
+  std::vector<int8_t> above_;                  ///< bits 32..39 of each, with int16
   std::vector<int32_t> validColumns_;          ///< of each row: how many were written, from the first on
   std::unique_ptr<Shadow> shadow_, rowShadow_; ///< of rows: one "byte" each
   std::vector<Region> regions_;

@@ -15,18 +15,29 @@ DescriptorValues decoded(DescriptorKind kind, const DescriptorBits& bits) {
   return *values;
 }
 
-/// Of what the matrix engine multiplies and requant writes.
-Type byteType(std::string_view what, int64_t value) {
+Type typeOf(std::string_view what, int64_t value, const Configuration& configuration) {
   const auto type = static_cast<Type>(value);
-  if (type == Type::kI32) raise(FaultKind::kInstruction, "{} is i32, there are i8 and u8", what);
+  if (type == Type::kI16 && !configuration.hasInt16())
+    raise(FaultKind::kInstruction, "{} is i16, '{}' has no features.int16", what, configuration.name);
   return type;
 }
 
-int32_t within(std::string_view what, int64_t value, Type type) {
-  const int low = type == Type::kI8 ? -128 : 0, high = type == Type::kI8 ? 127 : 255;
-  if (type != Type::kI32 && (value < low || value > high))
+/// Of what the matrix engine multiplies and requant writes.
+Type narrowType(std::string_view what, int64_t value, const Configuration& configuration) {
+  const Type type = typeOf(what, value, configuration);
+  if (type == Type::kI32)
+    raise(FaultKind::kInstruction, "{} is i32, there are i8{}", what,
+          configuration.hasInt16() ? ", u8 and i16" : " and u8");
+  return type;
+}
+
+int32_t within(std::string_view what, int64_t value, int32_t low, int32_t high) {
+  if (value < low || value > high)
     raise(FaultKind::kInstruction, "{} is {}, outside of {}..{}", what, value, low, high);
   return static_cast<int32_t>(value);
+}
+int32_t within(std::string_view what, int64_t value, Type type) {
+  return within(what, value, lowestOf(type), highestOf(type));
 }
 
 void needOrdered(int32_t low, int32_t high) {
@@ -48,7 +59,7 @@ Transfer transferOf(const DescriptorBits& bits) {
           v[f::kPadBottom]};
 }
 
-Window windowOf(const DescriptorBits& bits, int rows) {
+Window windowOf(const DescriptorBits& bits, const Configuration& configuration) {
   namespace f = descriptor::window;
   const DescriptorValues v = decoded(DescriptorKind::kWindow, bits);
   Window w{v[f::kInH],
@@ -70,19 +81,21 @@ Window windowOf(const DescriptorBits& bits, int rows) {
            v[f::kPixelStride],
            v[f::kWeightPitch],
            v[f::kAccPitch],
-           byteType("a_type", v[f::kAType]),
-           byteType("w_type", v[f::kWType]),
+           narrowType("a_type", v[f::kAType], configuration),
+           narrowType("w_type", v[f::kWType], configuration),
            0,
            0,
            v[f::kTransposed] != 0};
+  if (w.wType == Type::kI16) raise(FaultKind::kInstruction, "w_type is i16, weights are i8 or u8");
   w.aZero = within("a_zp", v[f::kAZp], w.aType);
   w.wZero = within("w_zp", v[f::kWZp], w.wType);
-  if (w.taps > 1 && w.taps * w.cin > rows)
-    raise(FaultKind::kInstruction, "{} taps of {} channels do not fit the {} rows of the array", w.taps, w.cin, rows);
+  if (w.taps > 1 && w.taps * w.cin > configuration.rows())
+    raise(FaultKind::kInstruction, "{} taps of {} channels do not fit the {} rows of the array", w.taps, w.cin,
+          configuration.rows());
   return w;
 }
 
-Epilogue epilogueOf(const DescriptorBits& bits) {
+Epilogue epilogueOf(const DescriptorBits& bits, const Configuration& configuration) {
   namespace f = descriptor::epilogue;
   const DescriptorValues v = decoded(DescriptorKind::kEpilogue, bits);
   Epilogue e{v[f::kOutH],
@@ -101,10 +114,13 @@ Epilogue epilogueOf(const DescriptorBits& bits) {
              v[f::kPixelStride],
              v[f::kParams],
              v[f::kTable],
-             byteType("out_type", v[f::kOutType]),
+             narrowType("out_type", v[f::kOutType], configuration),
              0,
              0,
-             0};
+             0,
+             v[f::kWide] != 0};
+  if (e.wide && !configuration.hasInt16())
+    raise(FaultKind::kInstruction, "wide is 1, '{}' has no features.int16", configuration.name);
   e.zero = within("zp", v[f::kZp], e.outType);
   e.low = within("low", v[f::kLow], e.outType);
   e.high = within("high", v[f::kHigh], e.outType);
@@ -112,7 +128,7 @@ Epilogue epilogueOf(const DescriptorBits& bits) {
   return e;
 }
 
-Rescale rescaleOf(const DescriptorBits& bits) {
+Rescale rescaleOf(const DescriptorBits& bits, const Configuration& configuration) {
   namespace f = descriptor::rescale;
   const DescriptorValues v = decoded(DescriptorKind::kRescale, bits);
   const auto i = [&](int field) { return static_cast<int32_t>(v[field]); };
@@ -126,8 +142,8 @@ Rescale rescaleOf(const DescriptorBits& bits) {
             i(f::kZp),
             i(f::kLow),
             i(f::kHigh),
-            static_cast<Type>(v[f::kBType]),
-            static_cast<Type>(v[f::kOutType]),
+            typeOf("b_type", v[f::kBType], configuration),
+            typeOf("out_type", v[f::kOutType], configuration),
             v[f::kRowStride],
             v[f::kPixelStride]};
   if (r.aShift > 30 || r.bShift > 30)
@@ -136,7 +152,7 @@ Rescale rescaleOf(const DescriptorBits& bits) {
   return r;
 }
 
-Lanes lanesOf(const DescriptorBits& bits) {
+Lanes lanesOf(const DescriptorBits& bits, const Configuration& configuration) {
   namespace f = descriptor::lanes;
   const DescriptorValues v = decoded(DescriptorKind::kLanes, bits);
   return {v[f::kRun],
@@ -148,13 +164,13 @@ Lanes lanesOf(const DescriptorBits& bits) {
           v[f::kBStride2],
           v[f::kOutStride1],
           v[f::kOutStride2],
-          static_cast<Type>(v[f::kAType]),
-          static_cast<Type>(v[f::kBType]),
-          static_cast<Type>(v[f::kOutType]),
+          typeOf("a_type", v[f::kAType], configuration),
+          typeOf("b_type", v[f::kBType], configuration),
+          typeOf("out_type", v[f::kOutType], configuration),
           v[f::kBScalar] != 0};
 }
 
-Pooling poolingOf(const DescriptorBits& bits) {
+Pooling poolingOf(const DescriptorBits& bits, const Configuration& configuration) {
   namespace f = descriptor::pooling;
   const DescriptorValues v = decoded(DescriptorKind::kPooling, bits);
   Pooling p{v[f::kInH],
@@ -172,8 +188,8 @@ Pooling poolingOf(const DescriptorBits& bits) {
             v[f::kInPixelStride],
             v[f::kOutRowStride],
             v[f::kOutPixelStride],
-            static_cast<Type>(v[f::kAType]),
-            static_cast<Type>(v[f::kOutType])};
+            typeOf("a_type", v[f::kAType], configuration),
+            typeOf("out_type", v[f::kOutType], configuration)};
   const auto reaches = [](int64_t out, int64_t stride, int64_t kernel, int64_t pad, int64_t in) {
     return pad < kernel && (out - 1) * stride - pad < in;
   };
@@ -181,6 +197,20 @@ Pooling poolingOf(const DescriptorBits& bits) {
       !reaches(p.outW, p.strideW, p.kernelW, p.padLeft, p.inW))
     raise(FaultKind::kInstruction, "a window lies wholly outside of the tile of {} x {}", p.inH, p.inW);
   return p;
+}
+
+void needAligned(std::string_view what, Type type, int64_t at, int64_t stride1, int64_t stride2) {
+  const int bytes = bytesOf(type);
+  if (at % bytes || stride1 % bytes || stride2 % bytes)
+    raise(FaultKind::kPort, "{} {:#x} with strides {} and {} is not aligned to {} bytes", what, at, stride1, stride2,
+          bytes);
+}
+
+void needZero(std::string_view what, int32_t zero, Type type) {
+  if (type == Type::kI16)
+    within(what, zero, type);
+  else
+    within(what, zero, -256, 255);
 }
 
 void needDisjoint(std::string_view what, int64_t run,

@@ -1,11 +1,12 @@
 #pragma once
 
+#include "simulator/config/configuration.h"
 #include "simulator/isa/codec.h"
 
 namespace candela::npu {
 
 // Descriptors as structs, named as in docs/reference/npu_isa.md. The functions raise a FaultSignal for a descriptor
-// that is none or that the hardware has not. All extents are at least 1.
+// that is none or that a configuration has not. All extents are at least 1.
 
 struct Transfer {
   int64_t run, len[3], far[3], near[3]; ///< len[0] is len1
@@ -28,6 +29,7 @@ struct Epilogue {
   int64_t rowStride, pixelStride, params, table;
   Type outType;
   int32_t zero, low, high;
+  bool wide;
 };
 struct Rescale {
   int32_t aMult, bMult, aShift, bShift, shift, aZero, bZero, zero, low, high;
@@ -46,14 +48,23 @@ struct Pooling {
 };
 
 Transfer transferOf(const DescriptorBits& bits);
-/// `rows`: those of the array.
-Window windowOf(const DescriptorBits& bits, int rows);
-Epilogue epilogueOf(const DescriptorBits& bits);
-Rescale rescaleOf(const DescriptorBits& bits);
-Lanes lanesOf(const DescriptorBits& bits);
-Pooling poolingOf(const DescriptorBits& bits);
+Window windowOf(const DescriptorBits& bits, const Configuration& configuration);
+Epilogue epilogueOf(const DescriptorBits& bits, const Configuration& configuration);
+Rescale rescaleOf(const DescriptorBits& bits, const Configuration& configuration);
+Lanes lanesOf(const DescriptorBits& bits, const Configuration& configuration);
+Pooling poolingOf(const DescriptorBits& bits, const Configuration& configuration);
 
-inline int bytesOf(Type type) { return type == Type::kI32 ? 4 : 1; }
+inline int bytesOf(Type type) { return type == Type::kI32 ? 4 : type == Type::kI16 ? 2 : 1; }
+/// The lowest and the highest value of a type of 8 or 16 bits.
+inline int32_t lowestOf(Type type) { return type == Type::kI8 ? -128 : type == Type::kI16 ? -32768 : 0; }
+inline int32_t highestOf(Type type) { return type == Type::kI8 ? 127 : type == Type::kI16 ? 32767 : 255; }
+/// Of the table that maps a type of 8 or 16 bits.
+inline int64_t tableBytes(Type type) { return type == Type::kI16 ? 2 * 513 : 256; }
+
+/// Raises unless all numbers, addresses and strides, are multiples of the type's size.
+void needAligned(std::string_view what, Type type, int64_t at, int64_t stride1, int64_t stride2);
+/// Raises unless the zero point of an operand of a RESCALE is one of its type.
+void needZero(std::string_view what, int32_t zero, Type type);
 
 /// Raises when a box of runs would write a byte twice: each dimension must step over what lies within it.
 /// `lengths` and `strides` of the dimensions above the run, which is `run` bytes.

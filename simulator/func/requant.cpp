@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "candela/numerics.h"
 #include "simulator/func/execution.h"
 
 namespace candela::npu {
@@ -45,45 +44,27 @@ Interval boxOf(int64_t from, const Epilogue& d, int64_t rowStride, int64_t pixel
   return {from, (d.outH - 1) * rowStride + (d.outW - 1) * pixelStride + bytes};
 }
 
-void requantize(Execution& e, const Epilogue& d) {
-  namespace f = field::requant;
-  const int64_t acc = e[f::kAcc], dst = e[f::kDst], res = e[f::kRes], columns = e.configuration.columns();
-  const bool hasResidual = e[f::kResidual] != 0, hasTable = e[f::kTable] != 0;
-  const int64_t blocks = ceilDiv(d.channels, columns);
-  Memory& memory = e.memory;
-  needReach(d);
-  if (blocks > 1 && d.accPitch < d.inH * d.inW)
-    raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch, d.inH * d.inW);
-  memory.rowRange(acc, (blocks - 1) * d.accPitch + d.inH * d.inW);
-  const Interval out = boxOf(dst, d, d.rowStride, d.pixelStride, d.channels);
-  memory.range("dst", out.from, out.bytes);
-  needDisjoint("dst", d.channels, {{d.outW, d.pixelStride}, {d.outH, d.rowStride}});
-  e.spend(d.outH * d.outW * d.channels * d.poolH * d.poolW);
-  const std::vector<ChannelParams> params = readParams(e, d);
+/// The accumulators of a row as they are read: their low 32 bits, or all 40.
+template <typename Sum> const Sum* rowOf(Memory& memory, int64_t row, int64_t n, std::vector<Sum>& room) {
+  if constexpr (sizeof(Sum) == sizeof(int32_t)) {
+    return memory.row(row);
+  } else {
+    memory.readWide(row, n, room.data());
+    return room.data();
+  }
+}
+int64_t withBias(int32_t sum, int32_t bias) { return cdl_add_i32(sum, bias); }
+int64_t withBias(int64_t sum, int32_t bias) {
+  return static_cast<int64_t>(static_cast<uint64_t>(sum + bias) << 24) >> 24; // wraps at 40 bits
+}
 
-  Rescale r{};
-  if (hasResidual) {
-    r = rescaleOf(e.second);
-    if (r.bType == Type::kI32 || r.outType == Type::kI32)
-      raise(FaultKind::kInstruction, "a residual is i8 or u8, and so is the result");
-    boundsOf(r, r.outType);
-    const Interval in = boxOf(res, d, r.rowStride, r.pixelStride, d.channels);
-    memory.range("res", in.from, in.bytes);
-    const bool isSame = res == dst && r.rowStride == d.rowStride && r.pixelStride == d.pixelStride;
-    if (!isSame && in.touches(out))
-      raise(FaultKind::kInstruction, "residual {:#x} and dst {:#x} overlap without being the same", res, dst);
-  }
-  const uint8_t* table = nullptr;
-  if (hasTable) {
-    memory.range("table", d.table, 256);
-    memory.reads(d.table, 256, e.accessor);
-    table = memory.scratchpad() + d.table;
-  }
-  // Positions that no window covers are not read.
+/// Announces what the walk reads of the accumulators: positions that no window covers are not read.
+void readPositions(Execution& e, const Epilogue& d, int64_t acc) {
   const auto covered = [](int64_t at, int64_t outs, int64_t stride, int64_t size, int64_t pad) {
     return at + pad - std::min((at + pad) / stride, outs - 1) * stride < size;
   };
-  for (int64_t block = 0; block < blocks; ++block) {
+  const int64_t columns = e.configuration.columns();
+  for (int64_t block = 0; block * columns < d.channels; ++block) {
     const auto valid = static_cast<int>(std::min(columns, d.channels - block * columns));
     for (int64_t y = 0; y < d.inH; ++y) {
       if (!covered(y, d.outH, d.poolStrideH, d.poolH, d.poolPadTop)) continue;
@@ -91,24 +72,38 @@ void requantize(Execution& e, const Epilogue& d) {
       int64_t from = 0;
       for (int64_t x = 0; x <= d.inW; ++x) {
         if (x < d.inW && covered(x, d.outW, d.poolStrideW, d.poolW, d.poolPadLeft)) continue;
-        if (x > from) memory.rowsRead(row + from, x - from, valid, e.accessor);
+        if (x > from) e.memory.rowsRead(row + from, x - from, valid, e.accessor);
         from = x + 1;
       }
     }
   }
+}
 
+/// Operands of a requantization, ranges and types checked.
+struct Requantization {
+  int64_t acc, dst, res;
+  bool hasResidual, hasTable;
+  Rescale r;
+  std::vector<ChannelParams> params;
+};
+
+template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, const Requantization& q) {
+  Memory& memory = e.memory;
   uint8_t* const scratchpad = memory.scratchpad();
-  const int typeLow = (hasResidual ? r.outType : d.outType) == Type::kI8 ? -128 : 0;
-  std::vector<int32_t> values(static_cast<size_t>(d.channels));
+  const uint8_t* const table = scratchpad + d.table;
+  const Rescale& r = q.r;
+  const Type last = q.hasResidual ? r.outType : d.outType;
+  const int64_t columns = e.configuration.columns(), outBytes = bytesOf(d.outType), resBytes = bytesOf(r.bType);
+  std::vector<Sum> values(static_cast<size_t>(d.channels)), room(static_cast<size_t>(columns));
   for (int64_t oy = 0; oy < d.outH; ++oy) {
     const auto [y0, y1] = clipped(oy, d.poolStrideH, d.poolH, d.poolPadTop, d.inH);
     for (int64_t ox = 0; ox < d.outW; ++ox) {
       const auto [x0, x1] = clipped(ox, d.poolStrideW, d.poolW, d.poolPadLeft, d.inW);
-      for (int64_t block = 0; block < blocks; ++block) {
-        const int64_t first = block * columns, n = std::min(columns, d.channels - first);
+      for (int64_t first = 0; first < d.channels; first += columns) {
+        const int64_t n = std::min(columns, d.channels - first), block = q.acc + first / columns * d.accPitch;
         for (int64_t y = y0; y < y1; ++y)
           for (int64_t x = x0; x < x1; ++x) {
-            const int32_t* const row = memory.row(acc + block * d.accPitch + y * d.inW + x);
+            const Sum* const row = rowOf<Sum>(memory, block + y * d.inW + x, n, room);
             if (y == y0 && x == x0)
               std::copy(row, row + n, values.begin() + first);
             else
@@ -116,31 +111,82 @@ void requantize(Execution& e, const Epilogue& d) {
                 values[static_cast<size_t>(first + c)] = std::max(values[static_cast<size_t>(first + c)], row[c]);
           }
       }
-      const int64_t to = dst + oy * d.rowStride + ox * d.pixelStride;
-      const int64_t from = res + oy * r.rowStride + ox * r.pixelStride;
-      if (hasResidual) memory.reads(from, d.channels, e.accessor);
-      memory.writes(to, d.channels, e.accessor);
+      const int64_t to = q.dst + oy * d.rowStride + ox * d.pixelStride;
+      const int64_t from = q.res + oy * r.rowStride + ox * r.pixelStride;
+      if (q.hasResidual) memory.reads(from, d.channels * resBytes, e.accessor);
+      memory.writes(to, d.channels * outBytes, e.accessor);
       for (int64_t c = 0; c < d.channels; ++c) {
-        const ChannelParams& p = params[static_cast<size_t>(c)];
-        int64_t value = cdl_rescale1(cdl_add_i32(values[static_cast<size_t>(c)], p.bias), p.mult, 0, p.shift, d.zero,
-                                     d.low, d.high);
-        if (hasResidual)
-          value = cdl_rescale2(value - d.zero, elementAt(scratchpad + from + c, r.bType) - r.bZero, r.aMult, r.bMult,
-                               r.aShift, r.bShift, r.shift, r.zero, r.low, r.high);
-        scratchpad[to + c] = hasTable ? table[value - typeLow] : static_cast<uint8_t>(value);
+        const ChannelParams& p = q.params[static_cast<size_t>(c)];
+        int64_t value =
+            cdl_rescale1(withBias(values[static_cast<size_t>(c)], p.bias), p.mult, 0, p.shift, d.zero, d.low, d.high);
+        if (q.hasResidual)
+          value = cdl_rescale2(value - d.zero, elementAt(scratchpad + from + c * resBytes, r.bType) - r.bZero, r.aMult,
+                               r.bMult, r.aShift, r.bShift, r.shift, r.zero, r.low, r.high);
+        const auto result = static_cast<int32_t>(value);
+        storeElement(scratchpad + to + c * outBytes, last, q.hasTable ? tableAt(table, last, result) : result);
       }
     }
   }
+}
+
+void requantize(Execution& e, const Epilogue& d) {
+  namespace f = field::requant;
+  Requantization q{e[f::kAcc], e[f::kDst], e[f::kRes], e[f::kResidual] != 0, e[f::kTable] != 0, {}, {}};
+  const int64_t blocks = ceilDiv(d.channels, e.configuration.columns()), outBytes = d.channels * bytesOf(d.outType);
+  Memory& memory = e.memory;
+  needReach(d);
+  if (blocks > 1 && d.accPitch < d.inH * d.inW)
+    raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch, d.inH * d.inW);
+  memory.rowRange(q.acc, (blocks - 1) * d.accPitch + d.inH * d.inW);
+  needAligned("dst", d.outType, q.dst, d.rowStride, d.pixelStride);
+  const Interval out = boxOf(q.dst, d, d.rowStride, d.pixelStride, outBytes);
+  memory.range("dst", out.from, out.bytes);
+  needDisjoint("dst", outBytes, {{d.outW, d.pixelStride}, {d.outH, d.rowStride}});
+  e.spend(d.outH * d.outW * d.channels * d.poolH * d.poolW);
+  q.params = readParams(e, d);
+
+  if (q.hasResidual) {
+    Rescale& r = q.r;
+    r = rescaleOf(e.second, e.configuration);
+    if (r.bType == Type::kI32 || r.outType == Type::kI32)
+      raise(FaultKind::kInstruction, "a residual is not i32, nor is the result");
+    if (bytesOf(r.outType) != bytesOf(d.outType))
+      raise(FaultKind::kInstruction, "out_type has {} bytes in the one descriptor, {} in the other",
+            bytesOf(d.outType), bytesOf(r.outType));
+    boundsOf(r, r.outType);
+    needZero("b_zp", r.bZero, r.bType);
+    needShift("a_shift", r.aShift, r.outType);
+    needShift("b_shift", r.bShift, r.bType);
+    needAligned("res", r.bType, q.res, r.rowStride, r.pixelStride);
+    const Interval in = boxOf(q.res, d, r.rowStride, r.pixelStride, d.channels * bytesOf(r.bType));
+    memory.range("res", in.from, in.bytes);
+    const bool isSame = q.res == q.dst && r.rowStride == d.rowStride && r.pixelStride == d.pixelStride &&
+                        bytesOf(r.bType) == bytesOf(d.outType);
+    if (!isSame && in.touches(out))
+      raise(FaultKind::kInstruction, "residual {:#x} and dst {:#x} overlap without being the same", q.res, q.dst);
+  }
+  if (q.hasTable) {
+    needAligned("table", d.outType, d.table, 0, 0);
+    memory.range("table", d.table, tableBytes(d.outType));
+    memory.reads(d.table, tableBytes(d.outType), e.accessor);
+  }
+  readPositions(e, d, q.acc);
+  if (d.wide)
+    requantizeSums<int64_t>(e, d, q);
+  else
+    requantizeSums<int32_t>(e, d, q);
   e.count(Counter::kRequantValues, static_cast<uint64_t>(d.outH * d.outW * d.channels));
 }
 
-/// accload and accstore: i32 on both sides.
+/// accload and accstore: i32 on both sides, or i64 and all 40 bits.
 void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
   namespace f = field::accload;
-  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns(), bytes = 4 * d.channels;
+  const int64_t acc = e[f::kAcc], at = e[f::kSrc], columns = e.configuration.columns(), unit = d.wide ? 8 : 4,
+                bytes = unit * d.channels;
   const int64_t blocks = ceilDiv(d.channels, columns), pixels = d.outH * d.outW;
-  if (at % 4 || d.rowStride % 4 || d.pixelStride % 4)
-    raise(FaultKind::kPort, "{:#x} with strides {} and {} is not aligned to 4 bytes", at, d.rowStride, d.pixelStride);
+  if (at % unit || d.rowStride % unit || d.pixelStride % unit)
+    raise(FaultKind::kPort, "{:#x} with strides {} and {} is not aligned to {} bytes", at, d.rowStride, d.pixelStride,
+          unit);
   if (blocks > 1 && d.accPitch < pixels)
     raise(FaultKind::kInstruction, "acc_pitch is {}, a block has {} rows", d.accPitch, pixels);
   e.memory.rowRange(acc, (blocks - 1) * d.accPitch + pixels);
@@ -163,11 +209,18 @@ void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
       e.memory.writes(place, bytes, e.accessor);
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t n = std::min(columns, d.channels - block * columns), row = acc + block * d.accPitch + p;
-      uint8_t* const side = e.memory.scratchpad() + place + 4 * block * columns;
-      if (isLoad)
+      uint8_t* const side = e.memory.scratchpad() + place + unit * block * columns;
+      auto* const wide = reinterpret_cast<int64_t*>(side); // aligned: checked above
+      if (d.wide && isLoad) {
+        e.memory.writeWide(row, n, wide, false);
+      } else if (d.wide) {
+        e.memory.readWide(row, n, wide);
+      } else if (isLoad) {
         std::memcpy(e.memory.row(row), side, static_cast<size_t>(4 * n));
-      else
+        e.memory.extend(row, 1, n);
+      } else {
         std::memcpy(side, e.memory.row(row), static_cast<size_t>(4 * n));
+      }
     }
   }
   e.count(Counter::kRequantValues, static_cast<uint64_t>(pixels * d.channels));
@@ -176,19 +229,25 @@ void moveRows(Execution& e, const Epilogue& d, bool isLoad) {
 } // namespace
 
 Bounds boundsOf(const Rescale& rescale, Type type) {
+  needZero("zp", rescale.zero, type);
   if (type == Type::kI32) return {rescale.zero, INT32_MIN, INT32_MAX};
-  const int low = type == Type::kI8 ? -128 : 0, high = type == Type::kI8 ? 127 : 255;
+  const int low = lowestOf(type), high = highestOf(type);
   if (rescale.low < low || rescale.high > high)
     raise(FaultKind::kInstruction, "low {} and high {} leave {}..{}", rescale.low, rescale.high, low, high);
   return {rescale.zero, rescale.low, rescale.high};
 }
 
 void needShift(std::string_view what, int32_t shift, Type type) {
-  if (type == Type::kI32 && shift > 7) raise(FaultKind::kInstruction, "{} is {}, of i32 up to 7", what, shift);
+  const int most = type == Type::kI32 ? 7 : type == Type::kI16 ? 22 : 30;
+  if (shift > most)
+    raise(FaultKind::kInstruction, "{} is {}, of {} up to {}", what, shift,
+          memberName(kEnums[descriptorInfo(DescriptorKind::kRescale).fields[descriptor::rescale::kBType].of],
+                     static_cast<int64_t>(type)),
+          most);
 }
 
 void runRequant(Execution& e) {
-  const Epilogue d = epilogueOf(e.d);
+  const Epilogue d = epilogueOf(e.d, e.configuration);
   if (e.insn.op == Op::kRequant)
     requantize(e, d);
   else

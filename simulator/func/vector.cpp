@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "candela/numerics.h"
 #include "simulator/func/execution.h"
 
 namespace candela::npu {
@@ -21,11 +20,7 @@ struct Operand {
   }
 };
 
-void needAligned(const Operand& o) {
-  if (o.type == Type::kI32 && (o.at % 4 || o.stride1 % 4 || o.stride2 % 4))
-    raise(FaultKind::kPort, "{} {:#x} with strides {} and {} is not aligned to 4 bytes", o.name, o.at, o.stride1,
-          o.stride2);
-}
+void needAligned(const Operand& o) { needAligned(o.name, o.type, o.at, o.stride1, o.stride2); }
 
 void needInput(Execution& e, const Lanes& l, const Operand& in, const Operand& out) {
   needAligned(in);
@@ -74,12 +69,16 @@ void binary(Execution& e, const Lanes& l) {
   Rescale r{};
   Bounds bounds{};
   if (isScaled) {
-    r = rescaleOf(e.second);
+    r = rescaleOf(e.second, e.configuration);
     bounds = boundsOf(r, l.outType);
     needShift("a_shift", r.aShift, l.aType);
     needShift("b_shift", r.bShift, l.bType);
+    needZero("a_zp", r.aZero, l.aType);
+    needZero("b_zp", r.bZero, l.bType);
     if (fn == BinaryFn::kScaledMul && (l.aType == Type::kI32 || l.bType == Type::kI32))
-      raise(FaultKind::kInstruction, "scaled_mul takes i8 and u8");
+      raise(FaultKind::kInstruction, "scaled_mul takes no i32");
+    if (fn == BinaryFn::kScaledMul && (l.aType == Type::kI16 || l.bType == Type::kI16) && r.aShift > 6)
+      raise(FaultKind::kInstruction, "a_shift is {}, of a product with i16 up to 6", r.aShift);
   }
   e.spend(l.run * l.len1 * l.len2);
   uint8_t* const s = e.memory.scratchpad();
@@ -98,8 +97,8 @@ void binary(Execution& e, const Lanes& l) {
         value = cdl_rescale2(int64_t{x} - r.aZero, int64_t{y} - r.bZero, r.aMult, r.bMult, r.aShift, r.bShift, r.shift,
                              bounds.zero, bounds.low, bounds.high);
       else
-        value = cdl_rescale1(int64_t{x - r.aZero} * (y - r.bZero), r.aMult, r.aShift, r.shift, bounds.zero, bounds.low,
-                             bounds.high);
+        value = cdl_rescale1((int64_t{x} - r.aZero) * (y - r.bZero), r.aMult, r.aShift, r.shift, bounds.zero,
+                             bounds.low, bounds.high);
       storeElement(s + to + c * outBytes, l.outType, static_cast<int32_t>(value));
     }
   });
@@ -115,21 +114,25 @@ void unary(Execution& e, const Lanes& l) {
   Rescale r{};
   Bounds bounds{};
   if (fn == UnaryFn::kRescale) {
-    r = rescaleOf(e.second);
+    r = rescaleOf(e.second, e.configuration);
     bounds = boundsOf(r, l.outType);
     needShift("a_shift", r.aShift, l.aType);
+    needZero("a_zp", r.aZero, l.aType);
   }
   const int64_t table = e[f::kB];
   if (fn == UnaryFn::kTable) {
-    if (l.aType == Type::kI32 || l.outType == Type::kI32) raise(FaultKind::kInstruction, "a table maps i8 and u8");
-    e.memory.range("b", table, 256);
-    if (Interval{table, 256}.touches(out.box(l)))
+    if (l.aType == Type::kI32 || l.outType == Type::kI32 || (l.aType == Type::kI16) != (l.outType == Type::kI16))
+      raise(FaultKind::kInstruction, "a table maps bytes to bytes, or i16 to i16");
+    const int64_t bytes = tableBytes(l.aType);
+    needAligned("b", l.aType, table, 0, 0);
+    e.memory.range("b", table, bytes);
+    if (Interval{table, bytes}.touches(out.box(l)))
       raise(FaultKind::kInstruction, "the table {:#x} and dst {:#x} overlap", table, out.at);
-    e.memory.reads(table, 256, e.accessor);
+    e.memory.reads(table, bytes, e.accessor);
   }
   e.spend(l.run * l.len1 * l.len2);
   uint8_t* const s = e.memory.scratchpad();
-  const int aBytes = bytesOf(l.aType), outBytes = bytesOf(l.outType), typeLow = l.aType == Type::kI8 ? -128 : 0;
+  const int aBytes = bytesOf(l.aType), outBytes = bytesOf(l.outType);
   eachRun(l, [&](int64_t j, int64_t i) {
     const int64_t from = a.of(j, i), to = out.of(j, i);
     e.memory.reads(from, a.runBytes(), e.accessor);
@@ -141,7 +144,7 @@ void unary(Execution& e, const Lanes& l) {
       case UnaryFn::kCopy: break;
       case UnaryFn::kNeg: value = cdl_neg_i32(x); break;
       case UnaryFn::kAbs: value = cdl_abs_i32(x); break;
-      case UnaryFn::kTable: value = s[table + x - typeLow]; break;
+      case UnaryFn::kTable: value = tableAt(s + table, l.aType, x); break;
       case UnaryFn::kRescale:
         value = static_cast<int32_t>(
             cdl_rescale1(int64_t{x} - r.aZero, r.aMult, r.aShift, r.shift, bounds.zero, bounds.low, bounds.high));
@@ -217,9 +220,10 @@ void pool(Execution& e, const Pooling& p) {
   Rescale r{};
   Bounds bounds{};
   if (fn == PoolFn::kSum) {
-    r = rescaleOf(e.second);
+    r = rescaleOf(e.second, e.configuration);
     bounds = boundsOf(r, p.outType);
     needShift("a_shift", r.aShift, Type::kI32);
+    needZero("a_zp", r.aZero, p.aType);
   } else if (p.aType != p.outType) {
     raise(FaultKind::kInstruction, "a maximum has the type of its operand");
   }
@@ -260,8 +264,8 @@ void pool(Execution& e, const Pooling& p) {
 } // namespace
 
 void runVector(Execution& e) {
-  if (e.insn.op == Op::kVpool) return pool(e, poolingOf(e.d));
-  const Lanes l = lanesOf(e.d);
+  if (e.insn.op == Op::kVpool) return pool(e, poolingOf(e.d, e.configuration));
+  const Lanes l = lanesOf(e.d, e.configuration);
   switch (e.insn.op) {
   case Op::kVbinary: binary(e, l); break;
   case Op::kVunary: unary(e, l); break;

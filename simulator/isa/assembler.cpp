@@ -56,7 +56,8 @@ private:
     if (name == ".config") return config(words);
     if (name == ".region") return region(words);
     if (name == ".node") return node(words);
-    if (name == ".bytes" || name == ".words" || name == ".zeros" || name == ".params") return data(words);
+    if (name == ".bytes" || name == ".halves" || name == ".words" || name == ".zeros" || name == ".params")
+      return data(words);
     return error("there is no directive {}", name);
   }
 
@@ -135,10 +136,10 @@ private:
       return {};
     }
     for (size_t i = 0; i < values.size(); ++i) {
-      const bool isByte = name == ".bytes";
-      if (isByte ? !within(i, -128, 255) : !within(i, INT32_MIN, UINT32_MAX))
+      const int bytes = name == ".bytes" ? 1 : name == ".halves" ? 2 : 4;
+      if (!within(i, -(int64_t{1} << (8 * bytes - 1)), (int64_t{1} << 8 * bytes) - 1))
         return error("{}: {} is out of range", name, values[i]);
-      append(static_cast<uint64_t>(values[i]), isByte ? 1 : 4);
+      append(static_cast<uint64_t>(values[i]), bytes);
     }
     return {};
   }

@@ -18,6 +18,21 @@ void insert(std::span<uint64_t> words, int lsb, int bits, uint64_t value) {
   if (shift + bits > 64) words[word + 1] |= value >> (64 - shift);
 }
 
+/// All bits of a field, and the same put there.
+uint64_t extract(std::span<const uint64_t> words, const FieldInfo& field) {
+  const uint64_t low = extract(words, field.lsb, field.bits);
+  if (field.moreBits == 0) return low;
+  const uint64_t more = extract(words, field.moreLsb, field.moreBits);
+  return low | (low >> (field.bits - 1) ? more ^ maskOf(field.moreBits) : more) << field.bits;
+}
+void insert(std::span<uint64_t> words, const FieldInfo& field, uint64_t value) {
+  const uint64_t low = value & maskOf(field.bits);
+  insert(words, field.lsb, field.bits, low);
+  if (field.moreBits == 0) return;
+  const uint64_t more = value >> field.bits;
+  insert(words, field.moreLsb, field.moreBits, low >> (field.bits - 1) ? more ^ maskOf(field.moreBits) : more);
+}
+
 Result<uint64_t> toBits(const FieldInfo& field, int64_t value, std::string_view owner) {
   const int64_t stored = field.minusOne ? value - 1 : value;
   if (field.kind == FieldKind::kEnum && memberName(kEnums[field.of], value).empty())
@@ -25,17 +40,17 @@ Result<uint64_t> toBits(const FieldInfo& field, int64_t value, std::string_view 
   if (field.bits == 64) return static_cast<uint64_t>(stored);
   const int64_t add = field.minusOne ? 1 : 0;
   const bool isSigned = field.kind == FieldKind::kInt;
-  const int64_t low = isSigned ? -(int64_t{1} << (field.bits - 1)) : 0;
+  const int64_t low = isSigned ? -(int64_t{1} << (field.width() - 1)) : 0;
   const int64_t high = isSigned ? -low - 1 : static_cast<int64_t>(maskOf(field.bits));
   if (stored < low || stored > high)
     return error("{}: {} is {}, its field holds {}..{}", owner, field.name, value, low + add, high + add);
-  return static_cast<uint64_t>(stored) & maskOf(field.bits);
+  return static_cast<uint64_t>(stored) & maskOf(field.width());
 }
 
 Result<int64_t> toValue(const FieldInfo& field, uint64_t bits, std::string_view owner) {
   int64_t value = static_cast<int64_t>(bits);
-  if (field.kind == FieldKind::kInt && field.bits < 64 && (bits >> (field.bits - 1) & 1))
-    value -= int64_t{1} << field.bits;
+  if (field.kind == FieldKind::kInt && field.bits < 64 && (bits >> (field.width() - 1) & 1))
+    value -= int64_t{1} << field.width();
   if (field.kind == FieldKind::kEnum && memberName(kEnums[field.of], value).empty())
     return error("{}: field {} holds {}, which names no {}", owner, field.name, value, kEnums[field.of].name);
   return field.minusOne ? value + 1 : value;
@@ -47,10 +62,11 @@ Outcome readFields(std::span<const FieldInfo> fields, std::span<const uint64_t> 
   uint64_t used[4] = {};
   if (from > 0) insert(used, 0, from, maskOf(from));
   for (size_t i = 0; i < fields.size(); ++i) {
-    Result<int64_t> value = toValue(fields[i], extract(bits, fields[i].lsb, fields[i].bits), owner);
+    Result<int64_t> value = toValue(fields[i], extract(bits, fields[i]), owner);
     if (!value) return error("{}", value.message());
     values[i] = *value;
     insert(used, fields[i].lsb, fields[i].bits, maskOf(fields[i].bits));
+    if (fields[i].moreBits) insert(used, fields[i].moreLsb, fields[i].moreBits, maskOf(fields[i].moreBits));
   }
   for (size_t word = 0; word < bits.size(); ++word)
     if (const uint64_t extra = bits[word] & ~used[word])
@@ -63,7 +79,7 @@ Outcome writeFields(std::span<const FieldInfo> fields, std::span<const int64_t> 
   for (size_t i = 0; i < fields.size(); ++i) {
     Result<uint64_t> field = toBits(fields[i], values[i], owner);
     if (!field) return error("{}", field.message());
-    insert(bits, fields[i].lsb, fields[i].bits, *field);
+    insert(bits, fields[i], *field);
   }
   return {};
 }

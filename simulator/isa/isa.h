@@ -12,10 +12,14 @@ enum class FieldKind : uint8_t { kUint, kInt, kHex, kScratchpad, kFar, kAcc, kIn
 struct FieldInfo {
   std::string_view name;
   int lsb;  ///< lowest bit of the word or descriptor
-  int bits; ///< 1..64
+  int bits; ///< 1..64, from there on
   FieldKind kind;
   int of;        ///< kEnum: index into kEnums; kDescriptor: the DescriptorKind
   bool minusOne; ///< the field holds its value less one
+  int moreLsb;   ///< where its bits above those lie, inverted where the top one of those is 1
+  int moreBits;  ///< how many; 0: none
+
+  int width() const { return bits + moreBits; }
 };
 struct EnumMember {
   std::string_view name;

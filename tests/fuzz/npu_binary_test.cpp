@@ -44,9 +44,24 @@ snapshot slot=1
 halt
 )";
 
-TEST(NpuDamagedBinaries, AreRefusedOrEnd) {
-  const Configuration configuration = *findConfiguration("tiny");
-  const Result<Binary> good = assemble(kProgram, "good.npu");
+/// The same with activations of 16 bits.
+std::string wideProgram() {
+  std::string text(kProgram);
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("cin=14", "cin=7 a_type=i16 a_zp=300");
+  replace("row_stride=64 pixel_stride=8 params=0 low=-128 high=127",
+          "row_stride=128 pixel_stride=16 params=0 low=-32768 high=32767 out_type=i16 wide=1");
+  return text;
+}
+
+class NpuDamagedBinaries : public testing::TestWithParam<bool> {};
+
+TEST_P(NpuDamagedBinaries, AreRefusedOrEnd) {
+  Configuration configuration = *findConfiguration("tiny");
+  configuration.values[key::kFeaturesInt16] = GetParam();
+  const Result<Binary> good = assemble(GetParam() ? wideProgram() : std::string(kProgram), "good.npu", configuration);
   ASSERT_TRUE(good) << good.message();
   const std::vector<std::byte> original = writeBinary(*good);
   std::mt19937_64 random(kSeed);
@@ -113,6 +128,9 @@ TEST(NpuDamagedBinaries, AreRefusedOrEnd) {
   EXPECT_GT(faults, 150);
   EXPECT_GT(ended, 50);
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, NpuDamagedBinaries, testing::Bool(),
+                         [](const auto& of) { return of.param ? "int16" : "int8"; });
 
 TEST(NpuDamagedTexts, AreRefusedByLineOrAssembled) {
   std::mt19937_64 random(kSeed + 1);

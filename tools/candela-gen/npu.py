@@ -1,8 +1,8 @@
-"""The tables of the NPU: spec/npu/{isa,config,regs}.toml to C++ tables, SystemVerilog packages and manual pages."""
+"""The tables of the NPU: spec/npu/{isa,config,regs,trace}.toml to C++ tables, SystemVerilog packages and manual pages."""
 import hashlib
 import json
 
-TEXTS = {"text", "unit"}                      # what says nothing about bits
+TEXTS = {"text", "unit", "draw"}              # what says nothing about bits
 KINDS = ["uint", "int", "hex", "scratchpad", "far", "acc", "index", "mask"]
 
 
@@ -38,7 +38,7 @@ def table(header, rows):
 class Npu:
     def __init__(self, load, root, note):
         self.note = note
-        self.isa, self.config, self.regs = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs"])
+        self.isa, self.config, self.regs, self.trace = (load(root / f"spec/npu/{n}.toml") for n in ["isa", "config", "regs", "trace"])
         digest = hashlib.sha256(json.dumps(bare([self.isa, self.config, self.regs]), sort_keys=True).encode())
         self.hash = int.from_bytes(digest.digest()[:8], "big")
         self.enums, self.engines = self.isa["enum"], self.isa["engine"]
@@ -76,6 +76,9 @@ class Npu:
             out.append({**field, "lsb": low, "kind": kind, "of": of, "minus_one": field.get("minus_one", False)})
             low += field["bits"]
             names.add(field["name"])
+        for field in sorted((f for f in out if "more" in f), key=lambda f: f["more_at"]):
+            need(field["kind"] == "int" and field["more_at"] >= low, f"isa.toml: {where}: more bits of {field['name']} overlap what is before them")
+            low = field["more_at"] + field["more"]
         need(low <= end, f"isa.toml: {where}: {low} bits, {end} are there")
         return out
 
@@ -109,7 +112,7 @@ class Npu:
             for f in list_:
                 of = enum_index[f["of"]] if f["kind"] == "enum" else desc_index[f["of"]] if f["kind"] == "descriptor" else 0
                 out.append(f"    {{{quote(f['name'])}, {f['lsb']}, {f['bits']}, FieldKind::k{camel(f['kind'])}, {of}, "
-                           f"{str(f['minus_one']).lower()}}},")
+                           f"{str(f['minus_one']).lower()}, {f.get('more_at', 0)}, {f.get('more', 0)}}},")
             out.append("};")
 
         def indices(space, list_):
@@ -145,6 +148,33 @@ class Npu:
                 for n, r in regs["register"].items()]
         return "\n".join(out + ["};", ""])
 
+    def grammarInc(self):
+        out = [f"// {self.note}", ""]
+
+        def draws(name, fields):
+            def span(f):
+                low, high = f.get("draw", [0, int(f["kind"] == "uint" and f["bits"] == 1)])
+                most = (1 << f["bits"]) - (not f["minus_one"])
+                need(f["minus_one"] <= low <= high <= most or "draw" not in f, f"isa.toml: {name}: {f['name']} is drawn beyond {most}")
+                return "{" + f"{low}, {high}, {str('draw' in f or high > 0).lower()}" + "}"
+            out.append(f"inline constexpr Draw k{name}Draws[] = {{" + ", ".join(span(f) for f in fields) + "};")
+        for n, d in self.descriptors.items():
+            draws(camel(n), d["fields"])
+        ops = [n for n, o in self.ops.items() if o["fields"]]
+        for n in ops:
+            draws(f"{camel(n)}Op", self.ops[n]["fields"])
+        out += ["inline constexpr std::span<const Draw> kDescriptorDraws[] = {" + ", ".join(f"k{camel(n)}Draws" for n in self.descriptors) + "};"]
+        out += ["inline constexpr std::span<const Draw> kOpDraws[] = {" +
+                ", ".join(f"k{camel(n)}OpDraws" if n in ops else "{}" for n in self.ops) + "};"]
+        return "\n".join(out + [""])
+
+    def traceInc(self):
+        out, fields = [f"// {self.note}", ""], self.trace["field"]
+        out += ["namespace trace { enum : int { " + ", ".join(f"k{camel(n)}" for n in fields) + ", kCount }; }"]
+        out += ["inline constexpr TraceFieldInfo kTraceFields[] = {"]
+        out += [f"    {{{quote(n)}, {f['bits']}, TraceKind::k{camel(f.get('kind', 'uint'))}, {str(f.get('timing', False)).lower()}}}," for n, f in fields.items()]
+        return "\n".join(out + ["};", ""])
+
     def configInc(self):
         out, keys = [f"// {self.note}", ""], self.config["key"]
         out += ["namespace key { enum : int { " + ", ".join(f"k{camel(n)}" for n in keys) + ", kCount }; }"]
@@ -163,7 +193,8 @@ class Npu:
     # --- SystemVerilog: most significant field first ----------------------------------------------------------------------
     def svStruct(self, name, fields, width):
         rows, next_, spare = [], 0, 0
-        for f in [*fields, {"name": None, "lsb": width, "bits": 0}]:
+        upper = [{"name": f"{f['name']}_more", "lsb": f["more_at"], "bits": f["more"], "kind": "uint"} for f in fields if "more" in f]
+        for f in [*fields, *sorted(upper, key=lambda f: f["lsb"]), {"name": None, "lsb": width, "bits": 0}]:
             if f["lsb"] > next_:
                 rows.append(f"    logic [{f['lsb'] - next_ - 1}:0] reserved{spare};")
                 spare += 1
@@ -207,20 +238,31 @@ class Npu:
         out += self.svEnum("region_class", {f"REGION_{n}": c["id"] for n, c in regs["class"].items()}, 3)
         return "\n".join(out + ["endpackage", ""])
 
+    def traceSv(self):
+        fields, low = [], 0
+        for name, field in self.trace["field"].items():
+            fields.append({"name": name, "lsb": low, "bits": field["bits"], "kind": "uint"})
+            low += field["bits"]
+        out = [f"// {self.note}", "package cdl_npu_trace_pkg;", "", f"  localparam int unsigned RetireBits = {low};", ""]
+        return "\n".join(out + self.svStruct("retire", fields, low) + ["endpackage", ""])
+
     # --- Manual ------------------------------------------------------------------------------------------------------------
     def fieldRows(self, fields):
         def kind(f):
             return (f"{f['kind']} {f['of']}".strip() if f["kind"] != "uint" else "") + (", less one" if f["minus_one"] else "")
-        return table(["bits", "field", "kind", "meaning"],
-                     [[f"{f['lsb'] + f['bits'] - 1}..{f['lsb']}" if f["bits"] > 1 else f["lsb"], f"`{f['name']}`", kind(f).strip(", "), f["text"]]
-                      for f in fields])
+
+        def bits(f):
+            upper = f"{f['more_at'] + f['more'] - 1}..{f['more_at']}, " if "more" in f else ""
+            return upper + (f"{f['lsb'] + f['bits'] - 1}..{f['lsb']}" if f["bits"] > 1 else str(f["lsb"]))
+        return table(["bits", "field", "kind", "meaning"], [[bits(f), f"`{f['name']}`", kind(f).strip(", "), f["text"]] for f in fields])
 
     def isaMd(self):
         isa, out = self.isa, [f"<!-- {self.note} -->", "# The NPU's instruction set", ""]
         out += [f"Version {isa['version']}, hash `{self.hash:016x}`. Words of {isa['word_bits']} bits, little-endian; {isa['descriptors']} descriptors "
                 f"d0..d{isa['descriptors'] - 1} of {isa['descriptor_bits']} bits; {isa['index_registers']} index registers x0.. of 32 bits, x0 is 0; "
                 f"{isa['semaphores']} counting semaphores s0.. up to {isa['semaphore_max']}. Reserved bits are 0. `less one`: the field holds its value less one. "
-                "Arithmetic follows [the integer law](types.md); sums wrap at 32 bits.", ""]
+                "Of a field in two parts the upper one is inverted where the top bit of the lower one is 1: zeros for a value that fits the lower one. "
+                "Arithmetic follows [the integer law](types.md); sums wrap at 32 bits, those of i16 activations at 40.", ""]
         out += ["## Engines", ""] + table(["id", "engine", "does"], [[e["id"], f"`{n}`", e["text"]] for n, e in self.engines.items()])
         out += ["## Header", "", "Bits 31..0 of every word.", ""] + self.fieldRows(self.header)
         out += ["## Operations", ""]
@@ -246,6 +288,12 @@ class Npu:
         out += ["## Classes of regions", ""] + table(["class", "name", "meaning"], [[c["id"], f"`{n}`", c["text"]] for n, c in regs["class"].items()])
         return "\n".join(out)
 
+    def traceMd(self):
+        out = [f"<!-- {self.note} -->", "# The trace of an NPU", "", "One record for each instruction that ends, in that order; those of one engine are in the order of the "
+               "program. `candela npu run --trace FILE` writes them as CSV, one column for each field that the model knows, engines and operations by name, `crc` in hexadecimal.", ""]
+        return "\n".join(out + table(["field", "bits", "unit", "meaning", ""], [[f"`{n}`", f["bits"], f.get("unit", ""), f["text"], "timing" if f.get("timing") else ""]
+                                                                               for n, f in self.trace["field"].items()]))
+
     def configMd(self):
         out = [f"<!-- {self.note} -->", "# The NPU's configuration", "", "A TOML file; `section.key` stands below `[section]`. What is missing has its default.", ""]
         return "\n".join(out + table(["key", "range", "default", "unit", "meaning"], [[
@@ -254,7 +302,9 @@ class Npu:
 
     def outputs(self):
         return {"simulator/isa/generated/isa_names.inc": self.namesInc, "simulator/isa/generated/isa.inc": self.isaInc, "simulator/isa/generated/registers.inc": self.regsInc,
-                "simulator/config/generated/config.inc": self.configInc,
+                "simulator/config/generated/config.inc": self.configInc, "simulator/isa/generated/trace.inc": self.traceInc,
+                "simulator/isa/generated/grammar.inc": self.grammarInc,
+                "rtl/generated/cdl_npu_trace_pkg.sv": self.traceSv, "docs/reference/npu_trace.md": self.traceMd,
                 "rtl/generated/cdl_npu_isa_pkg.sv": self.isaSv, "rtl/generated/cdl_npu_cfg_pkg.sv": self.cfgSv,
                 "rtl/generated/cdl_npu_regs_pkg.sv": self.regsSv,
                 "docs/reference/npu_isa.md": self.isaMd, "docs/reference/npu_registers.md": self.regsMd,

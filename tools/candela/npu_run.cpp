@@ -18,7 +18,7 @@ Runs a text or a binary without time: bit-exact, and stopped at the first race, 
 its memory, bad instruction or deadlock. A region that --set does not name is zero. Exit status 1: it was stopped.)";
 
 struct Arguments {
-  std::string input, configuration;
+  std::string input, configuration, trace;
   std::vector<std::string> set, dump, show;
   bool plain = false;
 };
@@ -45,14 +45,17 @@ std::map<uint32_t, std::string> regionsOf(const std::vector<std::string>& option
 }
 
 std::string valuesText(std::span<const std::byte> memory, const std::string& type) {
-  const bool isWord = type == "i32";
-  if (!isWord && type != "i8" && type != "u8") fail(kBadInput, "--show: type '{}' is none of i8, u8, i32", type);
+  const std::map<std::string, size_t> sizes{{"i8", 1}, {"u8", 1}, {"i16", 2}, {"i32", 4}, {"i64", 8}};
+  const auto known = sizes.find(type);
+  if (known == sizes.end()) fail(kBadInput, "--show: type '{}' is none of i8, u8, i16, i32, i64", type);
   std::string text;
-  const size_t step = isWord ? 4 : 1, perLine = isWord ? 8 : 16;
+  const size_t step = known->second, perLine = step > 2 ? 8 : 16;
   for (size_t i = 0; i < memory.size() / step; ++i) {
-    int32_t value = 0;
+    int64_t value = 0;
     std::memcpy(&value, memory.data() + i * step, step);
     if (type == "i8") value = static_cast<int8_t>(value);
+    if (type == "i16") value = static_cast<int16_t>(value);
+    if (type == "i32") value = static_cast<int32_t>(value);
     text += fmt::format("{}{}", value, (i + 1) % perLine && i + 1 < memory.size() / step ? ' ' : '\n');
   }
   return text;
@@ -72,6 +75,9 @@ void runProgram(const Arguments& arguments, Console& console) {
   if (!configuration) configuration = checkNpu(npu::findConfiguration(binary.configurationName));
   npu::FunctionalOptions options;
   options.plainKernels = arguments.plain;
+  std::string trace = npu::traceHeader(false);
+  if (!arguments.trace.empty())
+    options.onRetire = [&](const npu::RetireRecord& record) { trace += npu::traceLine(record, false); };
   const auto device = npu::makeFunctionalDevice(*configuration, options);
   if (const npu::Outcome bad = device->load(std::move(binary)))
     fail(kBadInput, "{}: {}", arguments.input, bad->message);
@@ -96,6 +102,7 @@ void runProgram(const Arguments& arguments, Console& console) {
     console.print("{}:\n{}", program.regions[region].name, valuesText(memory[region], type));
   for (const auto& [region, path] : dump)
     check(writeFile(path, memory[region].data(), memory[region].size()), kWorkFailed);
+  if (!arguments.trace.empty()) check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);
   Table table({"count", "of"});
   for (const npu::CounterInfo& info : npu::kCounters)
     if (const uint64_t value = run.counters[static_cast<size_t>(info.id)]; value && !info.isTiming)
@@ -126,7 +133,10 @@ void addNpuRun(CLI::App* npu, Console& console) {
       ->type_name("CONFIG");
   addRepeated(command, "--set", arguments->set, "the bytes of a region before the run", "REGION=FILE");
   addRepeated(command, "--dump", arguments->dump, "write a region after the run", "REGION=FILE");
-  addRepeated(command, "--show", arguments->show, "print a region after the run, as i8, u8 or i32", "REGION=TYPE");
+  addRepeated(command, "--show", arguments->show, "print a region after the run, as i8, u8, i16, i32 or i64",
+              "REGION=TYPE");
+  command->add_option("--trace", arguments->trace, "what each instruction wrote, as CSV (docs/reference/npu_trace.md)")
+      ->type_name("FILE");
   command->add_flag("--plain", arguments->plain, "without AVX2, which gives the same bits");
   addJsonOption(command, console);
   command->footer(kFooter);

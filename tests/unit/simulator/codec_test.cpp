@@ -16,10 +16,10 @@ int64_t drawn(const FieldInfo& field, std::mt19937_64& random) {
     const auto members = kEnums[field.of].members;
     return members[random() % members.size()].value;
   }
-  const uint64_t bits = field.bits == 64 ? random() : random() & ((uint64_t{1} << field.bits) - 1);
+  const int width = field.width();
+  const uint64_t bits = width == 64 ? random() : random() & ((uint64_t{1} << width) - 1);
   auto value = static_cast<int64_t>(bits);
-  if (field.kind == FieldKind::kInt && field.bits < 64 && (bits >> (field.bits - 1) & 1))
-    value -= int64_t{1} << field.bits;
+  if (field.kind == FieldKind::kInt && width < 64 && (bits >> (width - 1) & 1)) value -= int64_t{1} << width;
   return field.minusOne ? value + 1 : value;
 }
 
@@ -87,6 +87,26 @@ TEST(NpuCodec, DescriptorsAreReadAsTheyWereWritten) {
     ASSERT_TRUE(again) << again.message();
     ASSERT_EQ(*again, values) << descriptorInfo(kind).name << " seed " << kSeed + 2 << " case " << i;
   }
+}
+
+TEST(NpuCodec, ValuesThatFitTheLowerPartOfAFieldLeaveTheUpperPartZero) {
+  namespace f = descriptor::epilogue;
+  const FieldInfo& low = descriptorInfo(DescriptorKind::kEpilogue).fields[f::kLow];
+  ASSERT_GT(low.moreBits, 0);
+  DescriptorValues values{};
+  for (size_t i = 0; i < descriptorInfo(DescriptorKind::kEpilogue).fields.size(); ++i)
+    values[i] = descriptorInfo(DescriptorKind::kEpilogue).fields[i].minusOne;
+  int narrow = 0;
+  for (int64_t value = -65536; value < 65536; ++value) {
+    values[f::kLow] = value;
+    const Result<DescriptorBits> bits = encodeDescriptor(DescriptorKind::kEpilogue, values);
+    ASSERT_TRUE(bits) << bits.message();
+    ASSERT_EQ(decodeDescriptor(DescriptorKind::kEpilogue, *bits)->at(f::kLow), value);
+    const bool isNarrow = ((*bits)[low.moreLsb / 64] >> (low.moreLsb % 64) & 0xff) == 0;
+    ASSERT_EQ(isNarrow, value >= -256 && value < 256) << value;
+    narrow += isNarrow;
+  }
+  EXPECT_EQ(narrow, 512);
 }
 
 TEST(NpuCodec, WhatDoesNotFitIsNamed) {

@@ -15,27 +15,42 @@ namespace {
 
 constexpr int64_t kArea = 65536;
 constexpr uint64_t kSeed = 4711;
+constexpr int64_t kI8 = 0, kU8 = 1, kI32 = 2, kI16 = 3;
+
+int64_t bytesOf(int64_t type) { return type == kI32 ? 4 : type == kI16 ? 2 : 1; }
+/// Of a narrow type.
+int64_t lowestOf(int64_t type) { return type == kI8 ? -128 : type == kI16 ? -32768 : 0; }
+int64_t highestOf(int64_t type) { return type == kI8 ? 127 : type == kI16 ? 32767 : 255; }
+int64_t wrapped(__int128 value) { return static_cast<int32_t>(static_cast<uint32_t>(value)); }
+int64_t wrapped40(__int128 value) { return static_cast<int64_t>(static_cast<uint64_t>(value) << 24) >> 24; }
 
 struct State {
   std::vector<uint8_t> spad;
-  std::vector<int32_t> acc;
+  std::vector<int64_t> acc;
   int64_t columns;
 
   int64_t value(int64_t at, int64_t type) const {
-    if (type == 0) return static_cast<int8_t>(spad[at]);
-    if (type == 1) return spad[at];
+    if (type == kI8) return static_cast<int8_t>(spad[at]);
+    if (type == kU8) return spad[at];
+    if (type == kI16) return static_cast<int16_t>(spad[at] | spad[at + 1] << 8);
     int32_t word;
     std::memcpy(&word, &spad[at], 4);
     return word;
   }
   void store(int64_t at, int64_t type, int64_t value) {
     const auto word = static_cast<uint32_t>(value);
-    std::memcpy(&spad[at], &word, type == 2 ? 4 : 1);
+    std::memcpy(&spad[at], &word, static_cast<size_t>(bytesOf(type)));
   }
-  int32_t& cell(int64_t row, int64_t column) { return acc[row * columns + column]; }
+  /// What the table at `at` makes of a value.
+  int64_t mapped(int64_t at, int64_t type, int64_t x) const {
+    if (type != kI16) return spad[at + x - lowestOf(type)];
+    const int64_t entry = (x + 32768) / 128, left = value(at + 2 * entry, kI16),
+                  right = value(at + 2 * entry + 2, kI16);
+    const int64_t twice = 2 * (right - left) * ((x + 32768) % 128) + 128; // of 256ths: halves up, so floor
+    return left + (twice >= 0 ? twice / 256 : -((255 - twice) / 256));
+  }
+  int64_t& cell(int64_t row, int64_t column) { return acc[row * columns + column]; }
 };
-
-int64_t wrapped(__int128 value) { return static_cast<int32_t>(static_cast<uint32_t>(value)); }
 
 /// Half to even, in 128 bits.
 int64_t rescaled(__int128 sum, int64_t shift, int64_t zero, int64_t low, int64_t high) {
@@ -51,12 +66,13 @@ int64_t rescaled(__int128 sum, int64_t shift, int64_t zero, int64_t low, int64_t
   return static_cast<int64_t>(value < low ? low : value > high ? high : value);
 }
 
-Configuration configurationOf(int64_t rows, int64_t columns) {
+Configuration configurationOf(int64_t rows, int64_t columns, bool int16) {
   Configuration c = *findConfiguration("gem16");
   c.values[key::kArrayRows] = rows;
   c.values[key::kArrayColumns] = columns;
   c.values[key::kScratchpadBytes] = kArea;
   c.values[key::kAccumulatorBytes] = 32768;
+  c.values[key::kFeaturesInt16] = int16;
   return c;
 }
 
@@ -75,16 +91,22 @@ protected:
     next += bytes;
     return at;
   }
-  int64_t zeroOf(int64_t type) { return type == 0 ? draw(-128, 127) : draw(0, 255); }
+  int64_t zeroOf(int64_t type) { return draw(lowestOf(type), highestOf(type)); }
+  /// i8 or u8; with int16 i16 as often.
+  int64_t narrowType(bool int16) { return int16 && random() % 2 ? kI16 : draw(kI8, kU8); }
+  int64_t anyType(bool int16) { return random() % 3 ? narrowType(int16) : kI32; }
+  /// Bytes of the scratchpad that are all alike, from 0; none: random ones.
+  int64_t alike = 0, alikeByte = 0;
 
   /// One instruction on random memory, and what `expected` makes of that memory.
   void check(const Configuration& c, const std::string& op, const Fields& fields,
              const std::vector<std::pair<DescriptorKind, Fields>>& descriptors, int engine,
              const std::function<void(State&)>& expected, int round) {
     ASSERT_LE(next, kArea) << op << " round " << round;
-    const int64_t rows = c.accumulatorRows(), accBytes = rows * c.columns() * 4;
+    const int64_t unit = c.hasInt16() ? 8 : 4, rows = c.accumulatorRows(), accBytes = rows * c.columns() * unit;
+    constexpr int64_t kBytes = 2 * kArea;
     ProgramBuilder p(c);
-    p.binary.regions = {{"in", RegionClass::kInput, kArea + 32768}, {"out", RegionClass::kOutput, kArea + 32768}};
+    p.binary.regions = {{"in", RegionClass::kInput, kBytes}, {"out", RegionClass::kOutput, kBytes}};
     const auto copyAll = [&](const char* name, int64_t far, int64_t bytes, bool isLoad) {
       p.descriptor(15, DescriptorKind::kTransfer,
                    {{"run", bytes / 2}, {"len1", 2}, {"far_stride1", bytes / 2}, {"near_stride1", bytes / 2}});
@@ -94,7 +116,8 @@ protected:
         p.op(name, {{"region", 1}, {"far", far}, {"d", 15}});
       p.fence();
     };
-    const Fields walk{{"out_w", rows}, {"channels", c.columns()}, {"pixel_stride", 4 * c.columns()}};
+    const Fields walk{
+        {"out_w", rows}, {"channels", c.columns()}, {"pixel_stride", unit * c.columns()}, {"wide", c.hasInt16()}};
     copyAll("load", kArea, accBytes, true);
     p.descriptor(14, DescriptorKind::kEpilogue, walk);
     p.op("accload", {{"d", 14}});
@@ -110,14 +133,23 @@ protected:
     copyAll("store", kArea, accBytes, false);
     p.op("halt", {});
 
-    std::vector<std::byte> in(kArea + 32768), out[2];
+    std::vector<std::byte> in(kBytes), out[2];
     for (size_t i = 0; i < in.size(); i += 8) {
       const uint64_t eight = random();
       std::memcpy(&in[i], &eight, 8);
     }
-    State state{std::vector<uint8_t>(kArea), std::vector<int32_t>(accBytes / 4), c.columns()};
+    std::fill_n(in.begin(), alike, static_cast<std::byte>(alikeByte));
+    State state{std::vector<uint8_t>(kArea), std::vector<int64_t>(accBytes / unit), c.columns()};
     std::memcpy(state.spad.data(), in.data(), kArea);
-    std::memcpy(state.acc.data(), in.data() + kArea, static_cast<size_t>(accBytes));
+    const auto cellOf = [&](const std::vector<std::byte>& memory, int64_t i) {
+      int64_t value = 0;
+      std::memcpy(&value, &memory[kArea + unit * i], static_cast<size_t>(unit));
+      return unit == 8 ? value : static_cast<int32_t>(value);
+    };
+    for (size_t i = 0; i < state.acc.size(); ++i) {
+      state.acc[i] = cellOf(in, static_cast<int64_t>(i));
+      if (unit == 8) state.acc[i] = wrapped40(state.acc[i]);
+    }
     expected(state);
     for (const bool plain : {false, true}) {
       FunctionalOptions options;
@@ -133,15 +165,12 @@ protected:
       const Result<RunReport> run = device->run();
       ASSERT_TRUE(run);
       ASSERT_FALSE(run->fault) << run->fault->message << " seed " << kSeed << " round " << round;
-      if (std::memcmp(result.data(), state.spad.data(), kArea) == 0 &&
-          std::memcmp(result.data() + kArea, state.acc.data(), static_cast<size_t>(accBytes)) == 0)
-        continue;
-      for (int64_t i = 0; i < kArea; ++i)
+      for (int64_t i = 0; i < kArea && std::memcmp(result.data(), state.spad.data(), kArea) != 0; ++i)
         ASSERT_EQ(static_cast<int>(result[i]), state.spad[i])
             << op << ": byte " << i << " seed " << kSeed << " round " << round << (plain ? " plain" : "");
-      for (int64_t i = 0; i < accBytes / 4; ++i) {
-        int32_t value;
-        std::memcpy(&value, &result[kArea + 4 * i], 4);
+      for (int64_t i = 0; i < accBytes / unit; ++i) {
+        const int64_t value = cellOf(result, i);
+        if (value == state.acc[i]) continue;
         ASSERT_EQ(value, state.acc[i]) << op << ": row " << i / c.columns() << " column " << i % c.columns() << " seed "
                                        << kSeed << " round " << round << (plain ? " plain" : "");
       }
@@ -153,21 +182,23 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
   for (int round = 0; round < 2000; ++round) {
     next = 0;
     const int64_t rows = int64_t{4} << draw(0, 4), columns = int64_t{4} << draw(0, 3);
-    const Configuration c = configurationOf(rows, columns);
+    const bool int16 = draw(0, 1);
+    const Configuration c = configurationOf(rows, columns, int16);
     const bool depthwise = round % 3 == 0;
     const int64_t cin = draw(1, round % 5 ? 20 : 70), cout = depthwise ? cin : draw(1, 40);
     const int64_t kh = draw(1, 4), kw = draw(1, 4), sh = draw(1, 3), sw = draw(1, 3), dh = draw(1, 2), dw = draw(1, 2);
     const int64_t outH = draw(1, 5), outW = draw(1, 5), inH = draw(1, 9), inW = draw(1, 9);
-    const int64_t padTop = draw(0, 3), padLeft = draw(0, 3), aType = draw(0, 1), wType = draw(0, 1),
-                  aZero = zeroOf(aType), wZero = zeroOf(wType);
-    const int64_t pixel = cin + chance(0, draw(0, 9)), row = inW * pixel + chance(0, draw(0, 9));
+    const int64_t padTop = draw(0, 3), padLeft = draw(0, 3), aType = narrowType(int16), wType = draw(0, 1),
+                  aZero = aType == kI16 && random() % 2 ? 0 : zeroOf(aType), wZero = zeroOf(wType),
+                  unit = bytesOf(aType);
+    const int64_t pixel = (cin + chance(0, draw(0, 9))) * unit, row = inW * pixel + chance(0, draw(0, 9)) * unit;
     const bool transposed = !depthwise && round % 4 == 1;
     const int64_t k = kh * kw * cin, pitch = (transposed ? k : cout) + chance(0, draw(0, 9));
     const int64_t taps = !depthwise && cin * 2 <= rows ? draw(1, rows / cin) : 1,
                   blocks = (cout + columns - 1) / columns;
     const int64_t accPitch = outH * outW + draw(0, 3);
     if (blocks * accPitch > c.accumulatorRows()) continue;
-    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), act = place(inH * row);
+    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), act = place(inH * row, unit);
     const int64_t wgt = place((transposed ? cout : depthwise ? kh * kw : k) * pitch), accumulate = draw(0, 1);
     check(
         c, depthwise ? "dwconv" : "conv", {{"acc", acc}, {"act", act}, {"wgt", wgt}, {"accumulate", accumulate}},
@@ -210,15 +241,57 @@ TEST_F(Instructions, ConvolutionAndDepthwise) {
                       const int64_t at = depthwise    ? tap * pitch + n
                                          : transposed ? n * pitch + tap * cin + i
                                                       : (tap * cin + i) * pitch + n;
-                      sum +=
-                          (s.value(act + y * row + x * pixel + i, aType) - aZero) * (s.value(wgt + at, wType) - wZero);
+                      sum += (s.value(act + y * row + x * pixel + i * unit, aType) - aZero) *
+                             (s.value(wgt + at, wType) - wZero);
                     }
                   }
-                int32_t& cell = s.cell(acc + n / columns * accPitch + oy * outW + ox, n % columns);
-                cell = static_cast<int32_t>(wrapped(static_cast<__int128>(sum) + (accumulate ? cell : 0)));
+                int64_t& cell = s.cell(acc + n / columns * accPitch + oy * outW + ox, n % columns);
+                const __int128 all = static_cast<__int128>(sum) + (accumulate ? cell : 0);
+                cell = aType == kI16 ? wrapped40(all) : wrapped(all);
               }
         },
         round);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Sums of the largest products there are, up to 40 bits and beyond: 128 taps of a column, and 128 pairs of rows, are
+/// what fits 32 bits.
+TEST_F(Instructions, LargestSumsOfI16) {
+  alike = kArea;
+  alikeByte = 0x80;                                               // i16 -32640, i8 -128
+  const int64_t product = (-32640 - 32767) * int64_t{-128 - 127}; // about 2^24
+  const Configuration c = configurationOf(16, 16, true);
+  struct Case {
+    bool depthwise;
+    int64_t kernelH, kernelW, channels;
+  };
+  // Rows of the last one lie on each other: 65,536 products.
+  for (const Case& k : {Case{true, 4, 31, 3}, Case{true, 4, 32, 3}, Case{true, 10, 13, 3}, Case{true, 8, 32, 3},
+                        Case{true, 32, 32, 3}, Case{false, 1, 1, 255}, Case{false, 1, 1, 256}, Case{false, 1, 1, 257},
+                        Case{false, 1, 1, 32768}, Case{false, 2, 1, 32768}}) {
+    next = 0;
+    check(
+        c, k.depthwise ? "dwconv" : "conv", {{"acc", 5}, {"act", 0}, {"wgt", 0}, {"accumulate", 1}},
+        {{DescriptorKind::kWindow,
+          {{"in_h", k.kernelH},
+           {"in_w", k.kernelW},
+           {"cin", k.channels},
+           {"cout", 1},
+           {"kernel_h", k.kernelH},
+           {"kernel_w", k.kernelW},
+           {"weight_pitch", k.depthwise ? 3 : 1},
+           {"a_type", kI16},
+           {"a_zp", 32767},
+           {"w_type", kI8},
+           {"w_zp", 127}}}},
+        -1,
+        [&](State& s) {
+          const int64_t terms = k.kernelH * k.kernelW * (k.depthwise ? 1 : k.channels);
+          for (int64_t n = 0; n < (k.depthwise ? k.channels : 1); ++n)
+            s.cell(5, n) = wrapped40(static_cast<__int128>(s.cell(5, n)) + static_cast<__int128>(terms) * product);
+        },
+        static_cast<int>(k.channels));
     if (HasFatalFailure()) return;
   }
 }
@@ -227,7 +300,8 @@ TEST_F(Instructions, Requantization) {
   for (int round = 0; round < 2000; ++round) {
     next = 0;
     const int64_t columns = int64_t{4} << draw(0, 3);
-    const Configuration c = configurationOf(16, columns);
+    const bool int16 = draw(0, 1), wide = int16 && random() % 4;
+    const Configuration c = configurationOf(16, columns, int16);
     const int64_t channels = draw(1, 40), outH = draw(1, 4), outW = draw(1, 4),
                   blocks = (channels + columns - 1) / columns;
     const bool pools = round % 2, hasResidual = round % 3 == 0, hasTable = round % 5 == 0;
@@ -238,16 +312,21 @@ TEST_F(Instructions, Requantization) {
                   inW = std::max<int64_t>(1, (outW - 1) * psw - padLeft + draw(1, pw));
     const int64_t accPitch = inH * inW + draw(0, 2);
     if (blocks * accPitch > c.accumulatorRows()) continue;
-    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), pixel = channels + draw(0, 5),
-                  row = outW * pixel + draw(0, 5);
-    const int64_t type = draw(0, 1), typeLow = type ? 0 : -128, zero = zeroOf(type), low = draw(typeLow, typeLow + 100),
-                  high = draw(low, typeLow + 255);
-    const int64_t params = place(8 * channels, 8), table = place(256), dst = place(outH * row),
-                  res = hasResidual && round % 2 ? dst : place(outH * row);
-    const int64_t rType = draw(0, 1), rZero = zeroOf(rType), aMult = draw(0, 0xffffff), bMult = draw(0, 0xffffff),
-                  aShift = draw(0, 30), bShift = draw(0, 30);
-    const int64_t shift = draw(20, 60), zero2 = zeroOf(type), low2 = draw(typeLow, typeLow + 100),
-                  high2 = draw(low2, typeLow + 255);
+    const int64_t type = narrowType(int16), unit = bytesOf(type), typeLow = lowestOf(type), typeHigh = highestOf(type);
+    const int64_t middle = (typeLow + typeHigh) / 2, zero = zeroOf(type), low = draw(typeLow, middle),
+                  high = draw(low, typeHigh);
+    const int64_t rType = narrowType(int16), rUnit = bytesOf(rType), rZero = zeroOf(rType), aMult = draw(0, 0xffffff),
+                  bMult = draw(0, 0xffffff), aShift = draw(0, type == kI16 ? 22 : 30),
+                  bShift = draw(0, rType == kI16 ? 22 : 30);
+    const int64_t acc = draw(0, c.accumulatorRows() - blocks * accPitch), pixel = (channels + draw(0, 5)) * unit,
+                  row = outW * pixel + draw(0, 5) * unit;
+    const int64_t params = place(8 * channels, 8), table = place(type == kI16 ? 1026 : 256, unit),
+                  dst = place(outH * row, unit);
+    const bool inPlace = round % 2 && unit == rUnit;
+    const int64_t rPixel = inPlace ? pixel : (channels + draw(0, 5)) * rUnit, rRow = inPlace ? row : outW * rPixel,
+                  res = inPlace ? dst : place(outH * rRow, rUnit);
+    const int64_t shift = draw(20, 60), zero2 = zeroOf(type), low2 = draw(typeLow, middle),
+                  high2 = draw(low2, typeHigh);
     check(
         c, "requant",
         {{"acc", acc}, {"dst", dst}, {"res", res}, {"d", 0}, {"r", 1}, {"residual", hasResidual}, {"table", hasTable}},
@@ -271,7 +350,8 @@ TEST_F(Instructions, Requantization) {
            {"out_type", type},
            {"zp", zero},
            {"low", low},
-           {"high", high}}},
+           {"high", high},
+           {"wide", wide}}},
          {DescriptorKind::kRescale,
           {{"a_mult", aMult},
            {"b_mult", bMult},
@@ -284,8 +364,8 @@ TEST_F(Instructions, Requantization) {
            {"high", high2},
            {"b_type", rType},
            {"out_type", type},
-           {"row_stride", row},
-           {"pixel_stride", pixel}}}},
+           {"row_stride", rRow},
+           {"pixel_stride", rPixel}}}},
         -1,
         [&](State& s) {
           const State before = s;
@@ -296,18 +376,22 @@ TEST_F(Instructions, Requantization) {
                 for (int64_t y = 0; y < inH; ++y)
                   for (int64_t x = 0; x < inW; ++x)
                     if (y >= oy * psh - padTop && y < oy * psh - padTop + ph && x >= ox * psw - padLeft &&
-                        x < ox * psw - padLeft + pw)
-                      best = std::max<int64_t>(best, s.cell(acc + n / columns * accPitch + y * inW + x, n % columns));
-                const auto packed = static_cast<uint32_t>(before.value(params + 8 * n + 4, 2));
-                const int64_t sum = wrapped(static_cast<__int128>(best) + before.value(params + 8 * n, 2));
+                        x < ox * psw - padLeft + pw) {
+                      const int64_t cell = s.cell(acc + n / columns * accPitch + y * inW + x, n % columns);
+                      best = std::max(best, wide ? cell : wrapped(cell));
+                    }
+                const auto packed = static_cast<uint32_t>(before.value(params + 8 * n + 4, kI32));
+                const __int128 biased = static_cast<__int128>(best) + before.value(params + 8 * n, kI32);
+                const int64_t sum = wide ? wrapped40(biased) : wrapped(biased);
                 int64_t value =
                     rescaled(static_cast<__int128>(sum) * (packed & 0xffffff), packed >> 24, zero, low, high);
-                const int64_t at = oy * row + ox * pixel + n;
+                const int64_t other = res + oy * rRow + ox * rPixel + n * rUnit;
                 if (hasResidual)
                   value = rescaled((static_cast<__int128>(value - zero) * aMult << aShift) +
-                                       (static_cast<__int128>(before.value(res + at, rType) - rZero) * bMult << bShift),
+                                       (static_cast<__int128>(before.value(other, rType) - rZero) * bMult << bShift),
                                    shift, zero2, low2, high2);
-                s.spad[dst + at] = hasTable ? before.spad[table + value - typeLow] : static_cast<uint8_t>(value);
+                s.store(dst + oy * row + ox * pixel + n * unit, type,
+                        hasTable ? before.mapped(table, type, value) : value);
               }
         },
         round);
@@ -318,39 +402,43 @@ TEST_F(Instructions, Requantization) {
 TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
   for (int round = 0; round < 3000; ++round) {
     next = 0;
-    const Configuration c = configurationOf(16, 16);
+    const bool int16 = draw(0, 1);
+    const Configuration c = configurationOf(16, 16, int16);
     const int kind = round % 4; // binary, unary, reduce, select
     const int64_t run = draw(1, 40), len1 = draw(1, 5), len2 = draw(1, 5),
                   fn = kind == 0   ? draw(0, 9)
                        : kind == 1 ? draw(0, 4)
                                    : draw(0, 2);
-    int64_t aType = draw(0, 2), bType = draw(0, 2), outType = draw(0, 2);
-    const bool isTable = kind == 1 && fn == 4;
-    if (kind == 0 && fn == 9) aType %= 2, bType %= 2;
-    if (isTable) aType %= 2, outType %= 2;
-    if (kind == 3) aType = 1, bType = outType;
+    int64_t aType = anyType(int16), bType = anyType(int16), outType = anyType(int16);
+    const bool isTable = kind == 1 && fn == 4, isProduct = kind == 0 && fn == 9;
+    if (isProduct) aType = narrowType(int16), bType = narrowType(int16);
+    if (isTable) aType = narrowType(int16), outType = aType == kI16 ? kI16 : draw(kI8, kU8);
+    if (kind == 3) aType = kU8, bType = outType;
     const bool bScalar = draw(0, 1);
     struct Box {
       int64_t at, s1, s2;
     };
     const auto box = [&](int64_t type, int64_t elements, bool isOutput) {
-      const int64_t unit = type == 2 ? 4 : 1, bytes = elements * unit;
+      const int64_t unit = bytesOf(type), bytes = elements * unit;
       const int64_t s1 = !isOutput && random() % 4 == 0 ? 0 : bytes + unit * draw(0, 3),
                     s2 = !isOutput && random() % 4 == 0 ? 0 : len1 * s1 + unit * draw(0, 3) + (s1 ? 0 : bytes);
       return Box{place((len2 - 1) * s2 + (len1 - 1) * s1 + bytes, unit), s1, s2};
     };
     const Box out = box(outType, kind == 2 ? 1 : run, true),
-              b = isTable ? Box{place(256), 0, 0} : box(bType, bScalar ? 1 : run, false);
+              b = isTable ? Box{place(aType == kI16 ? 1026 : 256, bytesOf(aType)), 0, 0}
+                          : box(bType, bScalar ? 1 : run, false);
     Box a = box(aType, run, false);
     if (kind == 0 && aType == outType && random() % 4 == 0) a = out; // in place
-    const bool narrow = outType != 2;
-    const int64_t typeLow = outType == 1 ? 0 : -128;
-    const int64_t low = narrow ? draw(typeLow, typeLow + 100) : 0, high = narrow ? draw(low, typeLow + 255) : 0,
+    const bool narrow = outType != kI32;
+    const int64_t typeLow = lowestOf(outType), typeHigh = highestOf(outType);
+    const int64_t low = narrow ? draw(typeLow, (typeLow + typeHigh) / 2) : 0, high = narrow ? draw(low, typeHigh) : 0,
                   zero = narrow ? zeroOf(outType) : draw(-256, 255);
-    const int64_t aZero = draw(-128, 127), bZero = draw(-128, 127), aMult = draw(0, 0xffffff),
+    const auto zeroBefore = [&](int64_t type) { return type == kI16 ? zeroOf(type) : draw(-128, 127); };
+    const auto shiftBefore = [&](int64_t type) { return draw(0, type == kI32 ? 6 : type == kI16 ? 22 : 30); };
+    const int64_t aZero = zeroBefore(aType), bZero = zeroBefore(bType), aMult = draw(0, 0xffffff),
                   bMult = draw(0, 0xffffff);
-    const int64_t aShift = draw(0, aType == 2 ? 6 : 30), bShift = draw(0, bType == 2 ? 6 : 30), shift = draw(0, 70);
-    const int64_t productShift = kind == 0 && fn == 9 ? draw(0, 20) : aShift;
+    const int64_t aShift = shiftBefore(aType), bShift = shiftBefore(bType), shift = draw(0, 70);
+    const int64_t productShift = isProduct ? draw(0, aType == kI16 || bType == kI16 ? 6 : 20) : aShift;
     Fields fields{{"a", a.at}, {"dst", out.at}, {"d", 0}};
     if (kind != 2) fields.push_back({"b", b.at});
     if (kind != 3) fields.push_back({"fn", fn});
@@ -386,11 +474,7 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
         [&](State& s) {
           const State before = s;
           const int64_t least = narrow ? low : INT32_MIN, most = narrow ? high : INT32_MAX;
-          const int64_t aUnit = aType == 2 ? 4 : 1,
-                        bUnit = bScalar      ? 0
-                                : bType == 2 ? 4
-                                             : 1,
-                        outUnit = outType == 2 ? 4 : 1;
+          const int64_t aUnit = bytesOf(aType), bUnit = bScalar ? 0 : bytesOf(bType), outUnit = bytesOf(outType);
           for (int64_t j = 0; j < len2; ++j)
             for (int64_t i = 0; i < len1; ++i) {
               const int64_t from = a.at + j * a.s2 + i * a.s1, other = b.at + j * b.s2 + i * b.s1,
@@ -430,7 +514,7 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
                           : fn == 2 ? wrapped(x < 0 ? -static_cast<__int128>(x) : x)
                           : fn == 3
                               ? rescaled(static_cast<__int128>(x - aZero) * aMult << aShift, shift, zero, least, most)
-                              : before.spad[b.at + x + (aType == 0 ? 128 : 0)];
+                              : before.mapped(b.at, aType, x);
                 }
                 s.store(to + e * outUnit, outType, value);
               }
@@ -445,21 +529,24 @@ TEST_F(Instructions, VectorBinaryAndUnaryAndReduceAndSelect) {
 TEST_F(Instructions, VectorPools) {
   for (int round = 0; round < 1000; ++round) {
     next = 0;
-    const Configuration c = configurationOf(16, 16);
-    const int64_t fn = draw(0, 1), aType = draw(0, 2), outType = fn ? draw(0, 2) : aType, channels = draw(1, 20);
+    const bool int16 = draw(0, 1);
+    const Configuration c = configurationOf(16, 16, int16);
+    const int64_t fn = draw(0, 1), aType = anyType(int16), outType = fn ? anyType(int16) : aType,
+                  channels = draw(1, 20);
     const int64_t kh = draw(1, 5), kw = draw(1, 5), sh = draw(1, 4), sw = draw(1, 4), padTop = draw(0, kh - 1),
                   padLeft = draw(0, kw - 1);
     const int64_t outH = draw(1, 4), outW = draw(1, 4);
     const int64_t inH = std::max<int64_t>(1, (outH - 1) * sh - padTop + draw(1, kh)),
                   inW = std::max<int64_t>(1, (outW - 1) * sw - padLeft + draw(1, kw));
-    const int64_t aUnit = aType == 2 ? 4 : 1, outUnit = outType == 2 ? 4 : 1;
+    const int64_t aUnit = bytesOf(aType), outUnit = bytesOf(outType);
     const int64_t pixel = (channels + draw(0, 2)) * aUnit, row = inW * pixel,
                   outPixel = (channels + draw(0, 2)) * outUnit, outRow = outW * outPixel;
     const int64_t a = place(inH * row, aUnit), dst = place(outH * outRow, outUnit);
-    const bool narrow = outType != 2;
-    const int64_t typeLow = outType == 1 ? 0 : -128, low = narrow ? draw(typeLow, typeLow + 100) : 0,
-                  high = narrow ? draw(low, typeLow + 255) : 0;
-    const int64_t zero = narrow ? zeroOf(outType) : draw(-256, 255), aZero = draw(-128, 127), mult = draw(0, 0xffffff),
+    const bool narrow = outType != kI32;
+    const int64_t typeLow = lowestOf(outType), typeHigh = highestOf(outType),
+                  low = narrow ? draw(typeLow, (typeLow + typeHigh) / 2) : 0, high = narrow ? draw(low, typeHigh) : 0;
+    const int64_t zero = narrow ? zeroOf(outType) : draw(-256, 255),
+                  aZero = aType == kI16 ? zeroOf(aType) : draw(-128, 127), mult = draw(0, 0xffffff),
                   aShift = draw(0, 7), shift = draw(0, 60);
     check(
         c, "vpool", {{"a", a}, {"dst", dst}, {"d", 0}, {"fn", fn}},
@@ -517,7 +604,7 @@ TEST_F(Instructions, VectorPools) {
 TEST_F(Instructions, CopiesAndFillsWithPadding) {
   for (int round = 0; round < 1500; ++round) {
     next = 0;
-    const Configuration c = configurationOf(16, 16);
+    const Configuration c = configurationOf(16, 16, false);
     const bool isFill = round % 4 == 0, isLoad = round % 4 == 1;
     const int64_t run = draw(1, 30), l1 = draw(1, 6), l2 = draw(1, 5), l3 = draw(1, 4), left = draw(0, 3),
                   right = draw(0, 3), top = draw(0, 2), bottom = draw(0, 2);
@@ -576,11 +663,12 @@ TEST_F(Instructions, CopiesAndFillsWithPadding) {
 
 TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
   for (int round = 0; round < 500; ++round) {
-    const Configuration c = configurationOf(int64_t{4} << draw(0, 4), int64_t{4} << draw(0, 3));
+    const bool int16 = draw(0, 1);
+    const Configuration c = configurationOf(int64_t{4} << draw(0, 4), int64_t{4} << draw(0, 3), int16);
     const int64_t k = draw(1, c.rows()), n = draw(1, c.columns()), outH = draw(1, 4), outW = draw(1, 6),
-                  stride = draw(1, 2), aType = draw(0, 1), aZero = zeroOf(aType);
+                  stride = draw(1, 2), aType = narrowType(int16), aZero = zeroOf(aType), unit = int16 ? 8 : 4;
     ProgramBuilder p(c);
-    p.binary.regions = {{"in", RegionClass::kInput, 16384}, {"out", RegionClass::kOutput, 8192}};
+    p.binary.regions = {{"in", RegionClass::kInput, 16384}, {"out", RegionClass::kOutput, 16384}};
     const Fields window{{"out_h", outH},
                         {"out_w", outW},
                         {"stride_h", stride},
@@ -599,20 +687,24 @@ TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
     p.fence();
     p.descriptor(1, DescriptorKind::kWindow, window);
     p.op("ldw", {{"wgt", 12000}, {"d", 1}, {"k", k}, {"n", n}});
-    p.op("mm", {{"acc", 3}, {"act", 5}, {"d", 1}, {"swap", 1}});
-    p.op("conv", {{"acc", 64}, {"act", 5}, {"wgt", 12000}, {"d", 1}});
+    p.op("mm", {{"acc", 3}, {"act", 6}, {"d", 1}, {"swap", 1}});
+    p.op("conv", {{"acc", 64}, {"act", 6}, {"wgt", 12000}, {"d", 1}});
     p.fence();
     for (const int64_t half : {0, 1}) {
-      p.descriptor(
-          2, DescriptorKind::kEpilogue,
-          {{"out_h", outH}, {"out_w", outW}, {"channels", n}, {"row_stride", outW * n * 4}, {"pixel_stride", n * 4}});
-      p.op("accstore", {{"acc", half ? 64 : 3}, {"dst", 20000 + half * 4096}, {"d", 2}});
-      p.descriptor(3, DescriptorKind::kTransfer, {{"run", outH * outW * n * 4}});
+      p.descriptor(2, DescriptorKind::kEpilogue,
+                   {{"out_h", outH},
+                    {"out_w", outW},
+                    {"channels", n},
+                    {"row_stride", outW * n * unit},
+                    {"pixel_stride", n * unit},
+                    {"wide", int16}});
+      p.op("accstore", {{"acc", half ? 64 : 3}, {"dst", 20000 + half * 8192}, {"d", 2}});
+      p.descriptor(3, DescriptorKind::kTransfer, {{"run", outH * outW * n * unit}});
       p.fence();
-      p.op("store", {{"region", 1}, {"far", half * 4096}, {"src", 20000 + half * 4096}, {"d", 3}});
+      p.op("store", {{"region", 1}, {"far", half * 8192}, {"src", 20000 + half * 8192}, {"d", 3}});
     }
     p.op("halt", {});
-    std::vector<std::byte> in(16384), out(8192);
+    std::vector<std::byte> in(16384), out(16384);
     for (std::byte& byte : in) byte = static_cast<std::byte>(random());
     const auto device = makeFunctionalDevice(c); // with all checks: this is a program as it should be
     ASSERT_FALSE(device->load(p.binary));
@@ -621,7 +713,7 @@ TEST_F(Instructions, WeightsLoadedByHandGiveTheSameProducts) {
     const Result<RunReport> run = device->run();
     ASSERT_TRUE(run);
     ASSERT_FALSE(run->fault) << run->fault->message;
-    ASSERT_EQ(std::memcmp(out.data(), out.data() + 4096, static_cast<size_t>(outH * outW * n * 4)), 0)
+    ASSERT_EQ(std::memcmp(out.data(), out.data() + 8192, static_cast<size_t>(outH * outW * n * unit)), 0)
         << "seed " << kSeed << " round " << round;
     EXPECT_EQ(run->counters[static_cast<int>(Counter::kMacs)], static_cast<uint64_t>(2 * outH * outW * k * n));
   }
