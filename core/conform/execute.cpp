@@ -8,6 +8,7 @@
 #include "core/conform/port.h"
 #include "core/conform/repeated.h"
 #include "core/conform/trial_builder.h"
+#include "core/pipeline/pipeline.h"
 #include "core/program/image.h"
 #include "core/support/float_bits.h"
 
@@ -66,6 +67,7 @@ public:
     for (size_t b = 0; b < program_.buffers.size(); ++b) {
       const program::Buffer& buffer = program_.buffers[b];
       if (buffer.role == Role::constant && !bindConstants) continue;
+      if (program_.spaces[buffer.space].local && device_.compiles()) continue; // the executable's own
       const uint64_t alignment = std::max<uint64_t>({buffer.alignment, device_.target().alignment(), 1});
       Placed& placed = placed_[b] = Placed::of(buffer.bytes, alignment, poison);
       std::byte* content = placed.content();
@@ -145,11 +147,18 @@ private:
   std::vector<cdl_binding_t> bindings_;
 };
 
-/// A Program on a device: through door 2 compiled once, through door 1 as it stands.
+/// A Program on a device: through door 2 compiled once, through door 1 as it stands. A device that computes on local
+/// memories gets it in tiles.
 class Subject {
 public:
   Subject(const Program& program, std::shared_ptr<Device> device)
       : program_(program), image_(program::toImage(program)), device_(std::move(device)) {}
+  /// Before compile. Failure: no tile fits.
+  Status tile() {
+    CDL_TRY(pipeline::tileFor(device_->target(), program_));
+    image_ = program::toImage(program_);
+    return Status::ok();
+  }
   ~Subject() {
     if (executable_) device_->table().executable_destroy(device_->handle(), executable_);
   }
@@ -215,8 +224,8 @@ public:
   }
 
 private:
-  const Program& program_;
-  const Bytes image_;
+  Program program_;
+  Bytes image_;
   std::shared_ptr<Device> device_;
   cdl_executable_t* executable_ = nullptr;
   std::shared_ptr<Queue> kept_;
@@ -351,6 +360,7 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
       return CaseResult::unsupported(fmt::format("row {} does not stand in `for`", answer.row));
   }
   if (result.outcome == CaseResult::Outcome::emulated) return result;
+  CDL_TRY(subject.tile());
   if (const Status status = subject.compile(); !status)
     return status.code() != Code::refused
                ? status
@@ -427,6 +437,7 @@ Status refuse(const Trial& trial, Port& port, bool& claims) {
   const target::Answer answer = device->target().query(runtime::describe(image, 1));
   claims = answer.support == target::Support::native;
   if (!claims) return failure(Code::unsupported, "{}", answer.detail);
+  CDL_TRY(subject.tile());
   CDL_TRY(subject.compile());
   CDL_ASSIGN(const std::vector<Tensor> inputs, trial.inputs(0));
   return subject.run(inputs, std::byte{0xA7}).status();

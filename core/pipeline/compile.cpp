@@ -316,6 +316,8 @@ Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program progra
     placed &= buffer.role != program::Role::temp || buffer.offset != CDL_UNPLACED;
   Attempt made;
   Bundle& bundle = made.bundle;
+  const bool isLocal = std::ranges::any_of(program.spaces, &program::Space::local); // it is in tiles
+  if (device && !isLocal) CDL_TRY(tileFor(device->target(), program));
   if (!placed) {
     CDL_ASSIGN(const plan::PlacementReport report, plan::place(program));
     bundle.maxLiveBytes = report.maxLiveBytes;

@@ -27,6 +27,11 @@ const target::Target& hostTarget() {
   return target;
 }
 
+Status tileFor(const target::Target& target, program::Program& program) {
+  const std::optional<plan::Machine> machine = plan::machineOf(target);
+  return machine ? plan::tile(program, *machine).status() : Status::ok();
+}
+
 Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
                                             std::span<const target::Target* const> targets,
                                             const CompileOptions& options) {

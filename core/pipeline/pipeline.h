@@ -54,6 +54,10 @@ Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std:
                                                   std::span<const std::shared_ptr<runtime::Device>> devices,
                                                   const CompileOptions& options = {});
 
+/// Cuts a Program into tiles for the local memories that the target declares; nothing happens where it declares none.
+/// Failures: those of plan::tile.
+Status tileFor(const target::Target& target, program::Program& program);
+
 /// A Program as it stands, planned when it is not: on the device, or on the host without one.
 Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
                                                          std::shared_ptr<runtime::Device> device);

@@ -135,12 +135,15 @@ private:
     return Status::ok();
   }
 
+  /// What an executable has of local memories is its own affair.
+  bool isLocal(uint32_t space) const { return cdl_get_space(image_, space)->flags & CDL_SPACE_LOCAL; }
+
   Result<std::unique_ptr<Context>> makeContext() override {
     auto context = std::make_unique<Context>();
     CDL_ASSIGN(context->queue, device_->createQueue());
     std::vector<MemoryPtr> arenas(image_->spaces.count);
     for (uint32_t s = 1; s < image_->spaces.count; ++s)
-      if (const uint64_t bytes = arenaBytes(s)) {
+      if (const uint64_t bytes = arenaBytes(s); bytes && !(executable_ && isLocal(s))) {
         CDL_ASSIGN(arenas[s],
                    device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment).context(valuesText(image_, s)));
       }

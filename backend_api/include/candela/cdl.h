@@ -764,9 +764,10 @@ typedef struct {
   void (*executable_destroy)(cdl_device_t* device, cdl_executable_t* executable);
 
   /* Submits one execution; several of one executable may be in flight, on different queues, with different bindings:
-   * all its state is in them. Bindings hold every buffer; TEMP ones lie where the plan put them; CONSTANT ones are null
-   * when the executable holds its constants (executable_load). It begins when every `wait` is reached, of queues of the
-   * same device, and moves the timeline of signal.queue (null: none) to signal.value when it is done. May block.
+   * all its state is in them. Bindings hold every buffer; TEMP ones lie where the plan put them. Null are those in
+   * LOCAL spaces, which the device places itself, and CONSTANT ones when the executable holds its constants
+   * (executable_load). It begins when every `wait` is reached, of queues of the same device, and moves the timeline of
+   * signal.queue (null: none) to signal.value when it is done. May block.
    * Presence: door 2
    * Ownership: all is the host's
    * Threads: one per queue

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/pipeline/pipeline.h"
 #include "core/program/image.h"
 #include "core/support/text/scan.h"
 
@@ -238,6 +239,8 @@ Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
   const target::Answer answer = bench.target().query(runtime::describe(echo->image(), 1));
   if (answer.support != target::Support::native)
     return bench.skip("COPY of u8 is not native", answer.support == target::Support::emulated);
+  CDL_TRY(pipeline::tileFor(bench.target(), program));
+  echo->image_ = program::toImage(program);
   if (!bench.compiles()) return echo;
   const std::vector<const void*> constants(1, nullptr);
   cdl_refusal_t refusal{};
@@ -263,6 +266,7 @@ Status Echo::submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffs
 Status Echo::execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, std::span<const cdl_timeline_t> wait,
                      cdl_timeline_t signal, uint64_t yOffset, uint64_t xOffset) {
   std::vector<cdl_binding_t> buffers = {{}, {x, xOffset, bytes_}, {y, yOffset, bytes_}};
+  buffers.resize(image()->buffers.count); // those in local memories are the executable's own
   if (const auto scratchOf = bench_.table().executable_scratch)
     if (const uint64_t bytes = scratchOf(executable_)) {
       CDL_ASSIGN(cdl_memory_t * scratch, lane.scratch(bytes));

@@ -112,7 +112,9 @@ struct Sample {
 };
 /// All that are asked about, claimed or not; the same on every machine.
 std::span<const Sample> samples();
-/// The first one that the device claims NATIVE; null when there is none.
+/// The same for a device that computes on local memories: cut into tiles. Others get it as it is.
+Result<const Sample*> inTiles(Port& port, const Sample& sample);
+/// The first one that the device claims NATIVE, in tiles; null when there is none.
 Result<const Sample*> claimedSample(Port& port);
 /// "no instruction is NATIVE".
 CaseResult nothingClaimed();

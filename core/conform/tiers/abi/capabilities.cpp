@@ -196,7 +196,8 @@ Check claimHolds(const Sample& sample) {
       return result;
     }
     CDL_ASSIGN(const auto device, RawDevice::open(port));
-    CDL_ASSIGN(const auto work, Work::on(*device, sample));
+    CDL_ASSIGN(const Sample* ready, inTiles(port, sample));
+    CDL_ASSIGN(const auto work, Work::on(*device, *ready));
     CDL_TRY(work->runWell().status());
     return result;
   };

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "core/conform/tiers/abi/abi.h"
+#include "core/pipeline/pipeline.h"
 #include "core/program/image.h"
 
 namespace candela::conform::abi {
@@ -203,13 +205,21 @@ std::span<const Sample> samples() {
   return all;
 }
 
+Result<const Sample*> inTiles(Port& port, const Sample& sample) {
+  CDL_ASSIGN(const auto device, port.device());
+  static std::map<std::string, Sample> tiled;
+  const auto [at, isNew] = tiled.try_emplace(sample.name, sample);
+  if (isNew) CDL_TRY(pipeline::tileFor(device->target(), at->second.program));
+  return &at->second;
+}
+
 Result<const Sample*> claimedSample(Port& port) {
   CDL_ASSIGN(const auto device, port.device());
   for (const Sample& sample : samples()) {
     if (sample.program.instrs[0].inputs.size() < 2) continue; // one that has inputs to be wrong about
     const Bytes image = imageOf(sample);
     const auto desc = runtime::describe(reinterpret_cast<const cdl_image_t*>(image.data()), 1);
-    if (device->target().query(desc).support == target::Support::native) return &sample;
+    if (device->target().query(desc).support == target::Support::native) return inTiles(port, sample);
   }
   return static_cast<const Sample*>(nullptr);
 }
@@ -236,6 +246,7 @@ Result<std::unique_ptr<Work>> Work::on(RawDevice& device, const Sample& sample, 
   for (size_t b = 0; b < sample.program.buffers.size(); ++b) {
     const Buffer& buffer = sample.program.buffers[b];
     if (buffer.role == Role::constant && device.holdsConstants()) continue;
+    if (sample.program.spaces[buffer.space].local && device.compiles()) continue;
     std::string content(buffer.bytes, '\xA7');
     if (buffer.role == Role::input)
       content = contentOf(sample.program.contentType(static_cast<uint32_t>(b)).first, buffer.bytes, seed);
