@@ -29,8 +29,10 @@ public:
                                                         configuration_.scratchpadBytes(), " bytes, of which ", reserved,
                                                         " are the compiler's"));
     nameDevice("NPU " + configuration_.name);
-    space("dram", CDL_SPACE_HOST_MAPPED, static_cast<uint64_t>(configuration_[npu::key::kDramBytes]), 64);
-    space("scratchpad", CDL_SPACE_LOCAL, static_cast<uint64_t>(configuration_.scratchpadBytes() - reserved), 64);
+    capacity_ = {static_cast<uint64_t>(configuration_[npu::key::kDramBytes]),
+                 static_cast<uint64_t>(configuration_.scratchpadBytes() - reserved)};
+    space("dram", CDL_SPACE_HOST_MAPPED, capacity_[0], 64);
+    space("scratchpad", CDL_SPACE_LOCAL, capacity_[1], 64);
     engines(3); // computes, loads, stores
     run_.functional.checks = options().get("checks") == "on";
     run_.report = options().get("report");
@@ -51,6 +53,23 @@ public:
     return status.isOk() ? make(image, std::move(compiled), executable) : status;
   }
 
+  /// Spaces are as large as the device's memories.
+  cdl::Status memoryCreate(uint64_t alignment, cdl::Memory& memory) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t capacity = capacity_[memory.space], taken = taken_[memory.space];
+    if (memory.bytes > capacity - taken)
+      return cdl::error(CDL_OUT_OF_MEMORY, cdl::text(memory.bytes, " bytes, ", capacity - taken, " of the ", capacity,
+                                                     " of the memory are free"));
+    cdl::Status status = ProgramBackend::memoryCreate(alignment, memory);
+    if (status.isOk()) taken_[memory.space] += memory.bytes;
+    return status;
+  }
+  void memoryDestroy(cdl::Memory& memory) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    taken_[memory.space] -= memory.bytes;
+    ProgramBackend::memoryDestroy(memory);
+  }
+
 private:
   std::string madeBy() const { return name() + " " + version(); }
 
@@ -63,6 +82,8 @@ private:
 
   npu::Configuration configuration_;
   RunOptions run_;
+  std::mutex mutex_;
+  std::array<uint64_t, 2> capacity_{}, taken_{}; ///< bytes, by space
 };
 
 } // namespace

@@ -12,17 +12,27 @@ void claimAll(cdl::Capabilities& c) {
                     Kind::Rescale, Kind::MatMul})
     c.support(kind, cdl::Support::EMULATED);
   for (Kind kind : {Kind::Copy, Kind::Fill, Kind::Table}) c.support(kind, cdl::Support::NATIVE);
+  for (Kind kind : {Kind::Fill, Kind::Table, Kind::Rescale}) c.operandClass(kind, CDL_CLASS_AFFINE);
+  c.operandClass(Kind::MatMul, CDL_CLASS_ROW_STRIDED);
 
+  // What a kind has natively stands beside its EMULATED rows, which are for all ranks too.
+  const auto native = [&](Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems, cdl_operand_class_t strides) {
+    if (elems.size() == 2)
+      c.native(kind, fn, elems, {0, 0}, {cdl::rank() <= CDL_MAX_RANK}, strides);
+    else
+      c.native(kind, fn, elems, {0, 0, 0}, {cdl::rank() <= CDL_MAX_RANK}, strides);
+  };
   for (uint8_t byte : {I8, U8}) {
-    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {byte, I32});
-    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, byte});
-    for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN}) c.native(Kind::Reduce, fn, {byte, byte});
+    native(Kind::Convert, CDL_CONVERT_TRUNC, {byte, I32}, CDL_CLASS_AFFINE);
+    native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, byte}, CDL_CLASS_AFFINE);
+    for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN}) native(Kind::Reduce, fn, {byte, byte}, CDL_CLASS_AFFINE);
   }
   for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
-    c.native(Kind::Binary, fn, {I32, I32, I32}, CDL_CLASS_BROADCAST);
+    native(Kind::Binary, fn, {I32, I32, I32}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
-    for (uint8_t elem : {I8, U8, I32}) c.native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_BROADCAST);
-  for (uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX, CDL_REDUCE_MIN}) c.native(Kind::Reduce, fn, {I32, I32});
+    for (uint8_t elem : {I8, U8, I32}) native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_AFFINE);
+  for (uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX, CDL_REDUCE_MIN})
+    native(Kind::Reduce, fn, {I32, I32}, CDL_CLASS_AFFINE);
 
   // Scales are numbers in descriptors and records.
   const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);

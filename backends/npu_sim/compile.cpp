@@ -16,6 +16,7 @@ bool isDropped(const Image& image, const cdl::Op& op) {
 /// Lowers instruction `i`; how many instructions it took in.
 uint32_t lower(Lowering& l, uint32_t i) {
   const cdl::Op op = l.image.op(i);
+  if (l.image.output(op).elements() == 0) return 1;
   switch (op.kind()) {
   case cdl::Kind::Copy: lowerCopy(l, l.image.input(op, 0), l.image.output(op)); return 1;
   case cdl::Kind::Fill: lowerFill(l, op); return 1;
@@ -35,8 +36,8 @@ uint32_t lower(Lowering& l, uint32_t i) {
 } // namespace
 
 int64_t reservedBytes(const npu::Configuration& configuration) {
-  // Two sets of records, each of a block of columns at least.
-  const int64_t least = int64_t{8} * configuration.columns(), share = configuration.scratchpadBytes() / 128;
+  // Two sets of records, each of a block of columns and of a table at least.
+  const int64_t least = std::max<int64_t>(int64_t{8} * configuration.columns(), 256), share = configuration.scratchpadBytes() / 128;
   return 2 * std::clamp<int64_t>(share / least * least, least, 16384);
 }
 
@@ -53,7 +54,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     Lowering lowering{image, stream, configuration, localBytes, reservedBytes(configuration) / 2};
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
-      stream.begin(op.node());
+      stream.begin(at, op.node());
       const uint32_t taken = isDropped(image, op) ? 1 : lower(lowering, at);
       for (uint32_t i = 0; i < taken; ++i) image.advance(image.op(at + i));
       at += taken;
@@ -61,7 +62,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     npu::Binary& binary = compiled.binary;
     binary.configurationName = configuration.name;
     binary.configurationHash = configuration.hash();
-    stream.finish(binary);
+    stream.finish(binary, compiled.instrOfSymbol);
     const Layout& layout = image.layout();
     binary.regions = layout.regions;
     binary.constants = layout.constants;

@@ -7,7 +7,8 @@ namespace npu_sim {
 
 struct Compiled {
   npu::Binary binary;
-  std::vector<Layout::Part> parts; ///< what is copied before and after an execution
+  std::vector<Layout::Part> parts;     ///< what is copied before and after an execution
+  std::vector<uint32_t> instrOfSymbol; ///< of the image, by symbol of the binary; 0: none
 };
 
 /// Bytes at the end of the scratchpad that the compiler keeps for itself; what is before them is the device's local

@@ -2,6 +2,7 @@
 
 #include <candela/backend/stored.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -36,6 +37,24 @@ cdl::Status NpuExecutable::borrow(std::unique_ptr<npu::Device>& device) {
   return cdl::ok();
 }
 
+cdl::Status NpuExecutable::observe(std::unique_ptr<npu::Device>& device, std::vector<uint64_t>& spent) {
+  std::vector<uint32_t> instrs(compiled_.binary.code.size(), 0);
+  for (size_t s = 0; s < compiled_.binary.symbols.size(); ++s) {
+    const npu::Symbol& symbol = compiled_.binary.symbols[s];
+    std::fill_n(instrs.begin() + symbol.first, symbol.count, compiled_.instrOfSymbol[s]);
+  }
+  spent.assign(image_->instrs.count, 0);
+  npu::FunctionalOptions options = options_.functional;
+  options.onRetire = [&spent, instrs = std::move(instrs), last = cdl::Timings::now()](const npu::RetireRecord& record) mutable {
+    const uint64_t now = cdl::Timings::now();
+    spent[instrs[record[npu::trace::kInstruction]]] += now - last;
+    last = now;
+  };
+  device = npu::makeFunctionalDevice(configuration_, std::move(options));
+  if (npu::Outcome bad = device->load(compiled_.binary)) return cdl::error(CDL_INTERNAL, bad->message);
+  return cdl::ok();
+}
+
 cdl::Status NpuExecutable::prepare() {
   std::unique_ptr<npu::Device> device;
   cdl::Status status = borrow(device);
@@ -45,7 +64,9 @@ cdl::Status NpuExecutable::prepare() {
 
 cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
   std::unique_ptr<npu::Device> device;
-  cdl::Status status = borrow(device);
+  std::vector<uint64_t> spent; // nanoseconds that the model took, by instruction of the image
+  cdl::Timings* const timings = buffers.timings();
+  cdl::Status status = timings ? observe(device, spent) : borrow(device);
   if (!status.isOk()) return status;
   const std::vector<npu::Region>& regions = compiled_.binary.regions;
   std::vector<std::vector<std::byte>> memory(regions.size());
@@ -68,9 +89,18 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
     if (part.out && part.bytes)
       std::memcpy(buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)), place(part),
                   static_cast<size_t>(part.bytes));
+  if (timings) {
+    uint64_t total = 0, at = cdl::Timings::now();
+    for (const uint64_t each : spent) total += each;
+    at -= total; // one after the other, until now
+    for (uint32_t i = 1; i < spent.size(); ++i) {
+      timings->add(i, at, at + spent[i]);
+      at += spent[i];
+    }
+  }
   const std::string line = lineOf(compiled_.binary, *report, image_);
   std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(device));
+  if (!timings) idle_.push_back(std::move(device));
   if (options_.report.empty()) return cdl::ok();
   std::FILE* file = std::fopen(options_.report.c_str(), "a");
   const bool isWritten = file && std::fwrite(line.data(), 1, line.size(), file) == line.size();
@@ -84,6 +114,7 @@ cdl::Status NpuExecutable::save(const cdl::Writer& to) const {
   const std::vector<std::byte> binary = npu::writeBinary(compiled_.binary);
   writer.add(binary);
   writer.add(compiled_.parts);
+  writer.add(compiled_.instrOfSymbol);
   return writer.write(to);
 }
 
@@ -94,12 +125,17 @@ cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t si
   std::vector<std::byte> bytes;
   if (status.isOk()) status = reader.read(bytes);
   if (status.isOk()) status = reader.read(compiled.parts);
+  if (status.isOk()) status = reader.read(compiled.instrOfSymbol);
   if (!status.isOk()) return status;
   npu::Result<npu::Binary> binary = npu::readBinary(bytes);
   if (!binary) return cdl::unfit("holds no program for this device: " + binary.message());
   if (binary->configurationHash != configuration.hash())
     return cdl::unfit("was made for configuration '" + binary->configurationName + "', this is another: '" +
                       configuration.name + "'");
+  if (binary->symbols.size() != compiled.instrOfSymbol.size())
+    return cdl::damaged(cdl::text(binary->symbols.size(), " symbols, ", compiled.instrOfSymbol.size(), " instructions"));
+  for (const uint32_t instr : compiled.instrOfSymbol)
+    if (instr >= image->instrs.count) return cdl::damaged(cdl::text("a symbol of instruction ", instr));
   compiled.binary = std::move(*binary);
   for (const Layout::Part& part : compiled.parts) {
     const bool isCopied = part.in || part.out;

@@ -33,6 +33,9 @@ private:
   /// A device with the program; devices are kept for executions that follow.
   cdl::Status borrow(std::unique_ptr<npu::Device>& device);
 
+  /// One that adds up the time of each instruction of the image.
+  cdl::Status observe(std::unique_ptr<npu::Device>& device, std::vector<uint64_t>& spent);
+
   const cdl_image_t* image_;
   Compiled compiled_;
   npu::Configuration configuration_;

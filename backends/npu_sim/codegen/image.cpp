@@ -53,10 +53,8 @@ Access Operand::access(bool write) const {
 bool isImmediateInput(const cdl::Op& op, uint32_t i) {
   switch (op.kind()) {
   case cdl::Kind::Conv2d:
-  case cdl::Kind::MatMul:
-    if (i >= 2 && i < op.operands()) return true; // zero points
-    if (i < op.operands() || !op.expr()) return false;
-    return true;
+  case cdl::Kind::MatMul: // zero points, and what an epilogue that ends in bytes reads
+    return i >= 2 && (i < op.operands() || cdl_get_output(op.image(), &op.instr(), 0)->elem != CDL_I32);
   case cdl::Kind::Rescale: return i != 0 && i != 4;
   default: return false;
   }

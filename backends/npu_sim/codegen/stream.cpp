@@ -15,7 +15,10 @@ npu::Insn insnFor(npu::Op op, npu::Engine engine) {
   return insn;
 }
 
-void Stream::begin(const std::string& node) { nodes_.push_back(node); }
+void Stream::begin(uint32_t instr, const std::string& node) {
+  nodes_.push_back(node);
+  instrs_.push_back(instr);
+}
 
 // ---- Order
 
@@ -147,7 +150,7 @@ int64_t Stream::descriptor(npu::DescriptorKind kind, const npu::DescriptorValues
 
 // ---- Words
 
-void Stream::finish(npu::Binary& binary) {
+void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
   // One semaphore for each pair of engines of which one waits for the other: tokens come in the order in which they are
   // taken.
   std::map<std::pair<uint8_t, uint8_t>, uint8_t> semaphores;
@@ -172,6 +175,7 @@ void Stream::finish(npu::Binary& binary) {
       symbol = item.symbol;
       binary.symbols.push_back(
           {static_cast<uint32_t>(binary.code.size()), 0, nodes_[symbol], tiles[nodes_[symbol]]++});
+      instrOfSymbol.push_back(instrs_[symbol]);
     }
     const uint8_t engine = item.insn.engine;
     Insn insn = item.insn;
@@ -198,6 +202,7 @@ void Stream::finish(npu::Binary& binary) {
     if (item.signals.empty()) put(insn);
   }
   binary.symbols.push_back({static_cast<uint32_t>(binary.code.size()), 0, "end", 0});
+  instrOfSymbol.push_back(0);
   put(insnFor(npu::Op::kHalt, npu::Engine::kControl));
 }
 

@@ -33,15 +33,15 @@ npu::Insn insnFor(npu::Op op, npu::Engine engine);
 
 class Stream {
 public:
-  /// What comes until the next call belongs to this node.
-  void begin(const std::string& node);
+  /// What comes until the next call belongs to this instruction of the Program, of this node.
+  void begin(uint32_t instr, const std::string& node);
   /// Throws Refusal where a descriptor cannot hold a value.
   void add(npu::Insn insn, const std::vector<Access>& accesses);
   /// The register that holds the descriptor for the next add(); `second` stands behind it where the operation needs one.
   int64_t descriptor(npu::DescriptorKind kind, const npu::DescriptorValues& values,
                      const npu::DescriptorValues* second = nullptr);
-  /// Ends the program: words and symbols. Throws Refusal.
-  void finish(npu::Binary& binary);
+  /// Ends the program: words and symbols; of each symbol the instruction, 0 at the end. Throws Refusal.
+  void finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol);
 
 private:
   static constexpr int kEngines = npu::kEngineCount;
@@ -67,7 +67,8 @@ private:
   void set(int64_t reg, const npu::DescriptorBits& bits);
 
   std::vector<Item> items_;
-  std::vector<std::string> nodes_;
+  std::vector<std::string> nodes_; ///< by call of begin()
+  std::vector<uint32_t> instrs_;
   std::map<int, std::map<int64_t, Use>> uses_;
   std::array<std::vector<Clock>, kEngines> known_{};    ///< by engine and place: what it is ordered behind
   std::array<std::vector<uint32_t>, kEngines> itemOf_{}; ///< by engine and place

@@ -22,9 +22,9 @@ bool isSameWalk(const Operand& a, const Operand& y, const Box& box, size_t opera
          box.strides[operand] == box.strides[last];
 }
 
-/// One operation over views of the same dims; b is missing for operations of one operand.
-void overLanes(Lowering& l, npu::Insn insn, const Operand& a, const Operand* b, const Operand& y,
-               const npu::DescriptorValues* rescale) {
+/// One operation over views of the same dims; b is missing for operations of one operand, of which TABLE has a table.
+void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Operand* b, const Operand& y,
+               const npu::DescriptorValues* rescale, const Operand* table = nullptr) {
   Walk walk;
   walk.operands = b ? 3 : 2;
   const size_t last = b ? 2 : 1;
@@ -79,8 +79,9 @@ void overLanes(Lowering& l, npu::Insn insn, const Operand& a, const Operand* b, 
     if (b) {
       one.values[f::kB] = b->at + box.offsets[1];
       accesses.push_back(part(*b, box, 1, false));
-    } else if (one.values[f::kB]) { // a table
-      accesses.push_back({Access::kScratchpad, one.values[f::kB], one.values[f::kB] + 256, false});
+    } else if (table) {
+      one.values[f::kB] = table->at;
+      accesses.push_back({Access::kScratchpad, table->at, table->at + 256, false});
     }
     one.values[f::kDst] = y.at + box.offsets[last];
     accesses.push_back(part(y, box, static_cast<int>(last), true));
@@ -97,22 +98,6 @@ npu::Insn vectorInsn(npu::Op op, int64_t fn) {
 
 npu::Insn unary(npu::UnaryFn fn) { return vectorInsn(npu::Op::kVunary, static_cast<int64_t>(fn)); }
 npu::Insn binary(npu::BinaryFn fn) { return vectorInsn(npu::Op::kVbinary, static_cast<int64_t>(fn)); }
-
-npu::BinaryFn binaryOf(const cdl::Op& op) {
-  if (op.kind() == cdl::Kind::Compare) {
-    if (op.fn() == CDL_COMPARE_EQ) return npu::BinaryFn::kEqual;
-    if (op.fn() == CDL_COMPARE_LT) return npu::BinaryFn::kLess;
-  } else {
-    switch (op.fn()) {
-    case CDL_BINARY_ADD: return npu::BinaryFn::kAdd;
-    case CDL_BINARY_SUB: return npu::BinaryFn::kSub;
-    case CDL_BINARY_MUL: return npu::BinaryFn::kMul;
-    case CDL_BINARY_MIN: return npu::BinaryFn::kMin;
-    case CDL_BINARY_MAX: return npu::BinaryFn::kMax;
-    }
-  }
-  throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such function"};
-}
 
 /// The part of a view where the dims of `index` have these indices.
 Operand at(const Operand& o, const std::vector<int>& dims, const std::vector<int64_t>& index) {
@@ -231,21 +216,52 @@ npu::DescriptorValues rescaleValues(const Scale& s, npu::Type out) {
   return values;
 }
 
+void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b, const Operand& y) {
+  overLanes(l, binary(fn), a, &b, y, nullptr);
+}
+
+npu::BinaryFn binaryOf(uint16_t fn) {
+  switch (fn) {
+  case CDL_BINARY_ADD: return npu::BinaryFn::kAdd;
+  case CDL_BINARY_SUB: return npu::BinaryFn::kSub;
+  case CDL_BINARY_MUL: return npu::BinaryFn::kMul;
+  case CDL_BINARY_MIN: return npu::BinaryFn::kMin;
+  case CDL_BINARY_MAX: return npu::BinaryFn::kMax;
+  }
+  throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such function"};
+}
+
 void lowerElementwise(Lowering& l, const cdl::Op& op) {
   if (op.kind() == cdl::Kind::Rescale) return rescale(l, op);
   const Operand a = l.image.input(op, 0), y = l.image.output(op);
   switch (op.kind()) {
-  case cdl::Kind::Convert: return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
+  case cdl::Kind::Convert: {
+    if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32)
+      return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
+    Scale one; // times 1, within the bounds of the type
+    one.aMult = 1;
+    one.low = y.elem == CDL_I8 ? -128 : 0, one.high = y.elem == CDL_I8 ? 127 : 255;
+    const npu::DescriptorValues values = rescaleValues(one, y.type());
+    return overLanes(l, unary(npu::UnaryFn::kRescale), a, nullptr, y, &values);
+  }
   case cdl::Kind::Table: {
-    npu::Insn insn = unary(npu::UnaryFn::kTable);
-    const Operand table = l.image.input(op, 1);
+    Operand table = l.image.input(op, 1);
+    if (table.strides[0] != 1) { // the device reads entries side by side
+      Operand dense = table;
+      dense.strides[0] = 1;
+      dense.at = l.room(table.dims[0]);
+      lowerCopy(l, table, dense);
+      table = dense;
+    }
     if (!table.isLocal()) throw Refusal{CDL_REASON_MEMORY, "the table does not lie in the scratchpad"};
-    insn.values[npu::field::vunary::kB] = table.at;
-    return overLanes(l, insn, a, nullptr, y, nullptr);
+    return overLanes(l, unary(npu::UnaryFn::kTable), a, nullptr, y, nullptr, &table);
   }
   default: {
     const Operand b = l.image.input(op, 1);
-    return overLanes(l, binary(binaryOf(op)), a, &b, y, nullptr);
+    if (op.kind() != cdl::Kind::Compare) return lowerBinary(l, binaryOf(op.fn()), a, b, y);
+    if (op.fn() != CDL_COMPARE_EQ && op.fn() != CDL_COMPARE_LT)
+      throw Refusal{CDL_REASON_NO_ROW, "the vector engine has no such comparison"};
+    return lowerBinary(l, op.fn() == CDL_COMPARE_EQ ? npu::BinaryFn::kEqual : npu::BinaryFn::kLess, a, b, y);
   }
   }
 }

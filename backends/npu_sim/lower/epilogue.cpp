@@ -23,6 +23,8 @@ std::vector<int32_t> byChannel(const Lowering& l, const Operand& o, int channelD
   return values;
 }
 
+bool isKnown(const Lowering& l, const Operand& o) { return o.elements() > 0 && l.image.known(o, 0).has_value(); }
+
 [[noreturn]] void otherExpression(size_t step) {
   throw Refusal{CDL_REASON_VENDOR,
                 cdl::text("step ", step, " of the epilogue is none of: add(acc, bias), rescale, max, min")};
@@ -70,10 +72,18 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
       const size_t other = isBefore(step.in[0]) ? 1 : 0;
       if (!isBefore(step.in[1 - other])) otherExpression(k);
       std::vector<int32_t> bias(channels, static_cast<int32_t>(step.imm));
-      if (step.in[other].source == CDL_FROM_VIEW)
-        bias = view(step.in[other], "the bias");
-      else if (step.in[other].source != CDL_FROM_CONST)
+      if (step.in[other].source == CDL_FROM_VIEW) {
+        const Operand from = l.image.input(op, step.in[other].index);
+        if (!isKnown(l, from)) {
+          const auto channel = static_cast<size_t>(channelDim);
+          if (e.start || !from.isLocal() || (channels > 1 && from.strides[channel] != 1)) otherExpression(k);
+          e.start = from;
+          continue;
+        }
+        bias = byChannel(l, from, channelDim, "the bias");
+      } else if (step.in[other].source != CDL_FROM_CONST) {
         otherExpression(k);
+      }
       for (size_t c = 0; c < channels; ++c)
         e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(e.bias[c]) + static_cast<uint32_t>(bias[c]));
     } else if (step.kind == CDL_KIND_RESCALE && !isScaled && isBefore(step.in[0])) {
@@ -109,6 +119,29 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
   const int low = e.type == npu::Type::kI8 ? -128 : 0, high = e.type == npu::Type::kI8 ? 127 : 255;
   e.low = std::clamp(e.low, low, high), e.high = std::clamp(e.high, low, high);
   return e;
+}
+
+void lowerSteps(Lowering& l, const cdl::Op& op) {
+  const cdl_image_t* image = op.image();
+  const cdl_expr_t* expr = op.expr();
+  const Operand y = l.image.output(op);
+  for (uint32_t k = 0; k < expr->steps; ++k) {
+    const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
+    if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || step.operands != 2) otherExpression(k);
+    const auto operand = [&](const cdl_operand_t& o) -> Operand {
+      if (k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1) return y;
+      if (o.source == CDL_FROM_VIEW) return l.image.input(op, o.index);
+      if (o.source != CDL_FROM_CONST) otherExpression(k);
+      // A number lies among the records.
+      std::vector<std::byte> bytes;
+      for (int b = 0; b < 4; ++b) bytes.push_back(static_cast<std::byte>(step.imm >> (8 * b)));
+      Operand number = y;
+      number.at = l.records(bytes);
+      number.strides = {};
+      return number;
+    };
+    lowerBinary(l, binaryOf(step.fn), operand(step.in[0]), operand(step.in[1]), y);
+  }
 }
 
 std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next, const Epilogue& epilogue) {

@@ -5,15 +5,19 @@
 
 namespace npu_sim {
 
-/// The expression of a CONV2D or MATMUL as the device does it: clamp(rne((acc + bias) * mult / 2^shift) + zero).
+/// The expression of a CONV2D or MATMUL as the device does it: clamp(rne((acc + start + bias) * mult / 2^shift) + zero).
 struct Epilogue {
   std::vector<int32_t> bias, mult, shift; ///< by channel
+  std::optional<Operand> start;           ///< what the sums begin with, where that is no constant
   int32_t zero = 0, low = 0, high = 0;
   npu::Type type = npu::Type::kI8;
 };
 
 /// `channelDim`: of the result. Throws Refusal for an expression that is another one.
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim);
+
+/// The expression of a product whose result has i32: step by step on what the product left in the scratchpad.
+void lowerSteps(Lowering& l, const cdl::Op& op);
 
 /// What the two-operand RESCALE behind a product adds to it.
 struct Residual {

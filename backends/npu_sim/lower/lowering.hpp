@@ -19,6 +19,8 @@ struct Lowering {
 
   /// A record for each channel lies in the scratchpad from the address that it returns on; loads them unless they do.
   int64_t records(const std::vector<std::byte>& bytes);
+  /// A place among the records for what is no constant, until the next call but one.
+  int64_t room(int64_t bytes);
 };
 
 /// COPY between DRAM and scratchpad, or within the scratchpad.
@@ -31,6 +33,10 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next);
 
 /// CONVERT, BINARY, COMPARE, RESCALE, TABLE: on the vector engine.
 void lowerElementwise(Lowering& l, const cdl::Op& op);
+/// y = fn(a, b) over views of y's dims, all in the scratchpad.
+void lowerBinary(Lowering& l, npu::BinaryFn fn, const Operand& a, const Operand& b, const Operand& y);
+/// Of CDL_BINARY_*; throws Refusal for those that the device has not.
+npu::BinaryFn binaryOf(uint16_t fn);
 void lowerReduce(Lowering& l, const cdl::Op& op);
 void lowerPool(Lowering& l, const cdl::Op& op);
 

@@ -136,18 +136,25 @@ void lowerFill(Lowering& l, const cdl::Op& op) {
 
 int64_t Lowering::records(const std::vector<std::byte>& bytes) {
   for (size_t turn = 0; turn < recordsHeld.size(); ++turn)
-    if (recordsHeld[turn] == bytes) return recordsAt + static_cast<int64_t>(turn) * recordsBytes;
-  recordsTurn ^= 1;
-  recordsHeld[static_cast<size_t>(recordsTurn)] = bytes;
+    if (!bytes.empty() && recordsHeld[turn] == bytes) return recordsAt + static_cast<int64_t>(turn) * recordsBytes;
   Operand from, to;
+  to.at = room(static_cast<int64_t>(bytes.size()));
+  recordsHeld[static_cast<size_t>(recordsTurn)] = bytes;
   from.rank = to.rank = 1;
   from.dims[0] = to.dims[0] = static_cast<int64_t>(bytes.size());
   from.strides[0] = to.strides[0] = 1;
   from.memory = Access::kRegions;
   from.at = image.addConstant(bytes);
-  to.at = recordsAt + recordsTurn * recordsBytes;
   lowerCopy(*this, from, to);
   return to.at;
+}
+
+int64_t Lowering::room(int64_t bytes) {
+  if (bytes > recordsBytes)
+    throw Refusal{CDL_REASON_MEMORY, cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};
+  recordsTurn ^= 1;
+  recordsHeld[static_cast<size_t>(recordsTurn)].clear();
+  return recordsAt + recordsTurn * recordsBytes;
 }
 
 } // namespace npu_sim

@@ -24,7 +24,7 @@ struct Product {
   int64_t xBytes = 0, wBytes = 0; ///< of the operands from x and w on
 
   int64_t y = 0, yRow = 0, yPixel = 0; ///< the result: address and strides
-  bool isSums = false;                 ///< it is i32
+  int64_t start = 0, startRow = 0, startPixel = 0; ///< with `accumulate`: what the sums begin with
   size_t channel = 0;                  ///< of `epilogue`, its first one
   int64_t residual = 0, residualRow = 0, residualPixel = 0;
 };
@@ -80,12 +80,12 @@ private:
     const int64_t accRows = ceilDiv(piece.channels, width) * places;
     l_.accumulatorTurn ^= 1;
     const Access sums{Access::kAccumulators, acc, acc + accRows, false};
-    if (p_.accumulate) moveSums(npu::Op::kAccload, piece, acc, sums);
+    if (p_.accumulate) moveSums(npu::Op::kAccload, piece, acc, sums, p_.start, p_.startRow, p_.startPixel);
     multiply(piece, acc, sums);
     if (ending_.epilogue)
       requantize(piece, acc, sums);
     else
-      moveSums(npu::Op::kAccstore, piece, acc, sums);
+      moveSums(npu::Op::kAccstore, piece, acc, sums, p_.y, p_.yRow, p_.yPixel);
   }
 
   void multiply(const Piece& piece, int64_t acc, Access sums) {
@@ -135,7 +135,7 @@ private:
     l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false}, {Access::kScratchpad, p_.w, p_.w + p_.wBytes, false}, sums});
   }
 
-  npu::DescriptorValues places(const Piece& piece) const {
+  static npu::DescriptorValues places(const Piece& piece, int64_t row, int64_t pixel) {
     namespace e = npu::descriptor::epilogue;
     npu::DescriptorValues values{};
     values[e::kOutH] = values[e::kInH] = piece.rows;
@@ -143,8 +143,8 @@ private:
     values[e::kChannels] = piece.channels;
     values[e::kAccPitch] = piece.rows * piece.columns;
     values[e::kPoolH] = values[e::kPoolW] = values[e::kPoolStrideH] = values[e::kPoolStrideW] = 1;
-    values[e::kRowStride] = p_.yRow;
-    values[e::kPixelStride] = p_.yPixel;
+    values[e::kRowStride] = row;
+    values[e::kPixelStride] = pixel;
     return values;
   }
 
@@ -153,16 +153,16 @@ private:
             write};
   }
 
-  void moveSums(npu::Op op, const Piece& piece, int64_t acc, Access sums) {
+  void moveSums(npu::Op op, const Piece& piece, int64_t acc, Access sums, int64_t base, int64_t row, int64_t pixel) {
     namespace f = npu::field::accload;
     static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} && int{f::kD} == int{npu::field::accstore::kD});
     npu::Insn insn = insnFor(op, npu::Engine::kRequant);
-    const int64_t at = p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel * 4;
+    const int64_t at = base + piece.row * row + piece.column * pixel + piece.channel * 4;
     insn.values[f::kAcc] = acc;
     insn.values[f::kSrc] = at;
-    insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece));
+    insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, row, pixel));
     sums.write = op == npu::Op::kAccload;
-    l_.stream.add(insn, {sums, result(piece, at, p_.yRow, p_.yPixel, 4, !sums.write)});
+    l_.stream.add(insn, {sums, result(piece, at, row, pixel, 4, !sums.write)});
   }
 
   void requantize(const Piece& piece, int64_t acc, const Access& sums) {
@@ -179,7 +179,7 @@ private:
         for (int b = 0; b < 4; ++b) records.push_back(static_cast<std::byte>(word >> (8 * b)));
     }
     const int64_t params = l_.records(records);
-    npu::DescriptorValues values = places(piece);
+    npu::DescriptorValues values = places(piece, p_.yRow, p_.yPixel);
     values[e::kParams] = params;
     values[e::kOutType] = static_cast<int64_t>(epilogue.type);
     values[e::kZp] = epilogue.zero;
@@ -232,6 +232,12 @@ void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, cons
   if (op.operands() > 3) p.wZero = l.image.scalar(l.image.input(op, 3), "the weights' zero point");
 }
 
+/// What the sums begin with: what stands in y, or an operand of the epilogue; null: 0.
+const Operand* startOf(const cdl::Op& op, const Operand& y, const Ending& ending) {
+  if (op.attr(CDL_ATTR_ACCUMULATE, 0) != 0) return &y;
+  return ending.epilogue && ending.epilogue->start ? &*ending.epilogue->start : nullptr;
+}
+
 /// x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
 void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& ending) {
   const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
@@ -260,8 +266,8 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   evenly(1, inputs * p.weightPitch);
   evenly(0, w.dims[1] * inputs * p.weightPitch);
   const int64_t bytes = y.bytes;
-  p.isSums = bytes == 4;
-  p.accumulate = op.attr(CDL_ATTR_ACCUMULATE, 0) != 0;
+  const Operand* start = startOf(op, y, ending);
+  p.accumulate = start != nullptr;
   p.yRow = y.strides[1] * bytes, p.yPixel = y.strides[2] * bytes;
   p.wBytes = bytesFrom(w);
   for (int64_t n = 0; n < y.dims[0]; ++n)
@@ -270,6 +276,10 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
       p.w = w.at + g * p.cout;
       p.y = y.at + (n * y.strides[0] + g * p.cout) * bytes;
       p.channel = static_cast<size_t>(g * p.cout);
+      if (start) {
+        p.start = start->at + (n * start->strides[0] + g * p.cout) * 4;
+        p.startRow = start->strides[1] * 4, p.startPixel = start->strides[2] * 4;
+      }
       if (ending.residual) {
         const Operand& r = ending.residual->from;
         p.residual = r.at + n * r.strides[0] + g * p.cout;
@@ -292,8 +302,8 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   p.rowStride = a.strides[1];
   p.transposed = isTransposed;
   p.weightPitch = isTransposed ? b.strides[2] : b.dims[1] > 1 ? b.strides[1] : p.cout;
-  p.isSums = y.bytes == 4;
-  p.accumulate = op.attr(CDL_ATTR_ACCUMULATE, 0) != 0;
+  const Operand* start = startOf(op, y, ending);
+  p.accumulate = start != nullptr;
   p.yRow = y.strides[1] * y.bytes;
   Operand one = b;
   one.dims[0] = 1;
@@ -302,6 +312,10 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
     p.x = a.at + n * a.strides[0];
     p.w = b.at + n * b.strides[0];
     p.y = y.at + n * y.strides[0] * y.bytes;
+    if (start) {
+      p.start = start->at + n * start->strides[0] * 4;
+      p.startRow = start->strides[1] * 4;
+    }
     if (ending.residual) {
       p.residual = ending.residual->from.at + n * ending.residual->from.strides[0];
       p.residualRow = ending.residual->from.strides[1];
@@ -319,7 +333,7 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
   Ending ending;
   std::optional<Epilogue> epilogue;
   std::optional<Residual> residual;
-  if (op.expr()) {
+  if (op.expr() && y.elem != CDL_I32) {
     epilogue = epilogueOf(l, op, isConv ? 3 : 2);
     ending.epilogue = &*epilogue;
     if (next && (residual = residualOf(l, op, next, *epilogue))) {
@@ -341,6 +355,7 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
     convolve(l, op, y, ending);
   else
     multiply(l, op, y, ending);
+  if (op.expr() && !ending.epilogue) lowerSteps(l, op);
   return ending.residual != nullptr;
 }
 
