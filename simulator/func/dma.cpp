@@ -16,8 +16,17 @@ Interval extentOf(int64_t run, const int64_t (&lengths)[3], const int64_t (&stri
   return extent;
 }
 
-void flipTop(uint8_t* bytes, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) bytes[i] ^= 0x80;
+void copyRun(uint8_t* to, const uint8_t* from, int64_t count, bool flip) {
+  if (count == 1)
+    *to = *from;
+  else
+    std::memcpy(to, from, static_cast<size_t>(count));
+  if (!flip) return;
+  for (int64_t i = 0; i < count; ++i) to[i] ^= 0x80;
+}
+
+std::array<std::pair<int64_t, int64_t>, 3> box(const int64_t (&lengths)[3], const int64_t (&strides)[3]) {
+  return {{{lengths[0], strides[0]}, {lengths[1], strides[1]}, {lengths[2], strides[2]}}};
 }
 
 uint64_t byteCounter(bool isWrite, RegionClass kind) {
@@ -62,20 +71,21 @@ void load(Execution& e, const Transfer& t, bool fromDram) {
       raise(FaultKind::kInstruction, "src {:#x}..{:#x} and dst {:#x}..{:#x} overlap", source + far.from,
             source + far.from + far.bytes - 1, dst, dst + near.bytes - 1);
   }
+  if (!isFill)
+    eachStretch(source, t.run, box(t.len, t.far), [&](int64_t at, int64_t bytes) {
+      if (fromDram)
+        e.memory.dramReads(region, at, bytes, e.accessor);
+      else
+        e.memory.reads(at, bytes, e.accessor);
+    });
+  eachStretch(dst, t.run, box(lengths, t.near),
+              [&](int64_t at, int64_t bytes) { e.memory.writes(at, bytes, e.accessor); });
+  const uint8_t* const origin = (fromDram ? e.memory.dram(region) : e.memory.scratchpad()) + source;
   walk(t, [&](int64_t to, int64_t from, bool inside) {
-    e.memory.writes(dst + to, t.run, e.accessor);
-    if (!inside || isFill) {
+    if (inside && !isFill)
+      copyRun(base + to, origin + from, t.run, flip);
+    else
       std::memset(base + to, fill, static_cast<size_t>(t.run));
-      return;
-    }
-    if (fromDram) {
-      e.memory.dramReads(region, source + from, t.run, e.accessor);
-      std::memcpy(base + to, e.memory.dram(region) + source + from, static_cast<size_t>(t.run));
-    } else {
-      e.memory.reads(source + from, t.run, e.accessor);
-      std::memcpy(base + to, e.memory.scratchpad() + source + from, static_cast<size_t>(t.run));
-    }
-    if (flip) flipTop(base + to, t.run);
   });
   if (fromDram)
     e.counters[byteCounter(false, e.memory.classOf(region))] +=
@@ -93,13 +103,14 @@ void store(Execution& e, const Transfer& t) {
   needDisjoint("far", t.run,
                {{t.len[0], std::abs(t.far[0])}, {t.len[1], std::abs(t.far[1])}, {t.len[2], std::abs(t.far[2])}});
   e.spend(t.run * t.len[0] * t.len[1] * t.len[2]);
-  walk(t, [&](int64_t from, int64_t to, bool) {
-    e.memory.reads(src + from, t.run, e.accessor);
-    e.memory.dramWrites(region, target + to, t.run, e.accessor);
-    uint8_t* const out = e.memory.dram(region) + target + to;
-    std::memcpy(out, e.memory.scratchpad() + src + from, static_cast<size_t>(t.run));
-    if (e[f::kFlip]) flipTop(out, t.run);
-  });
+  eachStretch(src, t.run, box(t.len, t.near),
+              [&](int64_t at, int64_t bytes) { e.memory.reads(at, bytes, e.accessor); });
+  eachStretch(target, t.run, box(t.len, t.far),
+              [&](int64_t at, int64_t bytes) { e.memory.dramWrites(region, at, bytes, e.accessor); });
+  const uint8_t* const from = e.memory.scratchpad() + src;
+  uint8_t* const to = e.memory.dram(region) + target;
+  const bool flip = e[f::kFlip] != 0;
+  walk(t, [&](int64_t near, int64_t far, bool) { copyRun(to + far, from + near, t.run, flip); });
   e.counters[byteCounter(true, e.memory.classOf(region))] +=
       static_cast<uint64_t>(t.run * t.len[0] * t.len[1] * t.len[2]);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "candela/numerics.h"
@@ -46,6 +47,30 @@ struct Execution {
   }
 };
 
+/// visit(from, bytes) for the bytes of a box, in stretches as long as they go, each byte of a repeated run once.
+template <typename Visit>
+void eachStretch(int64_t at, int64_t run, std::array<std::pair<int64_t, int64_t>, 3> lengthsAndStrides, Visit visit) {
+  for (auto& [length, stride] : lengthsAndStrides) {
+    if (stride < 0) {
+      at += (length - 1) * stride;
+      stride = -stride;
+    }
+    if (stride == 0) length = 1;
+  }
+  std::sort(lengthsAndStrides.begin(), lengthsAndStrides.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (auto& [length, stride] : lengthsAndStrides)
+    if (length > 1 && stride == run) {
+      run *= length;
+      length = 1;
+    }
+  const auto& [inner, middle, outer] = lengthsAndStrides;
+  for (int64_t k = 0; k < outer.first; ++k)
+    for (int64_t j = 0; j < middle.first; ++j)
+      for (int64_t i = 0; i < inner.first; ++i)
+        visit(at + k * outer.second + j * middle.second + i * inner.second, run);
+}
+
 void runDma(Execution& e);
 void runMatrix(Execution& e);
 void runRequant(Execution& e);
@@ -83,10 +108,14 @@ inline void storeElement(uint8_t* at, Type type, int32_t value) {
     *at = static_cast<uint8_t>(value);
 }
 
+/// What a two-operand RESCALE rounds.
+inline int64_t scaledSum(int64_t a, int64_t b, const Rescale& r) {
+  return static_cast<int64_t>((static_cast<uint64_t>(a * r.aMult) << r.aShift) +
+                              (static_cast<uint64_t>(b * r.bMult) << r.bShift));
+}
 /// clamp bounds of a result: those of the descriptor, or the type's for i32. Raises when they do not fit the type.
 struct Bounds {
-  int32_t zero;
-  int64_t low, high;
+  int32_t zero, low, high;
 };
 Bounds boundsOf(const Rescale& rescale, Type type);
 /// The entry of a value in the table of its type; of i16 between two of them.

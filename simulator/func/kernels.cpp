@@ -1,6 +1,6 @@
 #include "simulator/func/kernels.h"
 
-#include <cstring>
+#include "simulator/func/kernels_lanes.inc"
 
 namespace candela::npu {
 
@@ -55,7 +55,8 @@ void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsign
 } // namespace
 
 const Kernels& plainKernels() {
-  static constexpr Kernels kernels{"plain", widen, interleave, multiply, depthwise, depthwise16};
+  static constexpr Kernels kernels{"plain", widen, interleave, multiply, depthwise, depthwise16,
+                                   load,    store, maximum,    addLess,  scale};
   return kernels;
 }
 

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 
+#include "simulator/isa/isa.h"
+
 namespace candela::npu {
 
-/// The inner loops of the matrix engine. Weights, and activations of 8 bits, are values less their zero point:
+/// The inner loops of the engines. Weights, and activations of 8 bits, are values less their zero point:
 /// -255..255 in 16 bits; activations of 16 bits are as they are. Sums wrap modulo 2^32. Every implementation gives the
 /// same bits.
 struct Kernels {
@@ -29,6 +31,16 @@ struct Kernels {
   /// The same of 16-bit x; the caller sees to it that sums stay in 32 bits.
   void (*depthwise16)(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsigned, int32_t wZero, int64_t n,
                       int32_t* c);
+
+  /// n elements, widened to 32 bits, and their low bits back.
+  void (*load)(const uint8_t* from, Type type, int64_t n, int32_t* to);
+  void (*store)(const int32_t* from, Type type, int64_t n, uint8_t* to);
+  /// to[i] = max(to[i], x[i]), and to[i] += x[i] - zero.
+  void (*maximum)(const int32_t* x, int64_t n, int32_t* to);
+  void (*addLess)(const int32_t* x, int32_t zero, int64_t n, int32_t* to);
+  /// The end of a RESCALE: to[i] = clamp(rne(sums[i] / 2^shifts[i]) + zero, low, high).
+  void (*scale)(const int64_t* sums, const int32_t* shifts, int64_t n, int32_t zero, int32_t low, int32_t high,
+                int32_t* to);
 };
 
 const Kernels& plainKernels();

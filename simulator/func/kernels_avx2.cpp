@@ -4,7 +4,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include <cstring>
+#include "simulator/func/kernels_lanes.inc"
 
 namespace candela::npu {
 
@@ -131,9 +131,44 @@ void depthwise16(const int16_t* x, int32_t xZero, const uint8_t* w, bool wUnsign
   for (; i < n; ++i) c[i] += (x[i] - xZero) * (valueOf(w[i], wUnsigned) - wZero);
 }
 
+__m256i select(__m256i mask, __m256i yes, __m256i no) { return _mm256_blendv_epi8(no, yes, mask); }
+
+/// Four at a time. 64-bit shifts of the sign are not there: of a negative value its complement is shifted.
+void scaleWide(const int64_t* sums, const int32_t* shifts, int64_t n, int32_t zero, int32_t low, int32_t high,
+               int32_t* to) {
+  const __m256i none = _mm256_setzero_si256(), one = _mm256_set1_epi64x(1), zeros = _mm256_set1_epi64x(zero),
+                least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
+  const __m128i few = _mm_set1_epi32(61);
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(shifts + i));
+    // Shifts of 1..62: half a unit, and what is left below a unit, have room in 63 bits.
+    const __m128i less = _mm_sub_epi32(four, _mm_set1_epi32(1));
+    if (_mm_movemask_epi8(_mm_cmpeq_epi32(_mm_min_epu32(less, few), less)) != 0xffff) {
+      scale(sums + i, shifts + i, 4, zero, low, high, to + i);
+      continue;
+    }
+    const __m256i shift = _mm256_cvtepi32_epi64(four),
+                  value = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums + i));
+    const __m256i sign = _mm256_cmpgt_epi64(none, value);
+    const __m256i down = _mm256_xor_si256(_mm256_srlv_epi64(_mm256_xor_si256(value, sign), shift), sign);
+    const __m256i rest = _mm256_sub_epi64(value, _mm256_sllv_epi64(down, shift));
+    const __m256i half = _mm256_srli_epi64(_mm256_sllv_epi64(one, shift), 1);
+    // Up where rest is above half, or half and down odd; the comparison gives -1.
+    const __m256i up = _mm256_cmpgt_epi64(_mm256_add_epi64(rest, _mm256_and_si256(down, one)), half);
+    __m256i result = _mm256_add_epi64(_mm256_sub_epi64(down, up), zeros);
+    result = select(_mm256_cmpgt_epi64(least, result), least, result);
+    result = select(_mm256_cmpgt_epi64(result, most), most, result);
+    const __m256i packed = _mm256_permutevar8x32_epi32(result, _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_castsi256_si128(packed));
+  }
+  scale(sums + i, shifts + i, n - i, zero, low, high, to + i);
+}
+
 } // namespace
 
-const Kernels kAvx2Kernels{"avx2", widen, interleave, multiply, depthwise, depthwise16};
+const Kernels kAvx2Kernels{"avx2", widen, interleave, multiply, depthwise, depthwise16,
+                           load,   store, maximum,    addLess,  scaleWide};
 
 } // namespace candela::npu
 #endif

@@ -5,23 +5,25 @@
 namespace candela::npu {
 namespace {
 
-struct ChannelParams {
-  int32_t bias, mult, shift;
+/// Operands of a requantization, ranges and types checked.
+struct Requantization {
+  int64_t acc, dst, res;
+  bool hasResidual, hasTable;
+  Rescale r;
+  std::vector<int32_t> bias, mult, shift; ///< of each channel
 };
 
-std::vector<ChannelParams> readParams(Execution& e, const Epilogue& d) {
+void readParams(Execution& e, const Epilogue& d, Requantization& q) {
   if (d.params % 8) raise(FaultKind::kPort, "params {:#x} are not aligned to 8 bytes", d.params);
   e.memory.range("params", d.params, 8 * d.channels);
   e.memory.reads(d.params, 8 * d.channels, e.accessor);
-  std::vector<ChannelParams> params(static_cast<size_t>(d.channels));
   const uint8_t* from = e.memory.scratchpad() + d.params;
-  for (ChannelParams& channel : params) {
+  for (int64_t c = 0; c < d.channels; ++c, from += 8) {
     const auto packed = static_cast<uint32_t>(elementAt(from + 4, Type::kI32));
-    channel = {elementAt(from, Type::kI32), static_cast<int32_t>(packed & 0xffffff),
-               static_cast<int32_t>(packed >> 24)};
-    from += 8;
+    q.bias.push_back(elementAt(from, Type::kI32));
+    q.mult.push_back(static_cast<int32_t>(packed & 0xffffff));
+    q.shift.push_back(static_cast<int32_t>(packed >> 24));
   }
-  return params;
 }
 
 /// The part of a window of one dimension that lies within `in`: first and behind the last.
@@ -79,14 +81,6 @@ void readPositions(Execution& e, const Epilogue& d, int64_t acc) {
   }
 }
 
-/// Operands of a requantization, ranges and types checked.
-struct Requantization {
-  int64_t acc, dst, res;
-  bool hasResidual, hasTable;
-  Rescale r;
-  std::vector<ChannelParams> params;
-};
-
 template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, const Requantization& q) {
   Memory& memory = e.memory;
   uint8_t* const scratchpad = memory.scratchpad();
@@ -94,6 +88,8 @@ template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, con
   const Rescale& r = q.r;
   const Type last = q.hasResidual ? r.outType : d.outType;
   const int64_t columns = e.configuration.columns(), outBytes = bytesOf(d.outType), resBytes = bytesOf(r.bType);
+  std::vector<int64_t> sums(static_cast<size_t>(d.channels));
+  std::vector<int32_t> results(sums.size()), others(sums.size()), secondShift(sums.size(), r.shift);
   std::vector<Sum> values(static_cast<size_t>(d.channels)), room(static_cast<size_t>(columns));
   for (int64_t oy = 0; oy < d.outH; ++oy) {
     const auto [y0, y1] = clipped(oy, d.poolStrideH, d.poolH, d.poolPadTop, d.inH);
@@ -115,23 +111,27 @@ template <typename Sum> void requantizeSums(Execution& e, const Epilogue& d, con
       const int64_t from = q.res + oy * r.rowStride + ox * r.pixelStride;
       if (q.hasResidual) memory.reads(from, d.channels * resBytes, e.accessor);
       memory.writes(to, d.channels * outBytes, e.accessor);
-      for (int64_t c = 0; c < d.channels; ++c) {
-        const ChannelParams& p = q.params[static_cast<size_t>(c)];
-        int64_t value =
-            cdl_rescale1(withBias(values[static_cast<size_t>(c)], p.bias), p.mult, 0, p.shift, d.zero, d.low, d.high);
-        if (q.hasResidual)
-          value = cdl_rescale2(value - d.zero, elementAt(scratchpad + from + c * resBytes, r.bType) - r.bZero, r.aMult,
-                               r.bMult, r.aShift, r.bShift, r.shift, r.zero, r.low, r.high);
-        const auto result = static_cast<int32_t>(value);
-        storeElement(scratchpad + to + c * outBytes, last, q.hasTable ? tableAt(table, last, result) : result);
+      for (int64_t c = 0; c < d.channels; ++c)
+        sums[static_cast<size_t>(c)] =
+            withBias(values[static_cast<size_t>(c)], q.bias[static_cast<size_t>(c)]) * q.mult[static_cast<size_t>(c)];
+      e.kernels.scale(sums.data(), q.shift.data(), d.channels, d.zero, d.low, d.high, results.data());
+      if (q.hasResidual) {
+        e.kernels.load(scratchpad + from, r.bType, d.channels, others.data());
+        for (int64_t c = 0; c < d.channels; ++c)
+          sums[static_cast<size_t>(c)] = scaledSum(int64_t{results[static_cast<size_t>(c)]} - d.zero,
+                                                   int64_t{others[static_cast<size_t>(c)]} - r.bZero, r);
+        e.kernels.scale(sums.data(), secondShift.data(), d.channels, r.zero, r.low, r.high, results.data());
       }
+      if (q.hasTable)
+        for (int32_t& result : results) result = tableAt(table, last, result);
+      e.kernels.store(results.data(), last, d.channels, scratchpad + to);
     }
   }
 }
 
 void requantize(Execution& e, const Epilogue& d) {
   namespace f = field::requant;
-  Requantization q{e[f::kAcc], e[f::kDst], e[f::kRes], e[f::kResidual] != 0, e[f::kTable] != 0, {}, {}};
+  Requantization q{e[f::kAcc], e[f::kDst], e[f::kRes], e[f::kResidual] != 0, e[f::kTable] != 0, {}, {}, {}, {}};
   const int64_t blocks = ceilDiv(d.channels, e.configuration.columns()), outBytes = d.channels * bytesOf(d.outType);
   Memory& memory = e.memory;
   needReach(d);
@@ -143,7 +143,7 @@ void requantize(Execution& e, const Epilogue& d) {
   memory.range("dst", out.from, out.bytes);
   needDisjoint("dst", outBytes, {{d.outW, d.pixelStride}, {d.outH, d.rowStride}});
   e.spend(d.outH * d.outW * d.channels * d.poolH * d.poolW);
-  q.params = readParams(e, d);
+  readParams(e, d, q);
 
   if (q.hasResidual) {
     Rescale& r = q.r;

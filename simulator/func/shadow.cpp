@@ -13,36 +13,36 @@ Shadow::Shadow(uint64_t bytes, uint32_t engines, bool isWritten) {
     if (engines >> engine & 1) readerOf_[engine] = static_cast<uint8_t>(width_++);
   const uint64_t groups = (bytes + kCell - 1) / kCell;
   cells_.resize(groups * width_);
-  written_.assign(groups, isWritten ? 0xffff : 0);
+  written_.assign(groups, isWritten ? ~uint64_t{0} : 0);
 }
 
 template <typename Visit> void Shadow::eachCell(uint64_t at, uint64_t bytes, Visit visit) const {
   const uint64_t end = at + bytes;
   while (at < end) {
     const uint64_t group = at / kCell, low = at % kCell, high = std::min(kCell, low + end - at);
-    const auto mask = static_cast<uint16_t>(((1u << high) - 1) & ~((1u << low) - 1));
+    const uint64_t mask = ~uint64_t{0} >> (kCell - high) & ~uint64_t{0} << low;
     if (!visit(group, mask)) return;
     at = (group + 1) * kCell;
   }
 }
 
-AccessId Shadow::olderConflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const {
+AccessId Shadow::olderConflict(uint64_t slot, uint64_t mask, const Accessor& accessor) const {
   for (const Cell& old : older_.at(slot))
     if ((old.mask & mask) && !accessor.isOrderedBehind(old.id)) return old.id;
   return 0;
 }
 
-void Shadow::forget(uint64_t slot, uint16_t mask) {
+void Shadow::forget(uint64_t slot, uint64_t mask) {
   Cell& cell = cells_[slot];
-  cell.mask &= static_cast<uint16_t>(~mask);
+  cell.mask &= ~mask;
   if (!cell.older) return;
   std::vector<Cell>& list = older_[slot];
-  std::erase_if(list, [&](Cell& old) { return (old.mask &= static_cast<uint16_t>(~mask)) == 0; });
-  cell.older = static_cast<uint16_t>(list.size());
+  std::erase_if(list, [&](Cell& old) { return (old.mask &= ~mask) == 0; });
+  cell.older = static_cast<uint32_t>(list.size());
   if (list.empty()) older_.erase(slot);
 }
 
-void Shadow::note(uint64_t slot, uint16_t mask, AccessId id) {
+void Shadow::note(uint64_t slot, uint64_t mask, AccessId id) {
   Cell& cell = cells_[slot];
   if (cell.id == id) {
     cell.mask |= mask;
@@ -51,7 +51,7 @@ void Shadow::note(uint64_t slot, uint16_t mask, AccessId id) {
   if ((cell.mask & ~mask) || cell.older) {
     forget(slot, mask);
     if (cell.mask) {
-      older_[slot].push_back({cell.id, cell.mask, 0});
+      older_[slot].push_back({cell.mask, cell.id, 0});
       ++cell.older;
     }
   }
@@ -61,7 +61,7 @@ void Shadow::note(uint64_t slot, uint16_t mask, AccessId id) {
 
 AccessId Shadow::read(uint64_t at, uint64_t bytes, const Accessor& accessor) {
   AccessId found = 0;
-  eachCell(at, bytes, [&](uint64_t group, uint16_t mask) {
+  eachCell(at, bytes, [&](uint64_t group, uint64_t mask) {
     found = conflict(group * width_, mask, accessor);
     if (found) return false;
     note(group * width_ + readerOf_[accessor.engine], mask, accessor.id);
@@ -72,7 +72,7 @@ AccessId Shadow::read(uint64_t at, uint64_t bytes, const Accessor& accessor) {
 
 AccessId Shadow::write(uint64_t at, uint64_t bytes, const Accessor& accessor) {
   AccessId found = 0;
-  eachCell(at, bytes, [&](uint64_t group, uint16_t mask) {
+  eachCell(at, bytes, [&](uint64_t group, uint64_t mask) {
     const uint64_t base = group * width_;
     for (uint64_t slot = 0; slot < width_ && !found; ++slot) found = conflict(base + slot, mask, accessor);
     if (found) return false;
@@ -88,9 +88,9 @@ AccessId Shadow::write(uint64_t at, uint64_t bytes, const Accessor& accessor) {
 
 int64_t Shadow::uninitialised(uint64_t at, uint64_t bytes) const {
   int64_t found = -1;
-  eachCell(at, bytes, [&](uint64_t group, uint16_t mask) {
-    const unsigned missing = mask & ~written_[group];
-    if (missing) found = static_cast<int64_t>(group * kCell) + __builtin_ctz(missing);
+  eachCell(at, bytes, [&](uint64_t group, uint64_t mask) {
+    const uint64_t missing = mask & ~written_[group];
+    if (missing) found = static_cast<int64_t>(group * kCell) + __builtin_ctzll(missing);
     return found < 0;
   });
   return found;

@@ -41,7 +41,7 @@ struct Accessor {
 };
 
 /// For each byte of a memory: whether it was ever written, who wrote it last, and who read it since, one of each
-/// engine. Exact to the byte: cells hold 16 of them with a mask; where two instructions share a cell, the older ones
+/// engine. Exact to the byte: cells hold 64 of them with a mask; where two instructions share a cell, the older ones
 /// move to a list beside it.
 class Shadow {
 public:
@@ -55,27 +55,27 @@ public:
   int64_t uninitialised(uint64_t at, uint64_t bytes) const;
 
 private:
-  static constexpr uint64_t kCell = 16;
+  static constexpr uint64_t kCell = 64;
   struct Cell {
+    uint64_t mask = 0;
     AccessId id = 0;
-    uint16_t mask = 0;
-    uint16_t older = 0; ///< entries of the list beside it
+    uint32_t older = 0; ///< entries of the list beside it
   };
 
   template <typename Visit> void eachCell(uint64_t at, uint64_t bytes, Visit visit) const;
-  AccessId conflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const {
+  AccessId conflict(uint64_t slot, uint64_t mask, const Accessor& accessor) const {
     const Cell& cell = cells_[slot];
     if ((cell.mask & mask) && cell.id != accessor.id && !accessor.isOrderedBehind(cell.id)) return cell.id;
     return cell.older ? olderConflict(slot, mask, accessor) : 0;
   }
-  AccessId olderConflict(uint64_t slot, uint16_t mask, const Accessor& accessor) const;
-  void note(uint64_t slot, uint16_t mask, AccessId id);
-  void forget(uint64_t slot, uint16_t mask);
+  AccessId olderConflict(uint64_t slot, uint64_t mask, const Accessor& accessor) const;
+  void note(uint64_t slot, uint64_t mask, AccessId id);
+  void forget(uint64_t slot, uint64_t mask);
 
   uint64_t width_ = 1;                           ///< cells of one group: the writers, then the readers of each engine
   std::array<uint8_t, kEngineCount> readerOf_{}; ///< slot of an engine's reads in a group
   std::vector<Cell> cells_;
-  std::vector<uint16_t> written_;
+  std::vector<uint64_t> written_;
   std::unordered_map<uint64_t, std::vector<Cell>> older_;
 };
 

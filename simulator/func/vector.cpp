@@ -15,6 +15,15 @@ struct Operand {
   int64_t runBytes() const { return elements * bytesOf(type); }
   int64_t of(int64_t j, int64_t i) const { return at + j * stride2 + i * stride1; }
   Interval box(const Lanes& l) const { return {at, (l.len2 - 1) * stride2 + (l.len1 - 1) * stride1 + runBytes()}; }
+  /// Tells the memory of all its bytes.
+  void announce(Execution& e, const Lanes& l, bool isWrite = false) const {
+    eachStretch(at, runBytes(), {{{l.len1, stride1}, {l.len2, stride2}, {1, 0}}}, [&](int64_t from, int64_t bytes) {
+      if (isWrite)
+        e.memory.writes(from, bytes, e.accessor);
+      else
+        e.memory.reads(from, bytes, e.accessor);
+    });
+  }
   bool walksLike(const Operand& other) const {
     return at == other.at && stride1 == other.stride1 && stride2 == other.stride2 && runBytes() == other.runBytes();
   }
@@ -37,22 +46,44 @@ void needOutput(Execution& e, const Lanes& l, const Operand& out) {
   needDisjoint("dst", out.runBytes(), {{l.len1, out.stride1}, {l.len2, out.stride2}});
 }
 
-/// run(j, i) for each run.
-template <typename Run> void eachRun(const Lanes& l, Run run) {
+/// Elements that are worked on at a time.
+constexpr int64_t kChunk = 256;
+
+/// visit(j, i, first, n) for each part of a run of at most kChunk elements.
+template <typename Visit> void eachPart(const Lanes& l, Visit visit) {
   for (int64_t j = 0; j < l.len2; ++j)
-    for (int64_t i = 0; i < l.len1; ++i) run(j, i);
+    for (int64_t i = 0; i < l.len1; ++i)
+      for (int64_t first = 0; first < l.run; first += kChunk) visit(j, i, first, std::min(kChunk, l.run - first));
 }
 
-int32_t plainBinary(BinaryFn fn, int32_t a, int32_t b) {
+/// The end of a RESCALE of up to kChunk values.
+struct Scaler {
+  Scaler(const Kernels& kernels, const Rescale& rescale, const Bounds& bounds) : kernels(kernels), bounds(bounds) {
+    std::fill_n(shifts, kChunk, rescale.shift);
+  }
+  void finish(int64_t n, int32_t* to) const {
+    kernels.scale(sums, shifts, n, bounds.zero, bounds.low, bounds.high, to);
+  }
+  const Kernels& kernels;
+  Bounds bounds;
+  int32_t shifts[kChunk];
+  int64_t sums[kChunk];
+};
+
+template <typename Value> void mapped(const int32_t* x, const int32_t* y, int64_t n, int32_t* to, Value value) {
+  for (int64_t c = 0; c < n; ++c) to[c] = value(x[c], y[c]);
+}
+void plainBinary(BinaryFn fn, const int32_t* x, const int32_t* y, int64_t n, int32_t* to) {
+  using I = int32_t;
   switch (fn) {
-  case BinaryFn::kAdd: return cdl_add_i32(a, b);
-  case BinaryFn::kSub: return cdl_sub_i32(a, b);
-  case BinaryFn::kMul: return cdl_mul_i32(a, b);
-  case BinaryFn::kMin: return cdl_min_i32(a, b);
-  case BinaryFn::kMax: return cdl_max_i32(a, b);
-  case BinaryFn::kEqual: return a == b;
-  case BinaryFn::kLess: return a < b;
-  default: return a <= b;
+  case BinaryFn::kAdd: return mapped(x, y, n, to, [](I a, I b) { return cdl_add_i32(a, b); });
+  case BinaryFn::kSub: return mapped(x, y, n, to, [](I a, I b) { return cdl_sub_i32(a, b); });
+  case BinaryFn::kMul: return mapped(x, y, n, to, [](I a, I b) { return cdl_mul_i32(a, b); });
+  case BinaryFn::kMin: return mapped(x, y, n, to, [](I a, I b) { return cdl_min_i32(a, b); });
+  case BinaryFn::kMax: return mapped(x, y, n, to, [](I a, I b) { return cdl_max_i32(a, b); });
+  case BinaryFn::kEqual: return mapped(x, y, n, to, [](I a, I b) { return I{a == b}; });
+  case BinaryFn::kLess: return mapped(x, y, n, to, [](I a, I b) { return I{a < b}; });
+  default: return mapped(x, y, n, to, [](I a, I b) { return I{a <= b}; });
   }
 }
 
@@ -82,25 +113,28 @@ void binary(Execution& e, const Lanes& l) {
   }
   e.spend(l.run * l.len1 * l.len2);
   uint8_t* const s = e.memory.scratchpad();
-  const int aBytes = bytesOf(l.aType), bBytes = l.bScalar ? 0 : bytesOf(l.bType), outBytes = bytesOf(l.outType);
-  eachRun(l, [&](int64_t j, int64_t i) {
-    const int64_t from = a.of(j, i), other = b.of(j, i), to = out.of(j, i);
-    e.memory.reads(from, a.runBytes(), e.accessor);
-    e.memory.reads(other, b.runBytes(), e.accessor);
-    e.memory.writes(to, out.runBytes(), e.accessor);
-    for (int64_t c = 0; c < l.run; ++c) {
-      const int32_t x = elementAt(s + from + c * aBytes, l.aType), y = elementAt(s + other + c * bBytes, l.bType);
-      int64_t value;
-      if (!isScaled)
-        value = plainBinary(fn, x, y);
-      else if (fn == BinaryFn::kScaledAdd)
-        value = cdl_rescale2(int64_t{x} - r.aZero, int64_t{y} - r.bZero, r.aMult, r.bMult, r.aShift, r.bShift, r.shift,
-                             bounds.zero, bounds.low, bounds.high);
-      else
-        value = cdl_rescale1((int64_t{x} - r.aZero) * (y - r.bZero), r.aMult, r.aShift, r.shift, bounds.zero,
-                             bounds.low, bounds.high);
-      storeElement(s + to + c * outBytes, l.outType, static_cast<int32_t>(value));
+  const int aBytes = bytesOf(l.aType), bBytes = bytesOf(l.bType), outBytes = bytesOf(l.outType);
+  a.announce(e, l);
+  b.announce(e, l);
+  out.announce(e, l, true);
+  Scaler scaler(e.kernels, r, bounds);
+  int32_t x[kChunk], y[kChunk], result[kChunk];
+  eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
+    e.kernels.load(s + a.of(j, i) + first * aBytes, l.aType, n, x);
+    if (!l.bScalar)
+      e.kernels.load(s + b.of(j, i) + first * bBytes, l.bType, n, y);
+    else if (first == 0)
+      std::fill_n(y, std::min(kChunk, l.run), elementAt(s + b.of(j, i), l.bType));
+    if (!isScaled) {
+      plainBinary(fn, x, y, n, result);
+    } else {
+      for (int64_t c = 0; c < n; ++c) {
+        const int64_t left = int64_t{x[c]} - r.aZero, right = int64_t{y[c]} - r.bZero;
+        scaler.sums[c] = fn == BinaryFn::kScaledAdd ? scaledSum(left, right, r) : scaledSum(left * right, 0, r);
+      }
+      scaler.finish(n, result);
     }
+    e.kernels.store(result, l.outType, n, s + out.of(j, i) + first * outBytes);
   });
 }
 
@@ -133,25 +167,25 @@ void unary(Execution& e, const Lanes& l) {
   e.spend(l.run * l.len1 * l.len2);
   uint8_t* const s = e.memory.scratchpad();
   const int aBytes = bytesOf(l.aType), outBytes = bytesOf(l.outType);
-  eachRun(l, [&](int64_t j, int64_t i) {
-    const int64_t from = a.of(j, i), to = out.of(j, i);
-    e.memory.reads(from, a.runBytes(), e.accessor);
-    e.memory.writes(to, out.runBytes(), e.accessor);
-    for (int64_t c = 0; c < l.run; ++c) {
-      const int32_t x = elementAt(s + from + c * aBytes, l.aType);
-      int32_t value = x;
-      switch (fn) {
-      case UnaryFn::kCopy: break;
-      case UnaryFn::kNeg: value = cdl_neg_i32(x); break;
-      case UnaryFn::kAbs: value = cdl_abs_i32(x); break;
-      case UnaryFn::kTable: value = tableAt(s + table, l.aType, x); break;
-      case UnaryFn::kRescale:
-        value = static_cast<int32_t>(
-            cdl_rescale1(int64_t{x} - r.aZero, r.aMult, r.aShift, r.shift, bounds.zero, bounds.low, bounds.high));
-        break;
-      }
-      storeElement(s + to + c * outBytes, l.outType, value);
+  a.announce(e, l);
+  out.announce(e, l, true);
+  Scaler scaler(e.kernels, r, bounds);
+  int32_t x[kChunk], result[kChunk];
+  eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
+    e.kernels.load(s + a.of(j, i) + first * aBytes, l.aType, n, x);
+    switch (fn) {
+    case UnaryFn::kCopy: std::copy_n(x, n, result); break;
+    case UnaryFn::kNeg: mapped(x, x, n, result, [](int32_t v, int32_t) { return cdl_neg_i32(v); }); break;
+    case UnaryFn::kAbs: mapped(x, x, n, result, [](int32_t v, int32_t) { return cdl_abs_i32(v); }); break;
+    case UnaryFn::kTable:
+      mapped(x, x, n, result, [&](int32_t v, int32_t) { return tableAt(s + table, l.aType, v); });
+      break;
+    case UnaryFn::kRescale:
+      for (int64_t c = 0; c < n; ++c) scaler.sums[c] = scaledSum(int64_t{x[c]} - r.aZero, 0, r);
+      scaler.finish(n, result);
+      break;
     }
+    e.kernels.store(result, l.outType, n, s + out.of(j, i) + first * outBytes);
   });
 }
 
@@ -165,18 +199,17 @@ void reduce(Execution& e, const Lanes& l) {
   e.spend(l.run * l.len1 * l.len2);
   uint8_t* const s = e.memory.scratchpad();
   const int aBytes = bytesOf(l.aType);
-  eachRun(l, [&](int64_t j, int64_t i) {
-    const int64_t from = a.of(j, i), to = out.of(j, i);
-    e.memory.reads(from, a.runBytes(), e.accessor);
-    e.memory.writes(to, out.runBytes(), e.accessor);
-    int32_t value = elementAt(s + from, l.aType);
-    for (int64_t c = 1; c < l.run; ++c) {
-      const int32_t x = elementAt(s + from + c * aBytes, l.aType);
-      value = fn == ReduceFn::kSum   ? cdl_add_i32(value, x)
-              : fn == ReduceFn::kMin ? cdl_min_i32(value, x)
-                                     : cdl_max_i32(value, x);
-    }
-    storeElement(s + to, l.outType, value);
+  a.announce(e, l);
+  out.announce(e, l, true);
+  int32_t x[kChunk], value = 0;
+  eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
+    e.kernels.load(s + a.of(j, i) + first * aBytes, l.aType, n, x);
+    if (first == 0) value = fn == ReduceFn::kSum ? 0 : x[0];
+    for (int64_t c = 0; c < n; ++c)
+      value = fn == ReduceFn::kSum   ? cdl_add_i32(value, x[c])
+              : fn == ReduceFn::kMin ? cdl_min_i32(value, x[c])
+                                     : cdl_max_i32(value, x[c]);
+    if (first + n == l.run) storeElement(s + out.of(j, i), l.outType, value);
   });
 }
 
@@ -193,22 +226,22 @@ void select(Execution& e, const Lanes& l) {
   e.spend(l.run * l.len1 * l.len2);
   uint8_t* const s = e.memory.scratchpad();
   const int bytes = bytesOf(l.outType);
-  eachRun(l, [&](int64_t j, int64_t i) {
-    const int64_t from = a.of(j, i), other = b.of(j, i), to = out.of(j, i);
-    e.memory.reads(from, a.runBytes(), e.accessor);
-    e.memory.reads(other, b.runBytes(), e.accessor);
-    e.memory.reads(to, out.runBytes(), e.accessor);
-    e.memory.writes(to, out.runBytes(), e.accessor);
-    for (int64_t c = 0; c < l.run; ++c)
-      if (s[from + c])
-        std::memmove(s + to + c * bytes, s + other + (l.bScalar ? 0 : c * bytes), static_cast<size_t>(bytes));
+  a.announce(e, l);
+  b.announce(e, l);
+  out.announce(e, l);
+  out.announce(e, l, true);
+  eachPart(l, [&](int64_t j, int64_t i, int64_t first, int64_t n) {
+    for (int64_t c = first; c < first + n; ++c)
+      if (s[a.of(j, i) + c])
+        std::memmove(s + out.of(j, i) + c * bytes, s + b.of(j, i) + (l.bScalar ? 0 : c * bytes),
+                     static_cast<size_t>(bytes));
   });
 }
 
 void pool(Execution& e, const Pooling& p) {
   namespace f = field::vpool;
   const auto fn = static_cast<PoolFn>(e[f::kFn]);
-  const int64_t inBytes = bytesOf(p.aType), outBytes = bytesOf(p.outType), at = e[f::kA], dst = e[f::kDst];
+  const int64_t at = e[f::kA], dst = e[f::kDst];
   const Lanes in{p.channels, p.inW, p.inH, p.inPixel, p.inRow, 0, 0, 0, 0, p.aType, p.aType, p.aType, false};
   const Lanes to{p.channels, p.outW, p.outH, 0, 0, 0, 0, p.outPixel, p.outRow, p.aType, p.aType, p.outType, false};
   const Operand a{"a", at, p.inPixel, p.inRow, p.aType, p.channels},
@@ -230,7 +263,8 @@ void pool(Execution& e, const Pooling& p) {
   e.spend(p.outH * p.outW * p.channels * p.kernelH * p.kernelW);
   uint8_t* const s = e.memory.scratchpad();
   std::vector<bool> seen(static_cast<size_t>(p.inH * p.inW));
-  std::vector<int32_t> values(static_cast<size_t>(p.channels));
+  std::vector<int32_t> values(static_cast<size_t>(p.channels)), pixel(values.size());
+  Scaler scaler(e.kernels, r, bounds);
   for (int64_t oy = 0; oy < p.outH; ++oy)
     for (int64_t ox = 0; ox < p.outW; ++ox) {
       std::fill(values.begin(), values.end(), fn == PoolFn::kMax ? INT32_MIN : 0);
@@ -243,20 +277,20 @@ void pool(Execution& e, const Pooling& p) {
             e.memory.reads(from, a.runBytes(), e.accessor);
             seen[static_cast<size_t>(y * p.inW + x)] = true;
           }
-          for (int64_t c = 0; c < p.channels; ++c) {
-            const int32_t value = elementAt(s + from + c * inBytes, p.aType);
-            int32_t& sum = values[static_cast<size_t>(c)];
-            sum = fn == PoolFn::kMax ? std::max(sum, value) : cdl_add_i32(sum, cdl_sub_i32(value, r.aZero));
-          }
+          e.kernels.load(s + from, p.aType, p.channels, pixel.data());
+          if (fn == PoolFn::kMax)
+            e.kernels.maximum(pixel.data(), p.channels, values.data());
+          else
+            e.kernels.addLess(pixel.data(), r.aZero, p.channels, values.data());
         }
       const int64_t place = out.of(oy, ox);
       e.memory.writes(place, out.runBytes(), e.accessor);
-      for (int64_t c = 0; c < p.channels; ++c) {
-        int64_t value = values[static_cast<size_t>(c)];
-        if (fn == PoolFn::kSum)
-          value = cdl_rescale1(value, r.aMult, r.aShift, r.shift, bounds.zero, bounds.low, bounds.high);
-        storeElement(s + place + c * outBytes, p.outType, static_cast<int32_t>(value));
+      for (int64_t first = 0; fn == PoolFn::kSum && first < p.channels; first += kChunk) {
+        const int64_t n = std::min(kChunk, p.channels - first);
+        for (int64_t c = 0; c < n; ++c) scaler.sums[c] = scaledSum(values[static_cast<size_t>(first + c)], 0, r);
+        scaler.finish(n, values.data() + first);
       }
+      e.kernels.store(values.data(), p.outType, p.channels, s + place);
     }
   e.count(Counter::kVectorValues, static_cast<uint64_t>(p.outH * p.outW * p.channels));
 }
