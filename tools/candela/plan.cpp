@@ -138,6 +138,28 @@ Json copiedJson(const plan::CopiedBytes& copied) {
           {"memory", copied.memory()}, {"inner", copied.inner},   {"copies", copied.copies}};
 }
 
+/// Above 0: more than must move; below: something waits in local memory that a bound for each value alone counts.
+int64_t distanceOf(const plan::MovedValue& moved) {
+  return static_cast<int64_t>(moved.loadedBytes + moved.storedBytes) - static_cast<int64_t>(moved.leastBytes);
+}
+
+int64_t distanceOf(const plan::TiledStep& step) {
+  int64_t sum = 0;
+  for (const plan::MovedValue& moved : step.moved) sum += distanceOf(moved);
+  return sum;
+}
+
+Json distanceJson(const plan::TiledStep& step) {
+  Json values = Json::array();
+  for (const plan::MovedValue& moved : step.moved)
+    if (distanceOf(moved))
+      values.push_back({{"value", moved.name},
+                        {"loaded_bytes", moved.loadedBytes},
+                        {"stored_bytes", moved.storedBytes},
+                        {"least_bytes", moved.leastBytes}});
+  return {{"bytes", distanceOf(step)}, {"values", std::move(values)}};
+}
+
 /// What each step says of itself, and the bytes of the Program that came of them all.
 Json tilingJson(const PlannedPart& part) {
   Json steps = Json::array();
@@ -153,6 +175,7 @@ Json tilingJson(const PlannedPart& part) {
                      {"buffers", step.buffers},
                      {"loaded_bytes", step.loadedBytes},
                      {"stored_bytes", step.storedBytes},
+                     {"distance", distanceJson(step)},
                      {"local_bytes", step.localBytes},
                      {"kept", step.kept}});
   }
@@ -171,11 +194,11 @@ void printTiling(const PlannedPart& part, size_t rows, Console& console) {
   std::vector<const plan::TiledStep*> steps;
   for (const plan::TiledStep& step : part.tiled->steps) steps.push_back(&step);
   std::ranges::stable_sort(steps, std::greater(), [](const auto* s) { return s->loadedBytes + s->storedBytes; });
-  Table table({"bytes in", "out", "tiles", "tile", "of", "kept", "by"});
+  Table table({"bytes in", "out", "above bound", "tiles", "tile", "of", "kept", "by"});
   for (const plan::TiledStep* step : std::span(steps).first(std::min(rows, steps.size())))
     table.add({fmt::format("{}", step->loadedBytes), fmt::format("{}", step->storedBytes),
-               fmt::format("{}", step->boxes), shapeText(step->tile), shapeText(step->extents),
-               fmt::format("{}", fmt::join(step->kept, " ")),
+               fmt::format("{}", distanceOf(*step)), fmt::format("{}", step->boxes), shapeText(step->tile),
+               shapeText(step->extents), fmt::format("{}", fmt::join(step->kept, " ")),
                fmt::format("{} '{}' for {}", program::kindName(step->kinds[0]),
                            step->nodes.empty() ? "" : step->nodes[0], step->memory)});
   console.print("{}", table.text(4));

@@ -1,9 +1,9 @@
 #include "core/plan/tile/chain.h"
 
 #include <algorithm>
-#include <set>
 #include <span>
 
+#include "core/plan/tile/follow.h"
 #include "core/program/dependences.h"
 
 namespace candela::plan {
@@ -14,60 +14,6 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-/// Products of the innermost dims above 1, each once.
-std::set<int64_t> cuts(const Dims& dims) {
-  std::set<int64_t> products;
-  int64_t product = 1;
-  for (size_t d = dims.size(); d-- > 0;) products.insert(product *= dims[d]);
-  products.erase(1);
-  return products;
-}
-
-/// The fewest dims that both are products of neighbours of; nullopt where there are none.
-std::optional<Dims> refined(const Dims& a, const Dims& b) {
-  std::set<int64_t> products = cuts(a);
-  products.merge(cuts(b));
-  Dims dims;
-  int64_t before = 1;
-  for (const int64_t product : products) {
-    if (product % before) return std::nullopt;
-    dims.insert(dims.begin(), product / before);
-    before = product;
-  }
-  if (dims.empty()) dims = {1};
-  return dims.size() <= CDL_MAX_RANK ? std::optional(dims) : std::nullopt;
-}
-
-/// The same elements in the same order over dims that split those of the view; nullopt where they do not.
-std::optional<View> over(const View& view, const Dims& dims) {
-  if (view.dims == dims) return view;
-  View result = view;
-  result.layout = {};
-  result.dims = dims;
-  result.strides.assign(dims.size(), 0);
-  size_t d = dims.size();
-  for (size_t old = view.dims.size(); old-- > 0;) {
-    int64_t inside = 1;
-    while (inside < view.dims[old]) {
-      if (d == 0) return std::nullopt;
-      --d;
-      result.strides[d] = view.strides[old] * inside;
-      inside *= dims[d];
-    }
-    if (inside != view.dims[old]) return std::nullopt;
-  }
-  while (d-- > 0)
-    if (dims[d] != 1) return std::nullopt;
-  return result;
-}
-
-bool walksAlike(const View& a, const View& b) {
-  if (a.buffer != b.buffer || a.offset != b.offset || a.dims != b.dims || a.elem != b.elem) return false;
-  for (size_t d = 0; d < a.dims.size(); ++d)
-    if (a.dims[d] > 1 && a.strides[d] != b.strides[d]) return false;
-  return true;
-}
-
 /// Who touches each buffer, in order.
 struct Touch {
   uint32_t instr = 0;
@@ -76,8 +22,9 @@ struct Touch {
 
 class Collector {
 public:
-  Collector(const Program& program, const std::vector<bool>& isDone)
-      : program_(program), isDone_(isDone), touches_(program.buffers.size()), isIn_(program.instrs.size(), false) {
+  Collector(const Program& program, const std::vector<bool>& isDone, const ChainOptions& options)
+      : program_(program), isDone_(isDone), options_(options), touches_(program.buffers.size()),
+        isIn_(program.instrs.size(), false) {
     for (uint32_t i = 0; i < program.instrs.size(); ++i) {
       const Instr& instr = program.instrs[i];
       for (const View& view : instr.inputs) add(i, view, false);
@@ -88,14 +35,14 @@ public:
     }
   }
 
-  std::vector<Chain> collect(bool fuse) {
+  std::vector<Chain> collect() {
     std::vector<Chain> chains;
     for (uint32_t i = 0; i < program_.instrs.size(); ++i) {
       const Instr& instr = program_.instrs[i];
       if (isIn_[i] || isDone_[i] || instr.outputs[0].count() == 0) continue;
       isIn_[i] = true;
       Chain chain = begin(i);
-      if (fuse && !instr.inout && instr.outputs.size() == 1 && instr.kind != CDL_KIND_CUSTOM)
+      if (options_.fuse && !instr.inout && instr.outputs.size() == 1 && instr.kind != CDL_KIND_CUSTOM)
         while (join(chain)) {}
       chains.push_back(std::move(chain));
     }
@@ -132,27 +79,26 @@ private:
     return chain;
   }
 
-  /// The only instruction that reads what `writer` wrote there before others write over it; kNone where there is none,
-  /// or several.
-  uint32_t readerOf(uint32_t writer, const View& view) const {
+  /// The instructions that read what `writer` wrote there before others write over it, in order; none where others
+  /// write into it first.
+  std::vector<uint32_t> readersOf(uint32_t writer, const View& view) const {
     const Access written = accessOf(program_, program_.instrs[writer], view, true);
     const Buffer& buffer = program_.buffers[view.buffer];
     const uint64_t shift = buffer.offset == CDL_UNPLACED ? 0 : buffer.offset;
     uint64_t begin = written.begin - shift, end = written.end - shift;
-    uint32_t reader = kNone;
+    std::vector<uint32_t> readers;
     for (const Touch& touch : touchesAfter(view.buffer, writer)) {
       if (begin >= end) break;
-      if (begin >= end || touch.access.begin >= end || touch.access.end <= begin) continue;
+      if (touch.access.begin >= end || touch.access.end <= begin) continue;
       if (!touch.access.write) {
-        if (reader != kNone && reader != touch.instr) return kNone;
-        reader = touch.instr;
+        if (readers.empty() || readers.back() != touch.instr) readers.push_back(touch.instr);
         continue;
       }
-      if (reader == kNone) return kNone; // something is written into it first
+      if (readers.empty()) return {};
       if (touch.access.begin <= begin) begin = std::max(begin, touch.access.end);
       if (touch.access.end >= end) end = std::min(end, touch.access.begin);
     }
-    return reader;
+    return readers;
   }
 
   /// Links may wait until `to`: nothing between reads or writes what they write, or writes what they read.
@@ -191,17 +137,19 @@ private:
     return true;
   }
 
-  /// Takes in the one who reads the last result, when that one goes element by element.
+  /// Takes in the first one who reads the last result, when it can go tile by tile behind it.
   bool join(Chain& chain) {
     const Link& last = chain.last();
     const View& out = program_.instrs[last.instr].outputs[0];
     const Buffer& between = program_.buffers[out.buffer];
     if (between.role != Role::temp || between.halo || last.work.kind == CDL_KIND_COPY) return false;
-    const uint32_t reader = readerOf(last.instr, out);
-    if (reader == kNone || isIn_[reader] || isDone_[reader]) return false;
+    const std::vector<uint32_t> readers = readersOf(last.instr, out);
+    if (readers.empty() || isIn_[readers[0]] || isDone_[readers[0]]) return false;
+    const uint32_t reader = readers[0];
     const Instr& instr = program_.instrs[reader];
-    if ((!isElementwise(instr.kind) && instr.kind != CDL_KIND_COPY) || instr.outputs[0].buffer == out.buffer)
-      return false;
+    if (instr.outputs[0].buffer == out.buffer || instr.inout) return false;
+    if (!isElementwise(instr.kind) && instr.kind != CDL_KIND_COPY) return joinShape(chain, reader, readers.size() > 1);
+    if (readers.size() > 1) return false;
     Chain longer = chain;
     Link link{reader, instr, {}, {}, {}};
     for (auto* views : {&link.work.inputs, &link.work.outputs})
@@ -212,7 +160,7 @@ private:
       }
     const bool isFree =
         std::ranges::all_of(chain.links, [](const Link& each) { return isElementwise(each.work.kind); });
-    const Dims head = chain.links[0].work.outputs[0].dims;
+    const Dims head = last.work.outputs[0].dims;
     auto dims = refined(head, link.work.outputs[0].dims);
     if (!dims) return false;
     if (!isFree) { // the first one's dims stay
@@ -225,7 +173,7 @@ private:
       for (Link& each : longer.links) recast(each, *dims, longer.work.outputs[0]);
       longer.links[0].inputs = longer.work.inputs;
     }
-    if (!recast(link, *dims, longer.work.outputs[0])) return false;
+    if (!recast(link, *dims, longer.last().outputs[0])) return false;
     View written = longer.links.back().work.outputs[0];
     for (size_t i = 0; i < link.work.inputs.size(); ++i) {
       if (link.work.inputs[i].buffer != out.buffer) continue;
@@ -239,16 +187,35 @@ private:
     return true;
   }
 
+  /// The same for one whose result has another shape, where the value between would hardly stay in memory.
+  bool joinShape(Chain& chain, uint32_t reader, bool leaves) {
+    const View& out = program_.instrs[chain.last().instr].outputs[0];
+    const Instr& instr = program_.instrs[reader];
+    if (program_.buffers[out.buffer].bytes <= options_.largeBytes || instr.outputs.size() != 1 ||
+        (!options_.mayNotShape.empty() && options_.mayNotShape[reader]))
+      return false;
+    Chain longer = chain;
+    longer.links.back().leaves = leaves;
+    Link link{reader, instr, {}, {}, {}, true};
+    if (!follow(longer, link)) return false;
+    longer.links.push_back(std::move(link));
+    if (!canWait(longer, reader)) return false;
+    isIn_[reader] = true;
+    chain = std::move(longer);
+    return true;
+  }
+
   const Program& program_;
   const std::vector<bool>& isDone_;
+  const ChainOptions& options_;
   std::vector<std::vector<Touch>> touches_; ///< by buffer
   std::vector<bool> isIn_;
 };
 
 } // namespace
 
-std::vector<Chain> chainsOf(const Program& program, const std::vector<bool>& isDone, bool fuse) {
-  return Collector(program, isDone).collect(fuse);
+std::vector<Chain> chainsOf(const Program& program, const std::vector<bool>& isDone, const ChainOptions& options) {
+  return Collector(program, isDone, options).collect();
 }
 
 } // namespace candela::plan

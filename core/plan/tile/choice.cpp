@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/plan/tile/tiling.h"
@@ -208,7 +209,8 @@ private:
       if (port.output) {
         tiling.bytes += load.bytes * (port.inout ? 2 : 1);
         copies += load.copies * (port.inout ? 2 : 1);
-        if (setting_.stays[p] == Stay::stored || chain_.last().work.kind == CDL_KIND_COPY) continue;
+        const Link& link = chain_.links[port.uses[0].first];
+        if (setting_.stays[p] == Stay::stored || link.work.kind == CDL_KIND_COPY) continue;
         const LocalMemory& memory = port.sums ? *setting_.sums : *setting_.memory;
         (port.sums ? sumBytes : local) += inRotation * aligned(load.tileBytes, memory.alignment);
         continue;
@@ -225,8 +227,9 @@ private:
       copies += tiling.held[p] ? 1 : load.copies;
     }
     for (size_t l = 0; l < between_.size(); ++l) {
+      if (chain_.links[l].leaves) continue; // a port
       const Load load = loadOf(between_[l], at, order);
-      const bool isSum = l == 0 && setting_.sums && isSumOf(chain_.links[0].work);
+      const bool isSum = setting_.sums && isSumOf(chain_.links[l].work);
       const LocalMemory& memory = isSum ? *setting_.sums : *setting_.memory;
       (isSum ? sumBytes : local) +=
           (load.copies > 1 ? std::min(buffers, 2u) : 1) * aligned(load.tileBytes, memory.alignment);
@@ -266,8 +269,15 @@ private:
     for (size_t l = 0; l < chain_.links.size(); ++l) {
       const Instr& instr = chain_.links[l].work;
       const bool isConv = instr.kind == CDL_KIND_CONV2D && !instr.intAttr(CDL_ATTR_TRANSPOSED, 0);
+      const double elements = elements_[l] * (l < between_.size() ? againOf(between_[l], at) : 1);
       if (!isConv && instr.kind != CDL_KIND_MATMUL) {
-        cycles += elements_[l] / costs_.lanes;
+        cycles += elements / costs_.lanes;
+        continue;
+      }
+      if (l > 0) { // all channels to all channels
+        const double outputs = wholeOf(instr.outputs[0], chain_.links[l].outputs[0]);
+        const double inputs = wholeOf(instr.inputs[0], chain_.links[l].inputs[0]);
+        cycles += elements / outputs * std::ceil(inputs / costs_.rows) * std::ceil(outputs / costs_.columns);
         continue;
       }
       const size_t o = isConv ? 1 : 2, k = isConv ? 4 : 3;
@@ -283,9 +293,28 @@ private:
       const double folds = static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
                                                ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
                                                trips_[k] * trips_[o] * (groups > 1 ? std::min(groups, outputs) : 1));
-      cycles += elements_[l] / static_cast<double>(axes_[o].extent) * folds;
+      cycles += elements / static_cast<double>(axes_[o].extent) * folds;
     }
     return cycles;
+  }
+
+  /// How often each element is computed, where windows of tiles overlap.
+  static double againOf(const Measure& view, const std::vector<size_t>& at) {
+    double again = 1;
+    for (size_t d = 0; d < view.lengths.size(); ++d) {
+      const std::vector<Length>& lengths = view.lengths[d];
+      if (view.axis[d] != SIZE_MAX)
+        again *= static_cast<double>(lengths[at[view.axis[d]]].sum) / static_cast<double>(lengths[0].sum);
+    }
+    return again;
+  }
+
+  /// Elements of the dims that every tile has all of.
+  static double wholeOf(const View& view, const ViewMap& map) {
+    double count = 1;
+    for (size_t d = 0; d < view.dims.size(); ++d)
+      if (map[d].how == DimMap::How::whole) count *= static_cast<double>(view.dims[d]);
+    return count;
   }
 
   const Chain& chain_;
@@ -321,11 +350,14 @@ std::vector<Port> portsOf(const Chain& chain, bool hasSums) {
         ports.push_back({view, link.inputs[i], {{l, i}}});
     }
   }
-  const Link& last = chain.last();
-  const bool isSum = hasSums && chain.links.size() == 1 && Chooser::isSumOf(last.work);
-  for (size_t i = 0; i < last.work.outputs.size(); ++i)
-    ports.push_back(
-        {last.work.outputs[i], last.outputs[i], {{chain.links.size() - 1, i}}, true, last.work.inout, isSum});
+  for (size_t l = 0; l < chain.links.size(); ++l) {
+    const Link& link = chain.links[l];
+    const bool isLast = l + 1 == chain.links.size();
+    if (!isLast && !link.leaves) continue;
+    const bool isSum = hasSums && Chooser::isSumOf(link.work);
+    for (size_t i = 0; i < link.work.outputs.size(); ++i)
+      ports.push_back({link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isSum});
+  }
   return ports;
 }
 

@@ -109,6 +109,12 @@ public:
 private:
   bool stays(size_t p) const { return setting_.stays[p] != Stay::no; }
 
+  MovedValue& moved(const Port& port) {
+    const std::string& name = program_.buffers[port.view.buffer].name;
+    const auto known = std::ranges::find(out_.step.moved, name, &MovedValue::name);
+    return known != out_.step.moved.end() ? *known : out_.step.moved.emplace_back(MovedValue{name});
+  }
+
   uint32_t addBuffer(const View& of, uint64_t bytes, uint32_t space, uint32_t alignment) {
     Buffer buffer;
     buffer.name = fmt::format("{}.{}", program_.buffers[of.buffer].name, program_.spaces[space].name);
@@ -148,20 +154,23 @@ private:
   void makeSlots() {
     for (size_t p = 0; p < ports_.size(); ++p) {
       const Port& port = ports_[p];
-      if (stays(p) || (port.output && chain_.last().work.kind == CDL_KIND_COPY)) continue;
+      if (stays(p) || (port.output && chain_.links[port.uses[0].first].work.kind == CDL_KIND_COPY)) continue;
       slots_[p] = makeSlot(port.view, port.map, tiling_.held[p], tiling_.buffers, port.sums);
     }
     for (size_t l = 0; l + 1 < chain_.links.size(); ++l) {
       const Instr& instr = chain_.links[l].work;
       const bool isProduct = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL;
-      const bool sums = l == 0 && setting_.sums && isProduct && elemBits(instr.outputs[0].elem) >= 32;
+      if (chain_.links[l].leaves) continue;
+      const bool sums = setting_.sums && isProduct && elemBits(instr.outputs[0].elem) >= 32;
       between_[l] = makeSlot(instr.outputs[0], chain_.links[l].outputs[0], false, std::min(tiling_.buffers, 2u), sums);
     }
   }
 
-  void load(const Port&, const View& to, const View& from, std::vector<Instr>& loads) {
+  void load(const Port& port, const View& to, const View& from, std::vector<Instr>& loads) {
     loads.push_back(copyBetween(from, to, machine_.loadEngine, originsOf(chain_, "load")));
-    out_.step.loadedBytes += elemBytes(from.elem, static_cast<uint64_t>(loads.back().inputs[0].count()));
+    const uint64_t bytes = elemBytes(from.elem, static_cast<uint64_t>(loads.back().inputs[0].count()));
+    out_.step.loadedBytes += bytes;
+    moved(port).loadedBytes += bytes;
   }
 
   /// The local view of a port for the box; what is not there yet is copied in.
@@ -199,36 +208,57 @@ private:
     return 0;
   }
 
+  /// What the link before wrote for the box, as this operand sees it.
+  View again(const Link& link, size_t i, const Box& box, uint32_t buffer, bool isPacked) const {
+    const View& view = link.work.inputs[i];
+    View part = partOfView(view, regionOf(link.inputs[i], box, chain_.work.axes, view));
+    part.buffer = buffer;
+    return isPacked ? packed(part, buffer) : part;
+  }
+
+  /// The instruction of a link as it is for the box.
+  Instr ownPart(size_t l, const Box& box) const {
+    const Link& link = chain_.links[l];
+    if (l > 0) {
+      if (link.work.kind != CDL_KIND_POOL2D) return link.work;
+      return partOf(link.work, {chain_.work.axes, {}, link.inputs, link.outputs}, box);
+    }
+    if (chain_.headAxes.empty()) return partOf(link.work, chain_.work, box);
+    Box own;
+    for (size_t a = 0; a < chain_.headAxes.size(); ++a)
+      own.push_back(rangeOf(chain_.headAxes[a], box, chain_.work.axes, chain_.head.axes[a].extent));
+    return partOf(link.work, chain_.head, own);
+  }
+
   void emitBox(const Box& box) {
     Emitted::Part& part = out_.parts.emplace_back();
     bool isWhole = true; // of the sums
     for (size_t a = 0; a < box.size(); ++a)
       if (chain_.work.axes[a].sum) isWhole &= box[a].end == chain_.work.axes[a].extent;
     View before;
+    bool isPacked = true;
     for (size_t l = 0; l < chain_.links.size() && (l == 0 || isWhole); ++l) {
       const Link& link = chain_.links[l];
-      Instr instr = l == 0 ? partOf(link.work, chain_.work, box) : link.work;
+      Instr instr = ownPart(l, box);
       for (size_t i = 0; i < instr.inputs.size(); ++i) {
         const bool isBefore = std::ranges::find(link.fromBefore, i) != link.fromBefore.end();
-        if (!isBefore) {
-          instr.inputs[i] = bring(portOf(l, i, false), box, part.loads);
-          continue;
-        }
-        instr.inputs[i] = before;
-        instr.inputs[i].layout = link.work.inputs[i].layout; // element by element, dims are as they lie
+        instr.inputs[i] =
+            isBefore ? again(link, i, box, before.buffer, isPacked) : bring(portOf(l, i, false), box, part.loads);
       }
       const bool isLast = l + 1 == chain_.links.size();
       if (isLast && instr.kind == CDL_KIND_COPY) {
         finishCopy(instr.inputs[0], box, part);
         break;
       }
+      const bool leaves = isLast || link.leaves;
       for (size_t i = 0; i < instr.outputs.size(); ++i)
-        instr.outputs[i] = isLast ? bring(portOf(l, i, true), box, part.loads) : nextBetween(l, box);
+        instr.outputs[i] = leaves ? bring(portOf(l, i, true), box, part.loads) : nextBetween(l, box);
       before = instr.outputs[0];
+      isPacked = !leaves || !stays(portOf(l, 0, true));
       instr.engine = machine_.computeEngine;
       instr.waits.clear();
       instr.loop = instr.group = kNone;
-      if (isLast && isWhole)
+      if (leaves && isWhole)
         for (size_t i = 0; i < instr.outputs.size(); ++i) store(portOf(l, i, true), instr.outputs[i], box, part);
       part.computes.push_back(std::move(instr));
     }
@@ -239,7 +269,9 @@ private:
     const Port& port = ports_[p];
     const View to = partOfView(port.view, regionOf(port.map, box, chain_.work.axes, port.view));
     part.stores.push_back(copyBetween(local, to, machine_.storeEngine, originsOf(chain_, "store")));
-    out_.step.storedBytes += elemBytes(to.elem, static_cast<uint64_t>(part.stores.back().inputs[0].count()));
+    const uint64_t bytes = elemBytes(to.elem, static_cast<uint64_t>(part.stores.back().inputs[0].count()));
+    out_.step.storedBytes += bytes;
+    moved(port).storedBytes += bytes;
   }
 
   /// A copy at the end needs no room of its own: what it copies goes where it belongs.

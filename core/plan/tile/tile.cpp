@@ -1,6 +1,9 @@
 #include "core/plan/tile/tile.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
 
 #include "core/plan/schedule/schedule.h"
 #include "core/plan/tile/borders.h"
@@ -46,25 +49,35 @@ uint32_t spaceOf(Program& program, const LocalMemory& memory) {
   return static_cast<uint32_t>(program.spaces.size() - 1);
 }
 
-/// As TileReport::boundBytes.
-uint64_t boundOf(const Program& program, const std::vector<std::vector<Port>>& ports, const LocalMemory& memory) {
-  std::vector<bool> isMoved(program.buffers.size(), false);
-  std::vector<uint64_t> written(program.buffers.size(), 0);
+/// MovedValue::leastBytes of each chain, by buffer.
+std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program, const std::vector<std::vector<Port>>& ports,
+                                                  const LocalMemory& memory) {
+  std::vector<uint64_t> written(program.buffers.size(), 0), toWrite(program.buffers.size(), 0);
   for (const auto& chain : ports)
-    for (const Port& port : chain) {
-      isMoved[port.view.buffer] = true;
+    for (const Port& port : chain)
       if (port.output) written[port.view.buffer] += elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count()));
+  for (uint32_t b = 0; b < program.buffers.size(); ++b)
+    toWrite[b] = written[b] = std::min(written[b], program.buffers[b].bytes); // without what nothing writes
+  std::vector<bool> isMoved(program.buffers.size(), false);
+  std::vector<std::map<uint32_t, uint64_t>> least(ports.size());
+  for (size_t c = 0; c < ports.size(); ++c)
+    for (const Port& port : ports[c]) {
+      const uint32_t b = port.view.buffer;
+      const Buffer& buffer = program.buffers[b];
+      if (buffer.role != Role::temp) {
+        if (!isMoved[b]) least[c][b] += buffer.bytes;
+        isMoved[b] = true;
+      } else if (written[b] > memory.capacityBytes && port.output) {
+        const uint64_t bytes =
+            std::min(toWrite[b], elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count())));
+        least[c][b] += bytes;
+        toWrite[b] -= bytes;
+      } else if (written[b] > memory.capacityBytes && !isMoved[b]) {
+        least[c][b] += written[b];
+        isMoved[b] = true;
+      }
     }
-  uint64_t bytes = 0;
-  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
-    const Buffer& buffer = program.buffers[b];
-    const uint64_t value = std::min(written[b], buffer.bytes); // without what nothing writes
-    if (buffer.role != Role::temp)
-      bytes += isMoved[b] ? buffer.bytes : 0;
-    else if (value > memory.capacityBytes)
-      bytes += 2 * value;
-  }
-  return bytes;
+  return least;
 }
 
 /// All instructions of one Program on one memory.
@@ -75,11 +88,11 @@ public:
 
   Result<std::vector<TiledStep>> run(uint32_t space, const LocalMemory& memory, uint32_t sumsSpace,
                                      const LocalMemory* sums, size_t mostStayers) {
-    const std::vector<Chain> chains = chainsOf(program_, isDone_, options_.fuse);
+    const std::vector<Chain> chains = bestChains(memory, sums);
     CDL_ASSIGN(const Settled settled,
                settle(program_, chains, isDone_, memory, sums, machine_.costs, options_, mostStayers));
     stayers_ = settled.stayers.size();
-    bound_ = boundOf(program_, settled.ports, memory);
+    const auto least = leastOf(program_, settled.ports, memory);
     uint64_t count = 0;
     for (const Tiling& tiling : settled.tilings) count += tiling.instrs;
     if (count > options_.instrs)
@@ -97,6 +110,11 @@ public:
     }
     for (const Stayer& stayer : settled.stayers)
       if (stayer.fetched) fetch(stayer, emitted[stayer.first]);
+    for (size_t c = 0; c < chains.size(); ++c)
+      for (const auto& [buffer, bytes] : least[c]) {
+        movedOf(buffer, emitted[c]).leastBytes += bytes;
+        bound_ += bytes;
+      }
     if (options_.prefetch) prefetch(settled, emitted, memory);
     join(chains, std::move(emitted));
     return std::move(steps_);
@@ -106,6 +124,42 @@ public:
   uint64_t bound() const { return bound_; }
 
 private:
+  /// Followers of another shape only where that costs less than two chains, nothing else kept.
+  std::vector<Chain> bestChains(const LocalMemory& memory, const LocalMemory* sums) const {
+    ChainOptions options{options_.fuse, UINT64_MAX, {}};
+    std::vector<Chain> apart = chainsOf(program_, isDone_, options);
+    if (!options.fuse) return apart;
+    const auto costOf = [&](const Chain& chain) {
+      const std::vector<Port> ports = portsOf(chain, sums != nullptr);
+      const auto tiling = chooseTiling(
+          chain, ports,
+          {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no), options_.buffers, options_.splitSums},
+          machine_.costs);
+      return tiling ? tiling->cost : std::numeric_limits<double>::infinity();
+    };
+    std::vector<size_t> apartOf(program_.instrs.size(), SIZE_MAX); // by instruction
+    for (size_t c = 0; c < apart.size(); ++c)
+      for (const Link& link : apart[c].links) apartOf[link.instr] = c;
+    options.largeBytes = memory.capacityBytes / 2;
+    options.mayNotShape.assign(program_.instrs.size(), false);
+    for (;;) {
+      std::vector<Chain> chains = chainsOf(program_, isDone_, options);
+      bool isBest = true;
+      for (const Chain& chain : chains) {
+        const auto shaped = std::ranges::find_if(chain.links.rbegin(), chain.links.rend(), &Link::reshapes);
+        if (shaped == chain.links.rend()) continue;
+        std::set<size_t> parts;
+        for (const Link& link : chain.links) parts.insert(apartOf[link.instr]);
+        double cost = 0;
+        for (const size_t part : parts) cost += costOf(apart[part]);
+        if (costOf(chain) < cost) continue;
+        options.mayNotShape[shaped->instr] = true;
+        isBest = false;
+      }
+      if (isBest) return chains;
+    }
+  }
+
   /// What stays lies in the memory itself, or has a double there.
   void place(const std::vector<Stayer>& stayers, uint32_t space, const LocalMemory& memory) {
     localOf_.assign(program_.buffers.size(), kNone);
@@ -134,6 +188,13 @@ private:
     auto& loads = chain.parts[0].loads;
     loads.insert(loads.begin(), copyBetween(from, to, machine_.loadEngine, std::move(origins)));
     chain.step.loadedBytes += program_.buffers[stayer.buffer].bytes;
+    movedOf(stayer.buffer, chain).loadedBytes += program_.buffers[stayer.buffer].bytes;
+  }
+
+  MovedValue& movedOf(uint32_t buffer, Emitted& chain) const {
+    const std::string& name = program_.buffers[buffer].name;
+    const auto known = std::ranges::find(chain.step.moved, name, &MovedValue::name);
+    return known != chain.step.moved.end() ? *known : chain.step.moved.emplace_back(MovedValue{name});
   }
 
   /// Copies of constants move to before the last tile of the chain before, as long as there is room beside it.
@@ -227,6 +288,9 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
                          options.keep ? limits.stayers : 0));
     stayed += level.stayers();
     if (l == 0) report.boundBytes = level.bound();
+    if (l > 0)
+      for (TiledStep& step : steps)
+        for (MovedValue& moved : step.moved) moved.leastBytes = 0;
     report.steps.insert(report.steps.end(), std::make_move_iterator(steps.begin()),
                         std::make_move_iterator(steps.end()));
   }

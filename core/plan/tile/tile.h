@@ -15,6 +15,13 @@ struct TileOptions {
   uint32_t instrs = 1 << 17; ///< that the result may have at most
 };
 
+/// A value that a step copies. What must move whatever the tiles: constants, inputs and outputs at the first step that
+/// touches them, and what is larger than the memory once where it is written and once where it is read first.
+struct MovedValue {
+  std::string name; ///< of the buffer
+  uint64_t loadedBytes = 0, storedBytes = 0, leastBytes = 0;
+};
+
 /// One instruction with those that go tile by tile behind it, for one memory.
 struct TiledStep {
   std::string memory;
@@ -25,13 +32,12 @@ struct TiledStep {
   uint64_t boxes = 0;
   uint64_t loadedBytes = 0, storedBytes = 0, localBytes = 0;
   std::vector<std::string> kept; ///< buffers that it finds or leaves in local memory
+  std::vector<MovedValue> moved; ///< each buffer once; no leastBytes but for the first memory
 };
 struct TileReport {
   std::vector<TiledStep> steps;
   uint64_t arenaBytes = 0, maxLiveBytes = 0; ///< of the default space
-  /// What must move whatever the tiles: constants, inputs and outputs once, and twice every value between steps of the
-  /// first memory that is larger than it.
-  uint64_t boundBytes = 0;
+  uint64_t boundBytes = 0;                   ///< MovedValue::leastBytes of all steps of the first memory
 };
 
 /// Every instruction computes on buffers of the last memory (sums in the memory for sums); copies bring what it reads

@@ -33,9 +33,23 @@ plan::Machine randomMachine(LayerMaker& random) {
   return machine;
 }
 
+/// One memory that the largest value hardly fits in, or hardly does not: there chains of other shapes pay.
+plan::Machine tightMachine(LayerMaker& random, const program::Program& program) {
+  uint64_t largest = 0;
+  for (const program::Buffer& buffer : program.buffers)
+    if (buffer.role == program::Role::temp) largest = std::max(largest, buffer.bytes);
+  plan::Machine machine;
+  const uint64_t bytes = largest * static_cast<uint64_t>(random.between(2, 15)) / 10;
+  machine.memories.push_back({"l1", std::max<uint64_t>(bytes, 512), 8u << random.below(4)});
+  machine.costs.copyCycles = machine.costs.instrCycles = 1;
+  machine.costs.bytesPerCycle = 0.25;
+  return machine;
+}
+
 struct Counts {
   int tiled = 0, refused = 0;
-  uint64_t instrs = 0, copies = 0, kept = 0, passages = 0;
+  uint64_t instrs = 0, copies = 0, kept = 0;
+  uint64_t reshaped = 0; ///< chains that go on with another shape
 };
 
 void tryOne(uint64_t seed, Counts& counts) {
@@ -47,7 +61,7 @@ void tryOne(uint64_t seed, Counts& counts) {
   ASSERT_TRUE(program::verify(program)) << program::verify(program).message();
   auto expected = reference::interpret(program, inputs);
   ASSERT_TRUE(expected) << expected.status().message();
-  const plan::Machine machine = randomMachine(maker);
+  const plan::Machine machine = seed % 2 == 0 ? tightMachine(maker, program) : randomMachine(maker);
   plan::TileOptions options;
   options.buffers = static_cast<uint32_t>(maker.between(1, 3));
   options.keep = !maker.oneIn(4), options.fuse = !maker.oneIn(4), options.prefetch = !maker.oneIn(4);
@@ -73,11 +87,21 @@ void tryOne(uint64_t seed, Counts& counts) {
   for (uint32_t s = 1; s < tiled.spaces.size(); ++s) EXPECT_LE(tiled.arenaBytes(s), tiled.spaces[s].capacityBytes);
   const plan::CopiedBytes copied = plan::copiesOf(tiled).total;
   counts.copies += copied.copies;
-  uint64_t steps = 0;
+  uint64_t steps = 0, moved = 0, least = 0;
   for (const plan::TiledStep& step : report->steps) {
     counts.kept += step.kept.size();
+    counts.reshaped += std::any_of(step.kinds.begin() + 1, step.kinds.end(), [](uint16_t kind) {
+      return kind == CDL_KIND_CONV2D || kind == CDL_KIND_POOL2D || kind == CDL_KIND_REDUCE ||
+             kind == CDL_KIND_SOFTMAX || kind == CDL_KIND_NORM;
+    });
     steps += step.loadedBytes + step.storedBytes;
+    for (const plan::MovedValue& value : step.moved) {
+      moved += value.loadedBytes + value.storedBytes;
+      least += value.leastBytes;
+    }
   }
+  EXPECT_EQ(moved, steps);
+  EXPECT_EQ(least, report->boundBytes);
   if (machine.memories.size() == 1u + machine.memories.back().sums) {
     EXPECT_EQ(copied.memory(), steps);
   } else {
@@ -110,11 +134,13 @@ TEST(PlanTileRandom, DoesWhatItDidBefore) {
   const uint64_t count = draws ? std::strtoull(draws, nullptr, 10) : 60;
   Counts counts;
   for (uint64_t seed = begin; seed < begin + count && !::testing::Test::HasFatalFailure(); ++seed) tryOne(seed, counts);
-  fmt::print("seeds {}..{}: {} tiled, {} refused, {} instructions, {} copies, {} stays\n", begin, begin + count - 1,
-             counts.tiled, counts.refused, counts.instrs, counts.copies, counts.kept);
+  fmt::print("seeds {}..{}: {} tiled, {} refused, {} instructions, {} copies, {} stays, {} reshaped\n", begin,
+             begin + count - 1, counts.tiled, counts.refused, counts.instrs, counts.copies, counts.kept,
+             counts.reshaped);
   if (count >= 60) {
     EXPECT_GT(counts.tiled, static_cast<int>(count / 2));
     EXPECT_GT(counts.refused, 0);
     EXPECT_GT(counts.kept, 0u);
+    EXPECT_GT(counts.reshaped, 0u);
   }
 }

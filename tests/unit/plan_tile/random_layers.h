@@ -112,8 +112,12 @@ private:
     switch (below(12)) {
     case 0:
     case 1:
-    case 2:
-    case 3: return convolution(any(oneIn(3) ? Elem::f32_ : Elem::i8_));
+    case 2: return convolution(any(oneIn(3) ? Elem::f32_ : Elem::i8_));
+    case 3: { // what reads a convolution's result by pixel or by window, and nothing else between
+      convolution(any(oneIn(2) ? Elem::f32_ : Elem::i8_));
+      const Value last = values_.back();
+      return oneIn(2) ? pool(last) : convolution(last, true);
+    }
     case 4: return pool(any(oneIn(2) ? Elem::f32_ : Elem::i8_));
     case 5:
     case 6: return product(any(oneIn(2) ? Elem::f32_ : Elem::i8_));
@@ -140,12 +144,12 @@ private:
     return y;
   }
 
-  void convolution(const Value& x) {
+  void convolution(const Value& x, bool pointwise = false) {
     const Shape d = x.dims;
-    const bool depthwise = oneIn(4), transposed = oneIn(8);
-    const int64_t kernel = std::min<int64_t>(between(1, 3), std::min(d[2], d[3]));
-    const int64_t stride = between(1, 2), dilation = kernel == 2 ? between(1, 2) : 1;
-    const int64_t group = depthwise ? d[1] : (d[1] % 2 == 0 && oneIn(3) ? 2 : 1);
+    const bool depthwise = !pointwise && oneIn(4), transposed = !pointwise && oneIn(8);
+    const int64_t kernel = pointwise ? 1 : std::min<int64_t>(between(1, 3), std::min(d[2], d[3]));
+    const int64_t stride = pointwise ? 1 : between(1, 2), dilation = kernel == 2 ? between(1, 2) : 1;
+    const int64_t group = depthwise ? d[1] : (!pointwise && d[1] % 2 == 0 && oneIn(3) ? 2 : 1);
     const int64_t outputs = group * between(1, depthwise ? 2 : 10);
     const int64_t span = (kernel - 1) * dilation + 1, top = below(kernel), bottom = below(kernel);
     Shape wide = {d[0], outputs, 0, 0}, w = {outputs, d[1] / group, kernel, kernel};
