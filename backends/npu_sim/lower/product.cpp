@@ -339,8 +339,13 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
     if (next && (residual = residualOf(l, op, next, *epilogue))) {
       const Operand end = l.image.output(l.image.op(next));
       const size_t channel = isConv ? 3 : 2;
-      // The channels of all three lie side by side.
-      const bool fits = end.isLocal() &&
+      // The channels of all three lie side by side. The end may lie where the product's operands were: parts of it
+      // would be written before the last part reads those.
+      const auto overlaps = [&](const Operand& o) {
+        const Access a = o.access(false), b = end.access(true);
+        return a.begin < b.end && b.begin < a.end;
+      };
+      const bool fits = end.isLocal() && !overlaps(l.image.input(op, 0)) && !overlaps(l.image.input(op, 1)) &&
                         (end.dims[channel] == 1 || (end.strides[channel] == 1 && residual->from.strides[channel] == 1));
       if (fits) {
         y = end;
