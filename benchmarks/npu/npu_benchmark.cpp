@@ -1,5 +1,6 @@
-// The functional model on the convolutions of ResNet-50 at 224 x 224, tile by tile: load, conv, requant, store. Random
-// bytes; the argument is the kernels and whether races and initialisation are checked.
+// The functional model on the convolutions of ResNet-50 and MobileNetV2 at 224 x 224, tile by tile: load, conv or
+// dwconv, requant, store. Random bytes; the argument is the kernels and whether races and initialisation are checked.
+// Then single instructions: time for each value that they write.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@ namespace {
 
 struct Layer {
   int64_t in, cin, cout, kernel, stride;
+  bool depthwise = false, residual = false;
   int64_t pad() const { return kernel / 2; }
   int64_t out() const { return (in + 2 * pad() - kernel) / stride + 1; }
 };
@@ -40,13 +42,38 @@ std::vector<Layer> resnet50() {
   return layers;
 }
 
+/// Sandler et al. 2018, table 2.
+std::vector<Layer> mobilenetV2() {
+  std::vector<Layer> layers{{224, 3, 32, 3, 2}};
+  int64_t size = 112, channels = 32;
+  struct Stage {
+    int64_t expansion, channels, blocks, stride;
+  };
+  for (const Stage& stage : {Stage{1, 16, 1, 1}, Stage{6, 24, 2, 2}, Stage{6, 32, 3, 2}, Stage{6, 64, 4, 2},
+                             Stage{6, 96, 3, 1}, Stage{6, 160, 3, 2}, Stage{6, 320, 1, 1}})
+    for (int64_t block = 0; block < stage.blocks; ++block) {
+      const int64_t stride = block == 0 ? stage.stride : 1, wide = stage.expansion * channels;
+      if (stage.expansion > 1) layers.push_back({size, channels, wide, 1, 1});
+      layers.push_back({size, wide, wide, 3, stride, true});
+      size /= stride;
+      layers.push_back({size, wide, stage.channels, 1, 1, false, block > 0});
+      channels = stage.channels;
+    }
+  layers.push_back({7, 320, 1280, 1, 1});
+  layers.push_back({1, 1280, 1000, 1, 1});
+  return layers;
+}
+
 /// The tiles of one layer: as many channels as leave half of the scratchpad, as many rows as fit the accumulators.
 void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int64_t& weightsAt) {
-  const int64_t columns = c.columns(), out = layer.out(), k = layer.kernel * layer.kernel * layer.cin;
+  const int64_t columns = c.columns(), out = layer.out(),
+                k = layer.kernel * layer.kernel * (layer.depthwise ? 1 : layer.cin);
   const int64_t half = c.scratchpadBytes() / 2, paramsAt = 0, weights = 16384, rowBytes = layer.in * layer.cin;
   int64_t channels =
       std::clamp((half - weights) / k / columns * columns, columns, (layer.cout + columns - 1) / columns * columns);
   channels = std::min(channels, c.accumulatorRows() / out * columns);
+  if (layer.depthwise && channels < layer.cout)
+    throw std::logic_error("a depthwise layer has all its channels in a tile");
   const int64_t acts = (weights + k * std::min(channels, layer.cout) + 63) / 64 * 64;
   for (int64_t n = 0; n < layer.cout; n += channels) {
     const int64_t count = std::min(channels, layer.cout - n), blocks = (count + columns - 1) / columns;
@@ -55,20 +82,26 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
     p.op("load", {{"region", 1}, {"far", weightsAt + n}, {"dst", weights}, {"d", 0}});
     p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8 * count}});
     p.op("load", {{"region", 0}, {"far", 0}, {"dst", paramsAt}, {"d", 0}});
-    const int64_t room = (c.scratchpadBytes() - acts) / (rowBytes * layer.stride + out * count);
+    const int64_t room = (c.scratchpadBytes() - acts) / (rowBytes * layer.stride + (1 + layer.residual) * out * count);
     const int64_t rows = std::clamp<int64_t>(
         std::min(c.accumulatorRows() / (blocks * out), room - layer.kernel / layer.stride - 1), 1, out);
     for (int64_t y = 0; y < out; y += rows) {
       const int64_t outH = std::min(rows, out - y), from = std::max<int64_t>(y * layer.stride - layer.pad(), 0);
       const int64_t to = std::min((y + outH - 1) * layer.stride - layer.pad() + layer.kernel, layer.in),
                     inH = to - from;
-      const int64_t results = acts + inH * rowBytes,
-                    taps = std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
+      const int64_t results = acts + inH * rowBytes, residual = results + outH * out * count,
+                    taps = layer.depthwise ? 1 : std::max<int64_t>(1, std::min<int64_t>(64, c.rows() / layer.cin));
       p.descriptor(
           0, DescriptorKind::kTransfer,
           {{"run", layer.cin * layer.in}, {"len1", inH}, {"far_stride1", rowBytes}, {"near_stride1", rowBytes}});
       if (layer.cin * layer.in > 65536) throw std::logic_error("a row is longer than a run");
       p.op("load", {{"region", 0}, {"far", from * rowBytes}, {"dst", acts}, {"d", 0}}, {}, {0, 1});
+      if (layer.residual) {
+        p.descriptor(4, DescriptorKind::kTransfer,
+                     {{"run", count}, {"len1", outH * out}, {"near_stride1", count}, {"far_stride1", layer.cout}});
+        p.op("load", {{"region", 0}, {"far", y * out * layer.cout + n}, {"dst", residual}, {"d", 4}}, {}, {3, 1});
+        p.op("nop", {}, {3, 1}, {}, static_cast<int>(Engine::kRequant));
+      }
       p.descriptor(1, DescriptorKind::kWindow,
                    {{"in_h", inH},
                     {"in_w", layer.in},
@@ -88,7 +121,8 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
                     {"weight_pitch", count},
                     {"acc_pitch", outH * out},
                     {"a_zp", -3}});
-      p.op("conv", {{"acc", 0}, {"act", acts}, {"wgt", weights}, {"d", 1}}, {0, 1}, {1, 1});
+      p.op(layer.depthwise ? "dwconv" : "conv", {{"acc", 0}, {"act", acts}, {"wgt", weights}, {"d", 1}}, {0, 1},
+           {1, 1});
       p.descriptor(2, DescriptorKind::kEpilogue,
                    {{"out_h", outH},
                     {"out_w", out},
@@ -102,7 +136,18 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
                     {"zp", -128},
                     {"low", -128},
                     {"high", 127}});
-      p.op("requant", {{"acc", 0}, {"dst", results}, {"d", 2}}, {1, 1}, {2, 1});
+      if (layer.residual)
+        p.descriptor(5, DescriptorKind::kRescale,
+                     {{"a_mult", 0xa00000},
+                      {"b_mult", 0xc00000},
+                      {"shift", 24},
+                      {"low", -128},
+                      {"high", 127},
+                      {"row_stride", out * count},
+                      {"pixel_stride", count}});
+      p.op("requant",
+           {{"acc", 0}, {"dst", results}, {"res", residual}, {"d", 2}, {"r", 5}, {"residual", layer.residual}}, {1, 1},
+           {2, 1});
       p.descriptor(3, DescriptorKind::kTransfer,
                    {{"run", count}, {"len1", outH * out}, {"near_stride1", count}, {"far_stride1", layer.cout}});
       p.op("store", {{"region", 2}, {"far", y * out * layer.cout + n}, {"src", results}, {"d", 3}}, {2, 1});
@@ -112,14 +157,14 @@ void addLayer(ProgramBuilder& p, const Configuration& c, const Layer& layer, int
   weightsAt += k * layer.cout;
 }
 
-void resnet50Convolutions(benchmark::State& state, const char* preset) {
+void convolutions(benchmark::State& state, const std::vector<Layer>& layers, const char* preset) {
   const Configuration c = *findConfiguration(preset);
   ProgramBuilder p(c);
-  p.binary.regions = {{"in", RegionClass::kInput, 1 << 20},
+  p.binary.regions = {{"in", RegionClass::kInput, 2 << 20},
                       {"weights", RegionClass::kConstants, 26 << 20},
-                      {"out", RegionClass::kOutput, 1 << 20}};
+                      {"out", RegionClass::kOutput, 2 << 20}};
   int64_t weightsAt = 0;
-  for (const Layer& layer : resnet50()) addLayer(p, c, layer, weightsAt);
+  for (const Layer& layer : layers) addLayer(p, c, layer, weightsAt);
   p.op("halt", {});
   std::mt19937 random(1);
   std::vector<std::byte> in(p.binary.regions[0].bytes), out(p.binary.regions[2].bytes);
@@ -144,6 +189,181 @@ void resnet50Convolutions(benchmark::State& state, const char* preset) {
   state.counters["instructions"] = static_cast<double>(counters[static_cast<int>(Counter::kInstructions)]);
 }
 
+void resnet50Convolutions(benchmark::State& state, const char* preset) { convolutions(state, resnet50(), preset); }
+void mobilenetV2Convolutions(benchmark::State& state, const char* preset) {
+  convolutions(state, mobilenetV2(), preset);
+}
+
+/// One instruction on edge8t, 512 times in a loop, all checks on. The scratchpad holds random bytes, accumulators too.
+struct Single {
+  const char* name;
+  const char* op;
+  Fields fields;
+  DescriptorKind kind;
+  Fields descriptor, rescale;
+  int64_t values; ///< that it writes
+};
+
+constexpr int64_t kI8 = 0, kI32 = 2, kI16 = 3, kA = 0, kB = 1 << 20, kDst = 1 << 21;
+constexpr int64_t kRuns = 784, kChannels = 64, kValues = kRuns * kChannels; // 28 x 28 x 64
+
+const std::vector<Single>& singles() {
+  const auto lanes = [&](int64_t a, int64_t out) {
+    const auto bytes = [](int64_t type) { return type == kI32 ? 4 : type == kI16 ? 2 : 1; };
+    return Fields{{"run", kChannels},
+                  {"len1", kRuns},
+                  {"a_stride1", kChannels * bytes(a)},
+                  {"b_stride1", kChannels * bytes(a)},
+                  {"out_stride1", kChannels * bytes(out)},
+                  {"a_type", a},
+                  {"b_type", a},
+                  {"out_type", out}};
+  };
+  const auto scale = [](int64_t bits) {
+    const int64_t high = (int64_t{1} << (bits - 1)) - 1;
+    return Fields{{"a_mult", 0xa00000}, {"b_mult", 0xc00000}, {"shift", 25}, {"low", -high - 1}, {"high", high}};
+  };
+  const auto tensor = [](int64_t type, int64_t unit) {
+    return Fields{{"in_h", 28},
+                  {"in_w", 28},
+                  {"out_h", 28},
+                  {"out_w", 28},
+                  {"channels", kChannels},
+                  {"kernel_h", 3},
+                  {"kernel_w", 3},
+                  {"pad_top", 1},
+                  {"pad_left", 1},
+                  {"in_row_stride", 28 * kChannels * unit},
+                  {"in_pixel_stride", kChannels * unit},
+                  {"out_row_stride", 28 * kChannels * unit},
+                  {"out_pixel_stride", kChannels * unit},
+                  {"a_type", type},
+                  {"out_type", type}};
+  };
+  const auto window = [](int64_t type, int64_t unit) {
+    return Fields{{"in_h", 28},
+                  {"in_w", 28},
+                  {"out_h", 28},
+                  {"out_w", 28},
+                  {"cin", kChannels},
+                  {"cout", kChannels},
+                  {"kernel_h", 3},
+                  {"kernel_w", 3},
+                  {"pad_top", 1},
+                  {"pad_left", 1},
+                  {"row_stride", 28 * kChannels * unit},
+                  {"pixel_stride", kChannels * unit},
+                  {"weight_pitch", kChannels},
+                  {"a_type", type}};
+  };
+  const auto epilogue = [](int64_t type, int64_t unit) {
+    const int64_t high = unit == 1 ? 127 : 32767;
+    return Fields{{"in_h", 28},
+                  {"in_w", 28},
+                  {"out_h", 28},
+                  {"out_w", 28},
+                  {"channels", kChannels},
+                  {"row_stride", 28 * kChannels * unit},
+                  {"pixel_stride", kChannels * unit},
+                  {"out_type", type},
+                  {"low", -high - 1},
+                  {"high", high},
+                  {"wide", unit - 1},
+                  {"params", 3 << 20}};
+  };
+  const auto residual = [&](int64_t bits) {
+    Fields r = scale(bits);
+    const int64_t type = bits == 8 ? kI8 : kI16, unit = bits / 8;
+    r.insert(r.end(), {{"row_stride", 28 * kChannels * unit},
+                       {"pixel_stride", kChannels * unit},
+                       {"b_type", type},
+                       {"out_type", type}});
+    return r;
+  };
+  const Fields three{{"a", kA}, {"b", kB}, {"dst", kDst}, {"d", 0}};
+  const auto with = [](Fields fields, std::string_view name, int64_t value) {
+    fields.push_back({name, value});
+    return fields;
+  };
+  const Fields requant{{"dst", kDst}, {"res", kB}, {"d", 0}, {"r", 1}}, conv{{"act", kA}, {"wgt", kB}, {"d", 0}},
+      two{{"a", kA}, {"dst", kDst}, {"d", 0}};
+  const auto k = DescriptorKind::kLanes, pools = DescriptorKind::kPooling, w = DescriptorKind::kWindow,
+             q = DescriptorKind::kEpilogue, t = DescriptorKind::kTransfer;
+  static const std::vector<Single> all{
+      {"add_i8", "vbinary", with(three, "fn", 0), k, lanes(kI8, kI8), {}, kValues},
+      {"add_i16", "vbinary", with(three, "fn", 0), k, lanes(kI16, kI16), {}, kValues},
+      {"scaled_add_i8", "vbinary", with(three, "fn", 8), k, lanes(kI8, kI8), scale(8), kValues},
+      {"scaled_mul_i8", "vbinary", with(three, "fn", 9), k, lanes(kI8, kI8), scale(8), kValues},
+      {"rescale_i32_i8", "vunary", with(three, "fn", 3), k, lanes(kI32, kI8), scale(8), kValues},
+      {"table_i8", "vunary", with(three, "fn", 4), k, lanes(kI8, kI8), {}, kValues},
+      {"table_i16", "vunary", with(three, "fn", 4), k, lanes(kI16, kI16), {}, kValues},
+      {"reduce_max_i8", "vreduce", with(two, "fn", 2), k, with(lanes(kI8, kI8), "b_scalar", 0), {}, kValues},
+      {"pool_max_i8", "vpool", with(two, "fn", 0), pools, tensor(kI8, 1), {}, kValues},
+      {"pool_sum_i8", "vpool", with(two, "fn", 1), pools, tensor(kI8, 1), scale(8), kValues},
+      {"requant_i8", "requant", requant, q, epilogue(kI8, 1), residual(8), kValues},
+      {"requant_residual_i8", "requant", with(requant, "residual", 1), q, epilogue(kI8, 1), residual(8), kValues},
+      {"requant_residual_i16", "requant", with(requant, "residual", 1), q, epilogue(kI16, 2), residual(16), kValues},
+      {"dwconv3x3_i8", "dwconv", conv, w, window(kI8, 1), {}, kValues},
+      {"dwconv3x3_i16", "dwconv", conv, w, window(kI16, 2), {}, kValues},
+      {"conv3x3_i8", "conv", conv, w, window(kI8, 1), {}, kValues},
+      {"conv3x3_i16", "conv", conv, w, window(kI16, 2), {}, kValues},
+      {"transpose_i8",
+       "copy",
+       {{"src", kA}, {"dst", kDst}, {"d", 0}},
+       t,
+       {{"run", 1},
+        {"len1", kChannels},
+        {"len2", kRuns},
+        {"far_stride1", kRuns},
+        {"far_stride2", 1},
+        {"near_stride1", 1},
+        {"near_stride2", kChannels}},
+       {},
+       kValues},
+      {"load_pixels_i8",
+       "load",
+       {{"dst", kDst}, {"d", 0}},
+       t,
+       {{"run", kChannels}, {"len1", kRuns}, {"far_stride1", 2 * kChannels}, {"near_stride1", kChannels}},
+       {},
+       kValues},
+  };
+  return all;
+}
+
+void instruction(benchmark::State& state, const Single& single) {
+  const Configuration c = *findConfiguration("edge8t");
+  ProgramBuilder p(c);
+  constexpr int64_t kTimes = 512, kBytes = 4 << 20;
+  p.binary.regions = {{"in", RegionClass::kInput, kBytes}};
+  p.descriptor(0, DescriptorKind::kTransfer,
+               {{"run", 65536}, {"len1", 64}, {"far_stride1", 65536}, {"near_stride1", 65536}});
+  p.op("load", {{"d", 0}});
+  p.fence();
+  p.descriptor(0, DescriptorKind::kEpilogue,
+               {{"out_w", 784}, {"channels", c.columns()}, {"pixel_stride", 4 * c.columns()}});
+  p.op("accload", {{"d", 0}});
+  p.fence();
+  p.descriptor(0, single.kind, single.descriptor);
+  p.descriptor(1, DescriptorKind::kRescale, single.rescale);
+  p.op("loop", {{"count", kTimes}, {"length", 1}});
+  p.op(single.op, single.fields);
+  p.op("halt", {});
+  std::mt19937 random(1);
+  std::vector<std::byte> in(kBytes);
+  for (std::byte& byte : in) byte = static_cast<std::byte>(random());
+  const auto device = makeFunctionalDevice(c);
+  if (const Outcome bad = device->load(std::move(p.binary))) return state.SkipWithError(bad->message.c_str());
+  if (device->bind(0, in)) return state.SkipWithError("a region is not bound");
+  for (auto _ : state) {
+    const Result<RunReport> run = device->run();
+    if (!run || run->fault) return state.SkipWithError(run ? run->fault->message.c_str() : run.message().c_str());
+  }
+  state.counters["ns/value"] =
+      benchmark::Counter(static_cast<double>(kTimes * single.values) / 1e9,
+                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["instructions"] = static_cast<double>(kTimes);
+}
 BENCHMARK_CAPTURE(resnet50Convolutions, gem16, "gem16")
     ->ArgNames({"avx2", "checks"})
     ->Args({1, 1})
@@ -154,8 +374,31 @@ BENCHMARK_CAPTURE(resnet50Convolutions, edge4t, "edge4t")
     ->ArgNames({"avx2", "checks"})
     ->Args({1, 1})
     ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(mobilenetV2Convolutions, gem16, "gem16")
+    ->ArgNames({"avx2", "checks"})
+    ->Args({1, 1})
+    ->Args({1, 0})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(mobilenetV2Convolutions, edge4t, "edge4t")
+    ->ArgNames({"avx2", "checks"})
+    ->Args({1, 1})
+    ->Unit(benchmark::kMillisecond);
 
 } // namespace
+
+void registerInstructions() {
+  for (const Single& single : singles())
+    benchmark::RegisterBenchmark((std::string("instruction/") + single.name).c_str(), [&single](
+                                                                                          benchmark::State& state) {
+      instruction(state, single);
+    })->Unit(benchmark::kMillisecond);
+}
+
 } // namespace candela::npu
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  candela::npu::registerInstructions();
+  benchmark::RunSpecifiedBenchmarks();
+}
