@@ -3,7 +3,8 @@
 
 namespace npu_sim {
 
-void claimAll(cdl::Capabilities& c);
+/// All rows; `localBytes`: of the scratchpad as core sees it.
+void claimAll(cdl::Capabilities& c, int64_t localBytes);
 
 namespace {
 
@@ -16,14 +17,13 @@ public:
     option("npu", "the configuration: tiny, nv_small, gem16, edge4t, edge8t, tpu1, or a .toml file", "string", "gem16");
     option("checks", "look for races and for bytes that nothing wrote", "on|off", "on");
     option("report", "file that takes a line of counts for each execution", "string", "");
-    claimAll(capabilities());
   }
 
   cdl::Status open(uint32_t) override {
     npu::Result<npu::Configuration> configuration = npu::findConfiguration(options().get("npu"));
     if (!configuration) return cdl::error(CDL_INVALID_ARGUMENT, "npu=" + options().get("npu") + ": " + configuration.message());
     configuration_ = *configuration;
-    const int64_t reserved = reservedBytes(configuration_);
+    const int64_t reserved = reserveOf(configuration_).bytes();
     if (configuration_.scratchpadBytes() <= reserved + 64)
       return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("npu=", options().get("npu"), ": a scratchpad of ",
                                                         configuration_.scratchpadBytes(), " bytes, of which ", reserved,
@@ -33,6 +33,7 @@ public:
                  static_cast<uint64_t>(configuration_.scratchpadBytes() - reserved)};
     space("dram", CDL_SPACE_HOST_MAPPED, capacity_[0], 64);
     space("scratchpad", CDL_SPACE_LOCAL, capacity_[1], 64);
+    claimAll(capabilities(), static_cast<int64_t>(capacity_[1]));
     engines(3); // computes, loads, stores
     run_.functional.checks = options().get("checks") == "on";
     run_.report = options().get("report");

@@ -5,7 +5,7 @@ namespace npu_sim {
 
 using cdl::Kind;
 
-void claimAll(cdl::Capabilities& c) {
+void claimAll(cdl::Capabilities& c, int64_t localBytes) {
   constexpr uint8_t I8 = CDL_I8, U8 = CDL_U8, I32 = CDL_I32, BOOL = CDL_BOOL;
   c.claim(cdl::Profile::INT8);
   for (Kind kind : {Kind::Convert, Kind::Binary, Kind::Compare, Kind::Select, Kind::Gather, Kind::Scatter, Kind::Reduce,
@@ -16,23 +16,21 @@ void claimAll(cdl::Capabilities& c) {
   c.operandClass(Kind::MatMul, CDL_CLASS_ROW_STRIDED);
 
   // What a kind has natively stands beside its EMULATED rows, which are for all ranks too.
-  const auto native = [&](Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems, cdl_operand_class_t strides) {
-    if (elems.size() == 2)
-      c.native(kind, fn, elems, {0, 0}, {cdl::rank() <= CDL_MAX_RANK}, strides);
-    else
-      c.native(kind, fn, elems, {0, 0, 0}, {cdl::rank() <= CDL_MAX_RANK}, strides);
-  };
+  const cdl::Atom any = cdl::rank() <= CDL_MAX_RANK;
   for (uint8_t byte : {I8, U8}) {
-    native(Kind::Convert, CDL_CONVERT_TRUNC, {byte, I32}, CDL_CLASS_AFFINE);
-    native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, byte}, CDL_CLASS_AFFINE);
-    for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN}) native(Kind::Reduce, fn, {byte, byte}, CDL_CLASS_AFFINE);
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {byte, I32}, {0, 0}, {any}, CDL_CLASS_AFFINE);
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, byte}, {0, 0}, {any}, CDL_CLASS_AFFINE);
   }
   for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
-    native(Kind::Binary, fn, {I32, I32, I32}, CDL_CLASS_AFFINE);
+    c.native(Kind::Binary, fn, {I32, I32, I32}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})
-    for (uint8_t elem : {I8, U8, I32}) native(Kind::Compare, fn, {elem, elem, BOOL}, CDL_CLASS_AFFINE);
+    for (uint8_t elem : {I8, U8, I32}) c.native(Kind::Compare, fn, {elem, elem, BOOL}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
+  // All of what becomes one element lies in the scratchpad, beside what comes next.
+  const cdl::Atom fits = cdl::dim(1) <= localBytes / 16;
   for (uint16_t fn : {CDL_REDUCE_SUM, CDL_REDUCE_MAX, CDL_REDUCE_MIN})
-    native(Kind::Reduce, fn, {I32, I32}, CDL_CLASS_AFFINE);
+    c.native(Kind::Reduce, fn, {I32, I32}, {0, 0}, {fits}, CDL_CLASS_AFFINE);
+  for (uint16_t fn : {CDL_REDUCE_MAX, CDL_REDUCE_MIN})
+    for (uint8_t byte : {I8, U8}) c.native(Kind::Reduce, fn, {byte, byte}, {0, 0}, {fits}, CDL_CLASS_AFFINE);
 
   // Scales are numbers in descriptors and records.
   const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);

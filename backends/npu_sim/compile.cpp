@@ -13,13 +13,31 @@ bool isDropped(const Image& image, const cdl::Op& op) {
   return op.kind() == cdl::Kind::Copy && image.isImmediate(cdl_get_output(image.raw(), &op.instr(), 0)->buffer);
 }
 
+/// JSON; the order is that of the program.
+std::string costsText(const std::vector<Costs>& costs) {
+  std::string text;
+  for (const Costs& c : costs) {
+    std::string name;
+    for (const char letter : c.node)
+      if (letter == '"' || letter == '\\')
+        name += std::string("\\") + letter;
+      else if (static_cast<unsigned char>(letter) >= ' ')
+        name += letter;
+    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", name, "\",\"macs\":", c.macs, ",\"weights\":", c.weights,
+                      ",\"tables\":", c.tables, ",\"loaded\":", c.loaded, ",\"stored\":", c.stored, "}");
+  }
+  return text.empty() ? "[]" : text + "]";
+}
+
 /// Lowers instruction `i`; how many instructions it took in.
 uint32_t lower(Lowering& l, uint32_t i) {
   const cdl::Op op = l.image.op(i);
   if (l.image.output(op).elements() == 0) return 1;
   switch (op.kind()) {
   case cdl::Kind::Copy: lowerCopy(l, l.image.input(op, 0), l.image.output(op)); return 1;
-  case cdl::Kind::Fill: lowerFill(l, op); return 1;
+  case cdl::Kind::Fill:
+    lowerFill(l, l.image.output(op), static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0)));
+    return 1;
   case cdl::Kind::Conv2d:
   case cdl::Kind::MatMul: return lowerProduct(l, op, i + 1 < l.image.instrs() ? i + 1 : 0) ? 2 : 1;
   case cdl::Kind::Convert:
@@ -35,10 +53,12 @@ uint32_t lower(Lowering& l, uint32_t i) {
 
 } // namespace
 
-int64_t reservedBytes(const npu::Configuration& configuration) {
-  // Two sets of records, each of a block of columns and of a table at least.
-  const int64_t least = std::max<int64_t>(int64_t{8} * configuration.columns(), 256), share = configuration.scratchpadBytes() / 128;
-  return 2 * std::clamp<int64_t>(share / least * least, least, 16384);
+Reserve reserveOf(const npu::Configuration& configuration) {
+  // A place takes the records of a block of columns at least, or a table.
+  const int64_t least = std::max<int64_t>(int64_t{8} * configuration.columns(), 256);
+  const int64_t all = std::clamp<int64_t>(configuration.scratchpadBytes() / 64, 2 * least, 32768);
+  const int64_t each = std::max(least, all / 8 / least * least);
+  return {each, all / each};
 }
 
 cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, const npu::Configuration& configuration,
@@ -48,13 +68,15 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     uint32_t localSpace = 0;
     for (uint32_t s = 1; s < raw->spaces.count; ++s)
       if (cdl_get_space(raw, s)->flags & CDL_SPACE_LOCAL) localSpace = s;
-    const int64_t localBytes = configuration.scratchpadBytes() - reservedBytes(configuration);
+    const Reserve reserve = reserveOf(configuration);
+    const int64_t localBytes = configuration.scratchpadBytes() - reserve.bytes();
     Image image(raw, payloads, localSpace, localBytes);
     Stream stream;
-    Lowering lowering{image, stream, configuration, localBytes, reservedBytes(configuration) / 2};
+    Lowering lowering{image, stream, configuration, localBytes, reserve.each};
+    lowering.held.resize(static_cast<size_t>(reserve.places));
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
-      stream.begin(at, op.node());
+      lowering.begin(at, op.node());
       const uint32_t taken = isDropped(image, op) ? 1 : lower(lowering, at);
       for (uint32_t i = 0; i < taken; ++i) image.advance(image.op(at + i));
       at += taken;
@@ -67,6 +89,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     binary.regions = layout.regions;
     binary.constants = layout.constants;
     binary.regions[0].bytes = layout.constants.size();
+    compiled.costs = costsText(lowering.costs);
     compiled.parts.assign(layout.parts.begin(), layout.parts.end());
   } catch (const Refusal& refusal) {
     const bool isOne = at > 0 && at < raw->instrs.count;

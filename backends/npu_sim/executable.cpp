@@ -13,12 +13,13 @@ namespace {
 constexpr uint32_t kFormat = 1; ///< of what save writes
 
 /// A line of JSON: counters by name, those of an untimed model alone.
-std::string lineOf(const npu::Binary& binary, const npu::RunReport& report, const cdl_image_t* image) {
+std::string lineOf(const Compiled& compiled, const npu::RunReport& report, const cdl_image_t* image) {
+  const npu::Binary& binary = compiled.binary;
   std::string line = cdl::text("{\"program\":\"", cdl_get_string(image, image->name), "\",\"words\":", binary.code.size());
   for (const npu::CounterInfo& counter : npu::kCounters)
     if (!counter.isTiming || report.hasTime)
       line += cdl::text(",\"", std::string(counter.name), "\":", report.counters[static_cast<size_t>(counter.id)]);
-  return line + "}\n";
+  return line + ",\"layers\":" + compiled.costs + "}\n";
 }
 
 } // namespace
@@ -98,7 +99,7 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
       at += spent[i];
     }
   }
-  const std::string line = lineOf(compiled_.binary, *report, image_);
+  const std::string line = lineOf(compiled_, *report, image_);
   std::lock_guard<std::mutex> lock(mutex_);
   if (!timings) idle_.push_back(std::move(device));
   if (options_.report.empty()) return cdl::ok();
@@ -115,6 +116,8 @@ cdl::Status NpuExecutable::save(const cdl::Writer& to) const {
   writer.add(binary);
   writer.add(compiled_.parts);
   writer.add(compiled_.instrOfSymbol);
+  const std::vector<char> costs(compiled_.costs.begin(), compiled_.costs.end());
+  writer.add(costs);
   return writer.write(to);
 }
 
@@ -126,7 +129,10 @@ cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t si
   if (status.isOk()) status = reader.read(bytes);
   if (status.isOk()) status = reader.read(compiled.parts);
   if (status.isOk()) status = reader.read(compiled.instrOfSymbol);
+  std::vector<char> costs;
+  if (status.isOk()) status = reader.read(costs);
   if (!status.isOk()) return status;
+  compiled.costs.assign(costs.begin(), costs.end());
   npu::Result<npu::Binary> binary = npu::readBinary(bytes);
   if (!binary) return cdl::unfit("holds no program for this device: " + binary.message());
   if (binary->configurationHash != configuration.hash())

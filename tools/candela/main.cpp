@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   addLower(app, console);
   addPlan(app, console);
   addConform(app, console);
+  addSimulate(app, console);
   addNpu(app, console);
   addNewBackend(app, console);
   // CLI11 would only say that a command is missing.

@@ -61,7 +61,8 @@ bool isImmediateInput(const cdl::Op& op, uint32_t i) {
 }
 
 Image::Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace, int64_t localBytes)
-    : image_(image), localSpace_(localSpace), immediate_(image->buffers.count, false), touches_(image->buffers.count),
+    : image_(image), localSpace_(localSpace), immediate_(image->buffers.count, false),
+      weights_(image->buffers.count, false), touches_(image->buffers.count),
       values_(image->buffers.count), isKnown_(image->buffers.count) {
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
     const cdl_buffer_t* buffer = cdl_get_buffer(image, b);
@@ -81,6 +82,8 @@ void Image::findImmediates() {
   std::vector<bool> isRead(image_->buffers.count, false);
   for (uint32_t i = 1; i < image_->instrs.count; ++i) {
     const cdl::Op op = this->op(i);
+    if (op.kind() == cdl::Kind::Conv2d || op.kind() == cdl::Kind::MatMul)
+      weights_[cdl_get_input(image_, &op.instr(), 1)->buffer] = true;
     for (uint32_t v = 0; v < op.inputs(); ++v)
       if (!isImmediateInput(op, v)) isRead[cdl_get_input(image_, &op.instr(), v)->buffer] = true;
     const bool isConstant = op.kind() == cdl::Kind::Copy &&

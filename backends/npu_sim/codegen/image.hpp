@@ -62,6 +62,8 @@ public:
 
   /// Nothing reads the buffer but as numbers that the compiler takes: it is not filled.
   bool isImmediate(uint32_t buffer) const { return immediate_[buffer]; }
+  /// A product reads it as its second operand.
+  bool holdsWeights(uint32_t buffer) const { return weights_[buffer]; }
   /// What the instruction wrote there is read by `reader` alone.
   bool readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const;
 
@@ -76,7 +78,7 @@ private:
   const cdl_image_t* image_;
   uint32_t localSpace_;
   Layout layout_;
-  std::vector<bool> immediate_;
+  std::vector<bool> immediate_, weights_;
   struct Touch {
     uint32_t instr;
     bool write;

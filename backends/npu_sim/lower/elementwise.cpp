@@ -272,7 +272,11 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
   if (outer == 0 || inner == 0) return;
   const bool isSum = op.fn() == CDL_REDUCE_SUM, isMax = op.fn() == CDL_REDUCE_MAX;
   if (!isSum && !isMax && op.fn() != CDL_REDUCE_MIN) throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
-  if (length == 0) throw Refusal{CDL_REASON_DIM, "a reduction of nothing"};
+  if (length == 0) { // what changes nothing that it is combined with
+    const bool isI32 = y.elem == CDL_I32, isU8 = y.elem == CDL_U8;
+    const int64_t lowest = isI32 ? INT32_MIN : isU8 ? 0 : -128, highest = isI32 ? INT32_MAX : isU8 ? 255 : 127;
+    return lowerFill(l, y, static_cast<uint64_t>(isSum ? 0 : isMax ? lowest : highest));
+  }
   for (int64_t o = 0; o < outer; ++o) {
     Operand from = x, to = y;
     from.at += o * x.strides[0] * x.bytes;

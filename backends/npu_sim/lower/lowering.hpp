@@ -6,26 +6,44 @@
 
 namespace npu_sim {
 
+/// What a node of the model costs, all of its tiles together: bytes by DMA, and products.
+struct Costs {
+  std::string node;
+  uint64_t weights = 0, tables = 0, loaded = 0, stored = 0, macs = 0;
+};
+
 /// What the lowerings share while they go through one Program.
 struct Lowering {
   Image& image;
   Stream& stream;
   const npu::Configuration& configuration;
-  /// The end of the scratchpad belongs to the compiler: records of requant, in two parts that take turns.
+  /// The end of the scratchpad belongs to the compiler: places for records of requant, of so many bytes each.
   int64_t recordsAt = 0, recordsBytes = 0;
-  int recordsTurn = 0;
-  std::array<std::vector<std::byte>, 2> recordsHeld{}; ///< what lies in each part
+  struct Held {
+    std::vector<std::byte> bytes; ///< empty: none that are known
+    uint64_t used = 0;
+  };
+  std::vector<Held> held{}; ///< by place
+  uint64_t turn = 0;
   int accumulatorTurn = 0;                             ///< the half of the accumulators that comes next
+  std::vector<Costs> costs{};                          ///< by node, in the order in which they come first
+  std::map<std::string, size_t> costsOf{};
+
+  /// What follows belongs to this node.
+  void begin(uint32_t instr, const std::string& node);
+  Costs& here() { return costs[at]; }
+  size_t at = 0;
 
   /// A record for each channel lies in the scratchpad from the address that it returns on; loads them unless they do.
   int64_t records(const std::vector<std::byte>& bytes);
-  /// A place among the records for what is no constant, until the next call but one.
+  /// A place among the records for what is no constant, until other places were asked for as often as there are some.
   int64_t room(int64_t bytes);
 };
 
 /// COPY between DRAM and scratchpad, or within the scratchpad.
 void lowerCopy(Lowering& l, const Operand& from, const Operand& to);
-void lowerFill(Lowering& l, const cdl::Op& op);
+/// `bits` of one element into all of them.
+void lowerFill(Lowering& l, const Operand& to, uint64_t bits);
 
 /// CONV2D and MATMUL with what follows them. `next`: the instruction behind it, which is taken in where the device does
 /// both in one pass; true if it was.

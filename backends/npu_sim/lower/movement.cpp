@@ -69,6 +69,8 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
     const int64_t d = l.stream.descriptor(npu::DescriptorKind::kTransfer, transferOf(box, box.run * from.bytes, far, near));
     const int64_t source = from.at + box.offsets[0], target = to.at + box.offsets[1];
+    const auto moved =
+        static_cast<uint64_t>(box.run * from.bytes * box.extents[0] * box.extents[1] * box.extents[2]);
     npu::Insn insn;
     if (isDram(to)) {
       namespace f = npu::field::store;
@@ -77,6 +79,7 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
       insn.values[f::kFar] = target;
       insn.values[f::kSrc] = source;
       insn.values[f::kD] = d;
+      l.here().stored += moved;
     } else if (isDram(from)) {
       namespace f = npu::field::load;
       insn = insnFor(npu::Op::kLoad, npu::Engine::kLoad0);
@@ -84,6 +87,8 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
       insn.values[f::kFar] = source;
       insn.values[f::kDst] = target;
       insn.values[f::kD] = d;
+      const bool isConstant = from.memory == Access::kRegions;
+      (!isConstant ? l.here().loaded : l.image.holdsWeights(to.buffer) ? l.here().weights : l.here().tables) += moved;
     } else {
       namespace f = npu::field::copy;
       insn = insnFor(npu::Op::kCopy, npu::Engine::kLoad0);
@@ -95,9 +100,7 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   });
 }
 
-void lowerFill(Lowering& l, const cdl::Op& op) {
-  const Operand to = l.image.output(op);
-  const auto bits = static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0));
+void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
   std::vector<std::byte> element(static_cast<size_t>(to.bytes));
   std::memcpy(element.data(), &bits, element.size());
   // Values of several bytes come from memory, read again and again.
@@ -134,12 +137,22 @@ void lowerFill(Lowering& l, const cdl::Op& op) {
       });
 }
 
+void Lowering::begin(uint32_t instr, const std::string& node) {
+  stream.begin(instr, node);
+  const auto [known, isNew] = costsOf.try_emplace(node, costs.size());
+  if (isNew) costs.push_back({node});
+  at = known->second;
+}
+
 int64_t Lowering::records(const std::vector<std::byte>& bytes) {
-  for (size_t turn = 0; turn < recordsHeld.size(); ++turn)
-    if (!bytes.empty() && recordsHeld[turn] == bytes) return recordsAt + static_cast<int64_t>(turn) * recordsBytes;
+  for (size_t place = 0; place < held.size(); ++place)
+    if (!bytes.empty() && held[place].bytes == bytes) {
+      held[place].used = ++turn;
+      return recordsAt + static_cast<int64_t>(place) * recordsBytes;
+    }
   Operand from, to;
   to.at = room(static_cast<int64_t>(bytes.size()));
-  recordsHeld[static_cast<size_t>(recordsTurn)] = bytes;
+  held[static_cast<size_t>((to.at - recordsAt) / recordsBytes)].bytes = bytes;
   from.rank = to.rank = 1;
   from.dims[0] = to.dims[0] = static_cast<int64_t>(bytes.size());
   from.strides[0] = to.strides[0] = 1;
@@ -152,9 +165,11 @@ int64_t Lowering::records(const std::vector<std::byte>& bytes) {
 int64_t Lowering::room(int64_t bytes) {
   if (bytes > recordsBytes)
     throw Refusal{CDL_REASON_MEMORY, cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};
-  recordsTurn ^= 1;
-  recordsHeld[static_cast<size_t>(recordsTurn)].clear();
-  return recordsAt + recordsTurn * recordsBytes;
+  size_t oldest = 0;
+  for (size_t place = 0; place < held.size(); ++place)
+    if (held[place].used < held[oldest].used) oldest = place;
+  held[oldest] = {{}, ++turn};
+  return recordsAt + static_cast<int64_t>(oldest) * recordsBytes;
 }
 
 } // namespace npu_sim

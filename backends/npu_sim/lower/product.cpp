@@ -130,6 +130,7 @@ private:
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kWindow, values);
     insn.values[f::kAccumulate] = p_.accumulate;
     sums.write = true;
+    l_.here().macs += static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels * piece.rows * piece.columns);
     const int64_t reach = (high.count - 1) * p_.rowStride + (wide.count - 1) * p_.pixelStride +
                           (p_.depthwise ? piece.channels : p_.cin);
     l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false}, {Access::kScratchpad, p_.w, p_.w + p_.wBytes, false}, sums});
