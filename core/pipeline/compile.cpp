@@ -3,6 +3,7 @@
 
 #include "core/graph/custom.h"
 #include "core/passes/passes.h"
+#include "core/pipeline/device_costs.h"
 #include "core/pipeline/pipeline.h"
 #include "core/plan/schedule/schedule.h"
 #include "core/program/image.h"
@@ -129,7 +130,10 @@ public:
       targets_.push_back(device->compiles() ? &nativeOnly_.back() : &device->target());
     }
     targets_.push_back(&hostTarget());
-    for (const auto& device : devices_) options_.bandBytes.push_back(options.groups ? bandBytesOf(*device) : 0);
+    for (const auto& device : devices_) {
+      options_.bandBytes.push_back(options.groups ? bandBytesOf(*device) : 0);
+      options_.deviceCosts.push_back(costsOf(device));
+    }
   }
 
   Result<std::unique_ptr<runtime::Session>> compile() {

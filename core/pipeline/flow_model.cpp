@@ -215,7 +215,7 @@ private:
   Compilation how_;
   mutable std::mutex mutex_;
   size_t made_ = 0;
-  uint64_t bytes_ = 0; ///< of the cache
+  uint64_t bytes_ = 0;                              ///< of the cache
   std::list<std::shared_ptr<const Special>> cache_; ///< the newest first
 };
 

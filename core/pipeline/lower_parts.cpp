@@ -55,6 +55,8 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     if (options.keepEmitted) lowered.emitted = lowered.program;
     CDL_TRY(plan::schedule(lowered.program, options.schedule));
     lowered.machine = options.machine ? options.machine : plan::machineOf(target);
+    if (lowered.machine && !options.machine && part.target < options.deviceCosts.size())
+      lowered.machine->costs.device = options.deviceCosts[part.target];
     if (lowered.machine) {
       CDL_ASSIGN(const plan::TileReport tiled, plan::tile(lowered.program, *lowered.machine));
       lowered.arenaBytes = tiled.arenaBytes;

@@ -22,6 +22,8 @@ struct CompileOptions {
   std::vector<uint64_t> bandBytes; ///< per target, as bandBytesOf() says; beyond its end: 0, no groups
   /// The local memories to tile every part for; else those that its target declares.
   std::optional<plan::Machine> machine;
+  /// Per target, as costsOf() says; null or beyond its end: tiles are chosen by declared costs.
+  std::vector<std::shared_ptr<plan::DeviceCosts>> deviceCosts;
   /// Stage and 0..1 of it; null is allowed.
   std::function<void(const char* stage, double fraction)> progress;
 };

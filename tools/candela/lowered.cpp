@@ -2,6 +2,7 @@
 
 #include "core/passes/passes.h"
 #include "core/pipeline/custom_ops.h"
+#include "core/pipeline/device_costs.h"
 #include "tools/candela/ir_file.h"
 
 namespace candela::tool {
@@ -38,8 +39,8 @@ LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions co
     targets.push_back(device->compiles() ? &nativeOnly.back() : &device->target());
     lowered.backends.push_back(device->plugin().name());
   }
-  for (const auto& device : devices)
-    lowered.bandBytes.push_back(options.noGroups ? 0 : pipeline::bandBytesOf(*device));
+  for (const auto& device : devices) lowered.bandBytes.push_back(options.noGroups ? 0 : pipeline::bandBytesOf(*device));
+  for (const auto& device : devices) compile.deviceCosts.push_back(pipeline::costsOf(device));
   compile.bandBytes = lowered.bandBytes;
   targets.push_back(&pipeline::hostTarget());
   lowered.backends.push_back("soft");

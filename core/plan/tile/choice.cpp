@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/plan/tile/device_costs.h"
 #include "core/plan/tile/tiling.h"
 
 namespace candela::plan {
@@ -65,6 +66,7 @@ public:
     for (const bool cutSums : {false, true})
       for (const bool holdSmall : {true, false}) {
         search(cutSums, holdSmall);
+        if (best_ && costs_.device) rank();
         if (best_) return *best_;
       }
     const bool isSums = leastSums_ != UINT64_MAX && setting_.sums && leastSums_ > setting_.sums->capacityBytes;
@@ -177,7 +179,8 @@ private:
 
   void tryTile(const std::vector<size_t>& at, const std::vector<size_t>& sums, bool holdSmall) {
     trips_.resize(axes_.size());
-    for (size_t a = 0; a < axes_.size(); ++a) trips_[a] = ceilDiv(axes_[a].extent, extents_[a][at[a]]);
+    for (size_t a = 0; a < axes_.size(); ++a)
+      trips_[a] = axes_[a].extent ? ceilDiv(axes_[a].extent, extents_[a][at[a]]) : 1; // a sum of nothing
     std::vector<size_t> families(chain_.work.families.size());
     for (size_t f = 0; f < families.size(); ++f) families[f] = f;
     do {
@@ -241,12 +244,60 @@ private:
     tiling.instrs = copies + boxes * chain_.links.size();
     const double copying =
         static_cast<double>(tiling.bytes) / costs_.bytesPerCycle + static_cast<double>(copies) * costs_.copyCycles;
-    const double computing = computeCycles(at, boxes);
-    tiling.cost = (buffers > 1 && boxes > 1 ? std::max(copying, computing) : copying + computing) + copying;
-    if (best_ && best_->cost <= tiling.cost) return;
+    const bool overlaps = buffers > 1 && boxes > 1;
+    tiling.cost = costOf(copying, computeCycles(at, boxes), overlaps);
+    const bool isBest = !best_ || tiling.cost < best_->cost;
+    if (!isBest && !costs_.device) return;
     for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
     tiling.order = order;
-    best_ = std::move(tiling);
+    if (costs_.device) remember({tiling, copying, boxes, overlaps});
+    if (isBest) best_ = std::move(tiling);
+  }
+
+  static double costOf(double copying, double computing, bool overlaps) {
+    return (overlaps ? std::max(copying, computing) : copying + computing) + copying;
+  }
+
+  /// What the device is asked about: the best of each tile, and of these the best.
+  struct Candidate {
+    Tiling tiling;
+    double copying = 0;
+    uint64_t boxes = 1;
+    bool overlaps = false;
+  };
+  static constexpr size_t kMostAsked = 16;
+
+  void remember(Candidate candidate) {
+    const auto same = std::ranges::find_if(
+        candidates_, [&](const Candidate& each) { return each.tiling.tile == candidate.tiling.tile; });
+    if (same != candidates_.end()) {
+      if (same->tiling.cost <= candidate.tiling.cost) return;
+      candidates_.erase(same);
+    }
+    const auto at = std::ranges::upper_bound(candidates_, candidate.tiling.cost, {},
+                                             [](const Candidate& each) { return each.tiling.cost; });
+    candidates_.insert(at, std::move(candidate));
+    if (candidates_.size() > kMostAsked) candidates_.pop_back();
+  }
+
+  /// By what the device says of their tiles, where it knows all of them.
+  void rank() {
+    std::vector<Box> boxes;
+    for (const Candidate& candidate : candidates_) {
+      Box& box = boxes.emplace_back();
+      for (const int64_t extent : candidate.tiling.tile) box.push_back({0, extent});
+    }
+    const LocalMemory& memory = *setting_.memory;
+    const auto cycles = costs_.device->cyclesOf(
+        chain_, boxes, {memory.name, false, true, memory.capacityBytes, memory.alignment, 0}, setting_.engine);
+    if (!std::ranges::all_of(cycles, [](const auto& each) { return each.has_value(); })) return;
+    best_.reset();
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      Candidate& candidate = candidates_[c];
+      candidate.tiling.cost =
+          costOf(candidate.copying, static_cast<double>(candidate.boxes) * *cycles[c], candidate.overlaps);
+      if (!best_ || candidate.tiling.cost < best_->cost) best_ = candidate.tiling;
+    }
   }
 
 public:
@@ -328,6 +379,7 @@ private:
   std::vector<int64_t> trips_;
   uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
   std::optional<Tiling> best_;
+  std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask
 };
 
 } // namespace

@@ -54,6 +54,20 @@ View packed(const View& view, uint32_t buffer) {
   return result;
 }
 
+/// The instruction of a link as it is for the box, views of the whole Program.
+Instr ownPart(const Chain& chain, size_t l, const Box& box) {
+  const Link& link = chain.links[l];
+  if (l > 0) {
+    if (link.work.kind != CDL_KIND_POOL2D) return link.work;
+    return partOf(link.work, {chain.work.axes, {}, link.inputs, link.outputs}, box);
+  }
+  if (chain.headAxes.empty()) return partOf(link.work, chain.work, box);
+  Box own;
+  for (size_t a = 0; a < chain.headAxes.size(); ++a)
+    own.push_back(rangeOf(chain.headAxes[a], box, chain.work.axes, chain.head.axes[a].extent));
+  return partOf(link.work, chain.head, own);
+}
+
 std::vector<Origin> originsOf(const Chain& chain, const char* op) {
   std::vector<Origin> origins;
   for (const Origin& origin : chain.links[0].work.provenance) {
@@ -119,7 +133,7 @@ private:
     Buffer buffer;
     buffer.name = fmt::format("{}.{}", program_.buffers[of.buffer].name, program_.spaces[space].name);
     buffer.space = space;
-    buffer.bytes = bytes;
+    buffer.bytes = std::max<uint64_t>(bytes, 1);
     buffer.alignment = alignment;
     return program_.addBuffer(std::move(buffer));
   }
@@ -187,7 +201,7 @@ private:
     const View part = partOfView(port.view, region);
     const bool isNew = slot.moveTo(region, port.view);
     const View local = packed(part, slot.buffers[slot.turn]);
-    if (isNew && (!port.output || port.inout)) load(port, local, part, loads);
+    if (isNew && (!port.output || port.inout) && part.count() > 0) load(port, local, part, loads);
     return local;
   }
 
@@ -216,20 +230,6 @@ private:
     return isPacked ? packed(part, buffer) : part;
   }
 
-  /// The instruction of a link as it is for the box.
-  Instr ownPart(size_t l, const Box& box) const {
-    const Link& link = chain_.links[l];
-    if (l > 0) {
-      if (link.work.kind != CDL_KIND_POOL2D) return link.work;
-      return partOf(link.work, {chain_.work.axes, {}, link.inputs, link.outputs}, box);
-    }
-    if (chain_.headAxes.empty()) return partOf(link.work, chain_.work, box);
-    Box own;
-    for (size_t a = 0; a < chain_.headAxes.size(); ++a)
-      own.push_back(rangeOf(chain_.headAxes[a], box, chain_.work.axes, chain_.head.axes[a].extent));
-    return partOf(link.work, chain_.head, own);
-  }
-
   void emitBox(const Box& box) {
     Emitted::Part& part = out_.parts.emplace_back();
     bool isWhole = true; // of the sums
@@ -239,7 +239,7 @@ private:
     bool isPacked = true;
     for (size_t l = 0; l < chain_.links.size() && (l == 0 || isWhole); ++l) {
       const Link& link = chain_.links[l];
-      Instr instr = ownPart(l, box);
+      Instr instr = ownPart(chain_, l, box);
       for (size_t i = 0; i < instr.inputs.size(); ++i) {
         const bool isBefore = std::ranges::find(link.fromBefore, i) != link.fromBefore.end();
         instr.inputs[i] =
@@ -314,6 +314,20 @@ private:
 };
 
 } // namespace
+
+Instr tileOf(const Chain& chain, size_t link, const Box& box) {
+  const Link& from = chain.links[link];
+  Instr instr = ownPart(chain, link, box);
+  instr.waits.clear();
+  instr.loop = instr.group = kNone;
+  const auto pack = [&](std::vector<View>& views, const std::vector<ViewMap>& maps) {
+    for (size_t i = 0; i < views.size(); ++i)
+      views[i] = packed(partOfView(views[i], regionOf(maps[i], box, chain.work.axes, views[i])), views[i].buffer);
+  };
+  pack(instr.inputs, from.inputs);
+  pack(instr.outputs, from.outputs);
+  return instr;
+}
 
 Instr copyBetween(const View& from, const View& to, uint16_t engine, std::vector<Origin> origins) {
   target::Walk walk{{}, {{}, {}}};

@@ -27,6 +27,9 @@ Emitted emitChain(program::Program& program, const Chain& chain, const std::vect
                   const Tiling& tiling, const std::vector<Kept>& kept, uint32_t space, uint32_t sumsSpace,
                   const Machine& machine);
 
+/// What a link computes for the box, its views packed, in buffers that are still those of the whole Program.
+program::Instr tileOf(const Chain& chain, size_t link, const Box& box);
+
 /// A copy between two views of the same extents, in the fewest dims. What they only repeat is copied once.
 program::Instr copyBetween(const program::View& from, const program::View& to, uint16_t engine,
                            std::vector<program::Origin> origins);

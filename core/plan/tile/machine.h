@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct LocalMemory {
   bool sums = false;
 };
 
+class DeviceCosts; // device_costs.h
+
 /// Declared costs, for the choice between tilings that are all right.
 struct TileCosts {
   double bytesPerCycle = 16;        ///< of a copy from or to memory
@@ -25,6 +28,8 @@ struct TileCosts {
   uint32_t instrCycles = 32;        ///< of any other instruction before its first element
   uint32_t rows = 16, columns = 16; ///< of the array that multiplies: products of one cycle
   uint32_t lanes = 16;              ///< elements per cycle of all else
+  /// Asked what the best tilings by these numbers take to compute; null: these numbers alone.
+  std::shared_ptr<DeviceCosts> device;
 };
 
 struct Machine {

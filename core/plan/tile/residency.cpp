@@ -15,8 +15,8 @@ constexpr size_t kMostChainsOfConstant = 8;
 class Settler {
 public:
   Settler(const Program& program, const std::vector<Chain>& chains, const std::vector<bool>& isDone,
-          const LocalMemory& memory, const LocalMemory* sums, const TileCosts& costs, const TileOptions& options)
-      : program_(program), chains_(chains), memory_(memory), costs_(costs), memo_(chains.size()) {
+          const LocalMemory& memory, const LocalMemory* sums, const Machine& machine, const TileOptions& options)
+      : program_(program), chains_(chains), memory_(memory), costs_(machine.costs), memo_(chains.size()) {
     for (const Chain& chain : chains) {
       out_.ports.push_back(portsOf(chain, sums != nullptr));
       Setting& setting = out_.settings.emplace_back();
@@ -25,6 +25,7 @@ public:
       setting.stays.assign(out_.ports.back().size(), Stay::no);
       setting.mostBuffers = options.buffers;
       setting.splitSums = options.splitSums;
+      setting.engine = machine.computeEngine;
     }
     findUses(isDone);
   }
@@ -154,9 +155,9 @@ private:
 } // namespace
 
 Result<Settled> settle(const Program& program, const std::vector<Chain>& chains, const std::vector<bool>& isDone,
-                       const LocalMemory& memory, const LocalMemory* sums, const TileCosts& costs,
+                       const LocalMemory& memory, const LocalMemory* sums, const Machine& machine,
                        const TileOptions& options, size_t mostStayers) {
-  return Settler(program, chains, isDone, memory, sums, costs, options).settle(mostStayers);
+  return Settler(program, chains, isDone, memory, sums, machine, options).settle(mostStayers);
 }
 
 } // namespace candela::plan

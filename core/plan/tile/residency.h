@@ -28,6 +28,6 @@ struct Settled {
 /// the instruction.
 Result<Settled> settle(const program::Program& program, const std::vector<Chain>& chains,
                        const std::vector<bool>& isDone, const LocalMemory& memory, const LocalMemory* sums,
-                       const TileCosts& costs, const TileOptions& options, size_t mostStayers);
+                       const Machine& machine, const TileOptions& options, size_t mostStayers);
 
 } // namespace candela::plan

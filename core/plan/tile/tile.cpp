@@ -89,8 +89,7 @@ public:
   Result<std::vector<TiledStep>> run(uint32_t space, const LocalMemory& memory, uint32_t sumsSpace,
                                      const LocalMemory* sums, size_t mostStayers) {
     const std::vector<Chain> chains = bestChains(memory, sums);
-    CDL_ASSIGN(const Settled settled,
-               settle(program_, chains, isDone_, memory, sums, machine_.costs, options_, mostStayers));
+    CDL_ASSIGN(const Settled settled, settle(program_, chains, isDone_, memory, sums, machine_, options_, mostStayers));
     stayers_ = settled.stayers.size();
     const auto least = leastOf(program_, settled.ports, memory);
     uint64_t count = 0;
@@ -131,10 +130,10 @@ private:
     if (!options.fuse) return apart;
     const auto costOf = [&](const Chain& chain) {
       const std::vector<Port> ports = portsOf(chain, sums != nullptr);
-      const auto tiling = chooseTiling(
-          chain, ports,
-          {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no), options_.buffers, options_.splitSums},
-          machine_.costs);
+      const auto tiling = chooseTiling(chain, ports,
+                                       {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no), options_.buffers,
+                                        options_.splitSums, machine_.computeEngine},
+                                       machine_.costs);
       return tiling ? tiling->cost : std::numeric_limits<double>::infinity();
     };
     std::vector<size_t> apartOf(program_.instrs.size(), SIZE_MAX); // by instruction

@@ -34,6 +34,7 @@ struct Setting {
   std::vector<Stay> stays;           ///< by port
   uint32_t mostBuffers = 2;          ///< for each tile: 1 waits for copies, 2 or 3 copy ahead
   bool splitSums = true;             ///< floats too may be summed in parts
+  uint16_t engine = 0;               ///< that computes
 };
 
 struct Tiling {

@@ -17,10 +17,11 @@ struct Network {
 /// over space, transposes in between.
 class NetworkMaker {
 public:
-  explicit NetworkMaker(uint64_t seed) : rng_(seed) {}
+  /// `space`: height and width of the input, or up to 3 more.
+  explicit NetworkMaker(uint64_t seed, int64_t space = 5) : rng_(seed), space_(space) {}
 
   Network make() {
-    const Shape shape{1 + pick(2), channels(), 5 + pick(4), 5 + pick(4)};
+    const Shape shape{1 + pick(2), channels(), space_ + pick(4), space_ + pick(4)};
     out_.inputs = {*randomTensor(Elem::f32_, shape, rng_())};
     pool_ = {out_.graph.addInput("x", graph::TensorType(Elem::f32_, shape))};
     for (int steps = 3 + pick(8); steps-- > 0;) pool_.push_back(step(any()));
@@ -78,6 +79,7 @@ private:
   }
 
   std::mt19937_64 rng_;
+  int64_t space_;
   Network out_;
   std::vector<Value*> pool_;
 };

@@ -1,0 +1,160 @@
+// Random Graphs, lowered as for a device, tiled for random memories: the tiled Program gives what the untiled one
+// gives, on poisoned memory and with every wait checked, or is refused with the numbers that disagree.
+// CANDELA_TILING_DRAWS and _FIRST: how many instead of the quick few, and from where; the counts are printed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <regex>
+
+#include "core/conform/random/random_graphs.h"
+#include "core/pipeline/pipeline.h"
+#include "core/plan/parts/parts.h"
+#include "core/plan/schedule/schedule.h"
+#include "core/plan/tile/tile.h"
+#include "core/program/emit/emit.h"
+#include "core/reference/interp/interp.h"
+#include "core/target/fuse/fuse.h"
+#include "core/target/layout/layout.h"
+#include "core/target/lower/lower.h"
+#include "tests/fuzz/stacked_graphs.h"
+#include "tests/unit/layout/blocking.h"
+#include "tests/unit/layout/random_network.h"
+
+using namespace candela;
+
+namespace {
+
+struct Drawn {
+  program::Program program;
+  std::vector<Tensor> inputs;
+};
+
+/// As the pipeline goes, up to an order without offsets. Failure: what the target has no rows for.
+Result<program::Program> lowered(graph::Graph graph, const target::Target& target) {
+  CDL_TRY(target::lower(graph, target));
+  CDL_TRY(target::chooseLayouts(graph, target).status());
+  CDL_TRY(target::fuse(graph, target).status());
+  target::giveHalos(graph, target);
+  CDL_ASSIGN(program::Program program, program::emit(graph, target));
+  plan::joinParts(program);
+  CDL_TRY(plan::schedule(program));
+  return program;
+}
+
+/// Networks of convolutions on a device with blocked layouts and borders; products, chains and integers of quantized
+/// networks; anything that there is.
+Result<Drawn> draw(uint64_t seed) {
+  if (seed % 4 < 2) {
+    static const target::Target target = candela::testing::blocking();
+    auto network = candela::testing::NetworkMaker(seed, seed % 3 ? 5 : 12).make();
+    CDL_ASSIGN(auto program, lowered(std::move(network.graph), target));
+    return Drawn{std::move(program), std::move(network.inputs)};
+  }
+  const conform::Recipe recipe = seed % 4 == 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
+  CDL_ASSIGN(auto graph, recipe.build());
+  CDL_ASSIGN(auto program, lowered(std::move(graph), pipeline::hostTarget()));
+  return Drawn{std::move(program), recipe.inputs()};
+}
+
+/// One to three levels of 4 KB to 1 MB, the small ones more often, each no larger than the one before it.
+plan::Machine randomMachine(conform::Random& random) {
+  plan::Machine machine;
+  int64_t most = 20;
+  for (int64_t levels = random.between(1, 3), l = 0; l < levels; ++l) {
+    most = std::min(random.between(12, most), random.between(12, most));
+    const uint64_t bytes = (uint64_t{1} << most) + static_cast<uint64_t>(random.below(3)) * 64;
+    machine.memories.push_back({fmt::format("l{}", levels - l), bytes, 8u << random.below(4)});
+  }
+  if (random.oneIn(3)) machine.memories.push_back({"sums", uint64_t{1} << random.between(12, 16), 64, true});
+  if (random.oneIn(2)) machine.loadEngine = 1, machine.storeEngine = 2;
+  machine.costs.bytesPerCycle = static_cast<double>(random.between(1, 64)) / 4;
+  machine.costs.copyCycles = static_cast<uint32_t>(random.between(1, 64));
+  return machine;
+}
+
+/// Two Programs' results of one type, bit by bit; floats of sums that were split may differ as two orders of adding do.
+void expectSame(const Tensor& a, const Tensor& b, bool isSplit, size_t output) {
+  ASSERT_EQ(a.bytes.size(), b.bytes.size());
+  if (std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0) return;
+  ASSERT_TRUE(isSplit && a.elem == Elem::f32_) << "output " << output << " differs";
+  for (size_t i = 0; i < a.bytes.size(); i += sizeof(float)) {
+    float x, y;
+    std::memcpy(&x, a.bytes.data() + i, sizeof x), std::memcpy(&y, b.bytes.data() + i, sizeof y);
+    ASSERT_LE(std::fabs(x - y), 1e-4f * std::max(1.f, std::fabs(y))) << "output " << output << " element " << i / 4;
+  }
+}
+
+struct Counts {
+  int tiled = 0, cut = 0, refused = 0, skipped = 0;
+  uint64_t instrs = 0, copies = 0, kept = 0;
+};
+
+void tryOne(uint64_t seed, Counts& counts) {
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  auto drawn = draw(seed);
+  if (!drawn) {
+    ++counts.skipped;
+    return;
+  }
+  auto expected = reference::interpret(drawn->program, drawn->inputs, {false, false});
+  if (!expected) { // random casts and integer divisions have no meaning everywhere
+    ++counts.skipped;
+    return;
+  }
+  conform::Random random(seed ^ 0x711e);
+  const plan::Machine machine = randomMachine(random);
+  plan::TileOptions options;
+  options.buffers = static_cast<uint32_t>(random.between(1, 3));
+  options.splitSums = random.oneIn(4);
+  options.instrs = 20'000;
+  program::Program tiled = drawn->program;
+  const auto report = plan::tile(tiled, machine, options);
+  if (!report) {
+    ++counts.refused;
+    std::smatch match;
+    const std::string& message = report.status().message();
+    ASSERT_TRUE(
+        std::regex_search(message, match, std::regex("needs? (\\d+) bytes of memory '\\w+', which has (\\d+)")) ||
+        std::regex_search(message, match, std::regex("has (\\d+) instructions, at most (\\d+)")))
+        << message;
+    EXPECT_GT(std::stoull(match[1]), std::stoull(match[2])) << message;
+    return;
+  }
+  ++counts.tiled;
+  counts.instrs += tiled.instrs.size();
+  counts.copies += plan::copiesOf(tiled).total.copies;
+  bool isCut = false;
+  for (const plan::TiledStep& step : report->steps) {
+    isCut |= step.boxes > 1;
+    counts.kept += step.kept.size();
+  }
+  counts.cut += isCut;
+  ASSERT_TRUE(program::verify(tiled)) << program::verify(tiled).message();
+  for (uint32_t s = 1; s < tiled.spaces.size(); ++s)
+    EXPECT_TRUE(!tiled.spaces[s].local || tiled.arenaBytes(s) <= tiled.spaces[s].capacityBytes);
+  auto results = reference::interpret(tiled, drawn->inputs, {true, true});
+  ASSERT_TRUE(results) << results.status().message();
+  ASSERT_EQ(results->size(), expected->size());
+  for (size_t i = 0; i < results->size(); ++i) expectSame((*results)[i], (*expected)[i], options.splitSums, i);
+}
+
+} // namespace
+
+TEST(PlanTileGraph, DoesWhatItDidBefore) {
+  const char* draws = std::getenv("CANDELA_TILING_DRAWS");
+  const char* first = std::getenv("CANDELA_TILING_FIRST");
+  const uint64_t begin = first ? std::strtoull(first, nullptr, 10) : 0;
+  const uint64_t count = draws ? std::strtoull(draws, nullptr, 10) : 40;
+  Counts counts;
+  for (uint64_t seed = begin; seed < begin + count && !::testing::Test::HasFatalFailure(); ++seed) tryOne(seed, counts);
+  fmt::print(
+      "seeds {}..{}: {} tiled, {} in several tiles, {} refused, {} skipped, {} instructions, {} copies, {} stays\n",
+      begin, begin + count - 1, counts.tiled, counts.cut, counts.refused, counts.skipped, counts.instrs, counts.copies,
+      counts.kept);
+  if (count >= 40) {
+    EXPECT_GT(counts.tiled, static_cast<int>(count / 2));
+    EXPECT_GT(counts.cut, static_cast<int>(count / 10));
+  }
+}
