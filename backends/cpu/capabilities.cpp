@@ -61,6 +61,7 @@ void claimOptional(cdl::Capabilities& c) {
   const std::initializer_list<Kind> steps = {Kind::Convert, Kind::Binary, Kind::Compare,
                                              Kind::Select,  Kind::Unary,  Kind::Rescale};
   for (Kind kind : {Kind::Conv2d, Kind::Pool2d, Kind::MatMul, Kind::Reduce, Kind::Elementwise}) c.epilogue(kind, steps);
+  c.prologue(Kind::Reduce);
   c.native(Kind::Elementwise, 0, {}, CDL_CLASS_AFFINE);
 
   c.limit(Kind::Conv2d, {cdl::attr(CDL_ATTR_ACCUMULATE) == 0});

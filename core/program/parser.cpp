@@ -323,6 +323,7 @@ private:
   }
 
   void parseClauses(Instr& instr) {
+    if (in_.at("prologue")) parsePrologue(instr);
     if (in_.at("expr")) parseExpression(instr);
     if (in_.accept("engine")) instr.engine = static_cast<uint16_t>(number("engine", UINT16_MAX));
     if (in_.accept("waits"))
@@ -341,6 +342,16 @@ private:
     } while (in_.accept(","));
   }
 
+  /// Its value is what is reduced: the result has that type, unless an epilogue follows.
+  void parsePrologue(Instr& instr) {
+    const Token place = in_.take();
+    const text::ExprSteps steps = in_.within("{", "}", [&] { return text::parseExpr(in_); });
+    auto expr = resolveExpr(steps, instr.inputs, Elem::none);
+    if (!expr) in_.fail(place, "prologue: {}", expr.status().message());
+    instr.expr = std::move(expr).value();
+    instr.prologue = static_cast<uint32_t>(instr.expr.size());
+  }
+
   void parseExpression(Instr& instr) {
     const Token place = in_.take();
     Elem acc = instr.outputs.empty() || instr.kind == CDL_KIND_ELEMENTWISE ? Elem::none : instr.outputs[0].elem;
@@ -352,7 +363,11 @@ private:
     const text::ExprSteps steps = in_.within("{", "}", [&] { return text::parseExpr(in_); });
     auto expr = resolveExpr(steps, instr.inputs, acc);
     if (!expr) in_.fail(place, "{}", expr.status().message());
-    instr.expr = std::move(expr).value();
+    for (Step& step : *expr) {
+      for (Operand& operand : step.in)
+        if (operand.source == Operand::Source::step) operand.index = static_cast<uint16_t>(operand.index + instr.prologue);
+      instr.expr.push_back(std::move(step));
+    }
   }
 
   TokenStream& in_;

@@ -126,11 +126,12 @@ private:
   }
 
   void printClauses(const Instr& instr) {
-    if (!instr.expr.empty()) {
+    if (instr.prologue) out_ += " prologue{" + text::exprText(exprSteps(instr.prologueSteps())) + "}";
+    if (instr.expr.size() > instr.prologue) {
       const Elem acc = accumulatorElem(instr);
       out_ +=
           acc == Elem::none || acc == instr.outputs[0].elem ? " expr{" : fmt::format(" expr(acc {}){{", elemName(acc));
-      out_ += text::exprText(exprSteps(instr.expr)) + "}";
+      out_ += text::exprText(exprSteps(instr.epilogueSteps())) + "}";
     }
     if (instr.engine) out_ += fmt::format(" engine {}", instr.engine);
     if (!instr.waits.empty()) {

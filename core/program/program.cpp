@@ -49,11 +49,19 @@ size_t Instr::operandCount() const {
   const cdl_kind_facts_t* facts = cdl_kind_facts(kind);
   size_t count = inputs.size();
   if (!facts || !facts->epilogue) return count;
-  for (const Step& step : expr)
-    for (const Operand& operand : step.in)
+  for (size_t s = prologue; s < expr.size(); ++s)
+    for (const Operand& operand : expr[s].in)
       if (operand.source == Operand::Source::view && operand.index >= facts->min_inputs && operand.index < count)
         count = operand.index;
   return count;
+}
+
+Expr Instr::epilogueSteps() const {
+  Expr steps(expr.begin() + prologue, expr.end());
+  for (Step& step : steps)
+    for (Operand& operand : step.in)
+      if (operand.source == Operand::Source::step) operand.index = static_cast<uint16_t>(operand.index - prologue);
+  return steps;
 }
 
 namespace {

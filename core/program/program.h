@@ -110,6 +110,7 @@ struct Instr {
   std::vector<View> inputs, outputs; ///< expr views are inputs after the kind's own
   std::vector<Attr> attrs;
   Expr expr;
+  uint32_t prologue = 0;       ///< of REDUCE: the first steps of expr, which compute its operand
   std::vector<uint32_t> waits; ///< earlier instructions of the same block
   uint32_t loop = kNone, group = kNone;
   std::vector<Origin> provenance;
@@ -120,6 +121,9 @@ struct Instr {
   /// alone. The lowest view that the epilogue names beyond the kind's obligatory operands is the
   /// first of those.
   size_t operandCount() const;
+  /// The steps of the prologue, and those behind them: each an expression of its own.
+  Expr prologueSteps() const { return {expr.begin(), expr.begin() + prologue}; }
+  Expr epilogueSteps() const;
 };
 
 /// The element type that an instruction's own result has: that of the expr's accumulator, else of

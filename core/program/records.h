@@ -100,6 +100,7 @@ void fields(auto& way, auto& instr, Of<cdl_instr_t> auto& record) {
   way.flag(instr.inout, record.flags, CDL_INSTR_INOUT);
   way.index(instr.loop, record.loop);
   way.index(instr.group, record.group);
+  way.value(instr.prologue, record.prologue);
   way.parts(instr, record);
 }
 

@@ -113,13 +113,15 @@ Status verifyContraction(const Instr& instr) {
 
 /// REDUCE and POOL2D compute in the type of x; sums of narrow floats are f32 for an epilogue.
 Status verifyReduction(const Instr& instr) {
-  const Elem x = instr.inputs[0].elem, own = accumulatorElem(instr);
-  const bool narrow = x == Elem::f16_ || x == Elem::bf16_;
-  const bool widened = instr.kind == CDL_KIND_REDUCE && own == Elem::f32_ && narrow && !instr.expr.empty();
+  const Elem x = instr.prologue ? instr.expr[instr.prologue - 1].elem : instr.inputs[0].elem;
+  const Elem own = accumulatorElem(instr);
+  const bool narrow = x == Elem::f16_ || x == Elem::bf16_, hasEpilogue = instr.expr.size() > instr.prologue;
+  const bool widened = instr.kind == CDL_KIND_REDUCE && own == Elem::f32_ && narrow && hasEpilogue;
   if (instr.kind == CDL_KIND_POOL2D && instr.fn == CDL_POOL2D_AVERAGE && !isFloat(x))
     return badModel("average does not take {}", elemName(x));
   if (own == Elem::none || own == x || widened) return Status::ok();
-  return badModel("input 0 has type {} but its reduction {}", elemName(x), elemName(own));
+  return badModel("{} has type {} but its reduction {}", instr.prologue ? "the prologue" : "input 0", elemName(x),
+                  elemName(own));
 }
 
 /// The aligned products and their sum stay within 63 bits; a multiplier has 24.
@@ -157,7 +159,7 @@ Status verifyMiddle(const Instr& instr, std::string_view missing) {
 } // namespace
 
 Elem accumulatorElem(const Instr& instr) {
-  if (instr.expr.empty() && !instr.outputs.empty()) return instr.outputs[0].elem;
+  if (instr.expr.size() == instr.prologue && !instr.outputs.empty()) return instr.outputs[0].elem;
   for (const Step& step : instr.expr)
     for (const Operand& operand : step.in)
       if (operand.source == Operand::Source::acc) return operand.elem;
@@ -171,7 +173,10 @@ Status verifyTypes(const Instr& instr) {
   for (size_t i = 0; i < instr.expr.size(); ++i)
     CDL_TRY(verifyStep(instr, instr.expr[i]).context(fmt::format("step {}", i)));
   std::vector<Elem> elems, results;
-  for (size_t i = 0; i < instr.operandCount(); ++i) elems.push_back(instr.inputs[i].elem);
+  if (instr.prologue)
+    elems = {instr.expr[instr.prologue - 1].elem};
+  else
+    for (size_t i = 0; i < instr.operandCount(); ++i) elems.push_back(instr.inputs[i].elem);
   for (const View& result : instr.outputs) results.push_back(result.elem);
   CDL_TRY(verifyElems(instr.kind, "input", elems, results));
   const Elem y = results[0];

@@ -16,6 +16,7 @@ Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step, const c
     constants_.push_back(std::move(block));
     return {CDL_FROM_CONST, static_cast<uint32_t>(constants_.size() - 1)};
   }
+  if (operand.source == CDL_FROM_STEP) return {CDL_FROM_STEP, operand.index - first_};
   if (operand.source != CDL_FROM_VIEW) return {operand.source, operand.index};
   const auto known = std::find(viewInputs_.begin(), viewInputs_.end(), operand.index);
   const auto index = static_cast<uint32_t>(known - viewInputs_.begin());
@@ -27,8 +28,13 @@ Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step, const c
 }
 
 cdl::Status Expr::bind(const Call& call, uint8_t accElem) {
+  return bind(call, accElem, call.instr->prologue, cdl_get_expr(call.image, call.instr->expr)->steps);
+}
+
+cdl::Status Expr::bind(const Call& call, uint8_t accElem, uint32_t first, uint32_t end) {
   const cdl_expr_t* expr = cdl_get_expr(call.image, call.instr->expr);
-  for (uint32_t s = 0; s < expr->steps; ++s) {
+  first_ = first;
+  for (uint32_t s = first; s < end; ++s) {
     const cdl_step_t& record = *cdl_get_step(call.image, expr->first_step + s);
     Step step{};
     step.operands = record.operands;
@@ -47,7 +53,7 @@ cdl::Status Expr::bind(const Call& call, uint8_t accElem) {
       return call.fail(CDL_UNSUPPORTED,
                        cdl::text("step ", s, ": ", cdl::kindName(record.kind), " of function ", record.fn, " gives no ",
                                  cdl::elemName(record.elem), " from ", cdl::elemName(elems[0])));
-    if (s + 1 < expr->steps) step.value.resize(kBlock);
+    if (s + 1 < end) step.value.resize(kBlock);
     steps_.push_back(std::move(step));
   }
   return cdl::ok();
@@ -70,7 +76,7 @@ void Expr::evaluate(const void* const* views, const void* acc, void* out, int64_
 
 cdl::Status Finisher::bind(const Call& call, uint8_t accElem) {
   result_ = call.output();
-  hasExpr_ = call.instr->expr != 0;
+  hasExpr_ = call.instr->expr != 0 && cdl_get_expr(call.image, call.instr->expr)->steps > call.instr->prologue;
   scratch_.resize(kBlock);
   if (!hasExpr_) return cdl::ok();
   if (cdl::Status status = expr_.bind(call, accElem); !status.isOk()) return status;

@@ -11,7 +11,9 @@ namespace candela::soft {
 /// its steps.
 class Expr {
 public:
-  /// Binds the instruction's expr. accElem: the type of the accumulator, 0 when there is none.
+  /// Binds steps first .. end of the instruction's expr. accElem: the type of the accumulator, 0 when there is none.
+  cdl::Status bind(const Call& call, uint8_t accElem, uint32_t first, uint32_t end);
+  /// All behind the prologue.
   cdl::Status bind(const Call& call, uint8_t accElem);
 
   /// The views that the steps read, each once; evaluate takes their blocks in this order.
@@ -33,6 +35,7 @@ private:
   };
   Source bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand);
 
+  uint32_t first_ = 0; // step of the instruction's expr
   std::vector<Operand> views_;
   std::vector<uint16_t> viewInputs_; // input index of views_[k]
   std::vector<Step> steps_;

@@ -1,6 +1,8 @@
 // REDUCE and ARG_REDUCE along the middle dim of x[O,R,I].
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "core/soft/expr.h"
 
@@ -60,12 +62,17 @@ __attribute__((optimize("no-tree-loop-vectorize"))) Acc reduceLine(const Operand
   return acc[0];
 }
 
-template <class T, class Op> void reduce(const Operand& x, const Operand& y, Finisher& finisher) {
+/// Rows first .. end of y.
+struct OuterRows {
+  int64_t first, end;
+};
+
+template <class T, class Op> void reduce(const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
   using Acc = typename AccumulatorOf<T, Op>::Type;
   std::array<Acc, kBlock> acc;
   std::array<T, kBlock> result;
   const int64_t columns = y.dims[1];
-  for (int64_t o = 0; o < y.dims[0]; ++o) {
+  for (int64_t o = rows.first; o < rows.end; ++o) {
     const int64_t start = x.start + o * x.strides[0];
     for (int64_t i = 0; i < columns; i += kBlock) {
       const int64_t n = std::min(kBlock, columns - i);
@@ -79,23 +86,47 @@ template <class T, class Op> void reduce(const Operand& x, const Operand& y, Fin
   }
 }
 
-template <class T> void reduceBy(uint16_t fn, const Operand& x, const Operand& y, Finisher& finisher) {
+template <class T> void reduceBy(uint16_t fn, const Operand& x, const Operand& y, OuterRows rows, Finisher& finisher) {
   switch (fn) {
-  case CDL_REDUCE_SUM: return reduce<T, Add>(x, y, finisher);
-  case CDL_REDUCE_MAX: return reduce<T, Max>(x, y, finisher);
-  case CDL_REDUCE_MIN: return reduce<T, Min>(x, y, finisher);
-  default: return reduce<T, Mul>(x, y, finisher);
+  case CDL_REDUCE_SUM: return reduce<T, Add>(x, y, rows, finisher);
+  case CDL_REDUCE_MAX: return reduce<T, Max>(x, y, rows, finisher);
+  case CDL_REDUCE_MIN: return reduce<T, Min>(x, y, rows, finisher);
+  default: return reduce<T, Mul>(x, y, rows, finisher);
   }
+}
+
+/// x[1,R,I] is computed by the prologue for one o after the other, into memory of its own.
+cdl::Status reduceBehind(const Call& call, const Operand& y, Finisher& finisher) {
+  Expr prologue;
+  if (cdl::Status status = prologue.bind(call, 0, 0, call.instr->prologue); !status.isOk()) return status;
+  Operand x = call.input(0);
+  x.elem = cdl_get_step(call.image, cdl_get_expr(call.image, call.instr->expr)->first_step + call.instr->prologue - 1)->elem;
+  const int64_t outer = std::exchange(x.dims[0], 1);
+  x.strides[0] = 0, x.strides[1] = x.dims[2], x.strides[2] = 1, x.start = 0;
+  std::vector<uint64_t> slab(static_cast<size_t>(x.elements()) * std::max<size_t>(cdl_elem_bits(x.elem), 8) / 64 + 1);
+  x.base = reinterpret_cast<char*>(slab.data());
+  std::vector<Operand> views = prologue.views();
+  for (Operand& view : views) view.dims[0] = 1;
+  for (int64_t o = 0; o < outer; ++o) {
+    mapBlocks(views, x, [&](const void* const* blocks, void* out, int64_t n) { prologue.evaluate(blocks, nullptr, out, n); });
+    withAny(x.elem, [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {o, o + 1}, finisher); });
+    for (Operand& view : views) view.start += view.strides[0];
+  }
+  return cdl::ok();
 }
 
 } // namespace
 
 cdl::Status runReduce(const Call& call) {
   const Operand x = call.input(0), y = call.output();
-  if (!isArithmetic(x.elem) || (x.elem != y.elem && call.instr->expr == 0)) return call.failElems();
+  const uint32_t prologue = call.instr->prologue;
+  const cdl_expr_t* expr = cdl_get_expr(call.image, call.instr->expr);
+  const uint8_t elem = prologue ? cdl_get_step(call.image, expr->first_step + prologue - 1)->elem : x.elem;
+  if (!isArithmetic(elem) || (elem != y.elem && expr->steps == prologue)) return call.failElems();
   Finisher finisher;
-  if (cdl::Status status = finisher.bind(call, x.elem); !status.isOk()) return status;
-  withAny(x.elem, [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, finisher); });
+  if (cdl::Status status = finisher.bind(call, elem); !status.isOk()) return status;
+  if (prologue) return reduceBehind(call, y, finisher);
+  withAny(x.elem, [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {0, y.dims[0]}, finisher); });
   return cdl::ok();
 }
 

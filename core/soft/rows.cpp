@@ -30,6 +30,8 @@ struct Rows : std::vector<cdl_row_t> {
     row.operand_class = CDL_CLASS_AFFINE;
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
     if (steps && kind != CDL_KIND_ELEMENTWISE) row.flags |= CDL_ROW_EPILOGUE;
+    if (kind == CDL_KIND_REDUCE) row.flags |= CDL_ROW_PROLOGUE;
+    if (kind == CDL_KIND_REDUCE) steps = kSteps;
     row.steps_mask = steps;
     std::copy(elems.begin(), elems.end(), row.elems);
     push_back(row);

@@ -116,6 +116,13 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
       return {kSteps, CDL_REASON_ATTRIBUTE,
               fmt::format("steps {:#x} are outside {:#x} (row {})", desc.stepKinds, takes ? row.steps_mask : 0, index)};
   }
+  if (desc.prologueKinds) {
+    const bool takes = row.flags & CDL_ROW_PROLOGUE;
+    if (!takes || (desc.prologueKinds & ~row.steps_mask))
+      return {kSteps, CDL_REASON_ATTRIBUTE,
+              fmt::format("steps {:#x} of a prologue are outside {:#x} (row {})", desc.prologueKinds,
+                          takes ? row.steps_mask : 0, index)};
+  }
   for (size_t i = 0; i < desc.operands.size(); ++i)
     if (static_cast<uint8_t>(desc.operands[i].cls) > row.operand_class)
       return {kClass, CDL_REASON_OPERAND_CLASS,

@@ -30,6 +30,7 @@ struct InstrDesc {
   std::vector<OperandDesc> operands;
   std::vector<std::pair<uint16_t, std::vector<int64_t>>> attrs;
   uint64_t stepKinds = 0; ///< mask of 1 << kind of the steps of its expr; 0: none
+  uint64_t prologueKinds = 0; ///< of the steps that compute operand 0, which is then described as if it lay in memory
 };
 
 /// Whether a row takes these types, operands first. What it would give with an expression is no promise of the plain

@@ -454,11 +454,34 @@ private:
     Dims d = dims(3, 3);
     const bool arg = i.kind == CDL_KIND_ARG_REDUCE;
     if (arg) d[1] = std::max<int64_t>(d[1], 1);
+    if (!arg && rng_.chance(40)) return reduceBehind(i, d);
     const Elem e = arg ? rng_.of(kNumbers) : rng_.of(kAny);
     i.inputs = {in(e, d)};
     if (!arg) return epilogue(i, e, {d[0], d[2]});
     i.outputs = {out(rng_.chance(50) ? Elem::i32_ : Elem::i64_, {d[0], d[2]})};
     if (rng_.chance(50)) i.attrs = {Attr::ofInt(CDL_ATTR_SELECT_LAST, rng_.in(0, 1))};
+  }
+
+  /// Of what a prologue computes.
+  void reduceBehind(Instr& i, const Dims& d) {
+    for (int64_t k = rng_.in(1, 3); k > 0; --k) i.inputs.push_back(in(rng_.of(kAny), d));
+    const Elem e = rng_.of(kAny);
+    const Dims y{d[0], d[2]};
+    expr(i, Elem::none, 0, e);
+    i.prologue = static_cast<uint32_t>(i.expr.size());
+    Instr behind;
+    behind.inputs = i.inputs;
+    epilogue(behind, e, y);
+    if (behind.expr.size() + i.prologue > CDL_MAX_STEPS) {
+      i.outputs = {out(e, y)};
+      return;
+    }
+    i.inputs = behind.inputs, i.outputs = behind.outputs;
+    for (Step& step : behind.expr) {
+      for (Operand& operand : step.in)
+        if (operand.source == Operand::Source::step) operand.index = static_cast<uint16_t>(operand.index + i.prologue);
+      i.expr.push_back(std::move(step));
+    }
   }
 
   void contraction(Instr& i) {

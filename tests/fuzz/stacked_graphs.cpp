@@ -18,10 +18,11 @@ public:
   explicit StackMaker(uint64_t seed) : random_(seed) {}
 
   Recipe make() {
-    switch (random_.below(4)) {
+    switch (random_.below(5)) {
     case 0: chain(head(Elem::f32_), random_.between(2, 20)); break;
     case 1: integers(); break;
     case 2: quantized(); break;
+    case 3: summed(); break;
     default: normalized(); break;
     }
     if (random_.oneIn(3)) reduced(last_);
@@ -201,6 +202,25 @@ private:
     }
     }
     chain(x == kRefused ? before : x, random_.between(1, 6));
+  }
+
+  /// Reals, integers, or bytes that become either, element by element; their sums or extremes, and what follows these.
+  void summed() {
+    const Elem byte = random_.oneIn(2) ? Elem::u8_ : Elem::i8_;
+    Id x;
+    switch (random_.below(4)) {
+    case 0: x = data(Elem::i32_, shape(), false); break;
+    case 1: x = node(OpKind::Cast, {data(byte, shape(), false)}, {{"to", random_.oneIn(2) ? Elem::i32_ : Elem::f32_}}); break;
+    case 2:
+      x = node(OpKind::Dequantize, {data(byte, shape(), false), number(Elem::f32_, 0.0625),
+                                    leaf(randomData(byte, {}, Data::steps, random_), true)});
+      break;
+    default: x = data(Elem::f32_, shape(), false); break;
+    }
+    for (int64_t i = random_.between(1, 3); i > 0 && x != kRefused; --i) {
+      const Id y = reduced(chain(x, random_.between(1, 8)));
+      x = chain(y, random_.between(0, 3));
+    }
   }
 
   // ---- Integers

@@ -335,7 +335,8 @@ def primitives_md(spec):
         out += [f"## {n.upper()} ({k['id']})", "", k["summary"] + ".", "",
                 f"Operands: {', '.join(k['operands']) or 'none'}; results: {', '.join(k['results'])}; shapes: {shape_text(k)}; types: `{k['elems']}`"
                 + (f"; attributes: {', '.join(k['attrs'])}" if k.get("attrs") else "")
-                + ("; takes an epilogue expression" if k.get("epilogue") else "") + ".", ""]
+                + ("; takes an epilogue expression" if k.get("epilogue") else "")
+                + (" and a prologue, which computes x of several operands" if k.get("prologue") else "") + ".", ""]
         if "fn" in k:
             out += table(["function", "id", "meaning", ""],
                          [[f"`{f}`", r["id"], r["text"], "optional" if r.get("optional") else ""] for f, r in k["fn"].items()])

@@ -164,7 +164,7 @@ typedef struct {
 enum {
   CDL_FROM_NONE = 0,
   CDL_FROM_ACC = 1,   /* the result of the instruction that carries the expr as its epilogue */
-  CDL_FROM_VIEW = 2,  /* broadcast to the result's dims as BINARY does */
+  CDL_FROM_VIEW = 2,  /* broadcast to the result's dims as BINARY does; in a prologue, to the operand's */
   CDL_FROM_CONST = 3, /* the step's `imm`; at most one operand of a step */
   CDL_FROM_STEP = 4
 };
@@ -194,19 +194,22 @@ typedef struct {
 
 /* Completion of an instruction is its index. Views first_view .. + inputs are read, then `outputs` are written; with
  * CDL_INSTR_INOUT the outputs are read too. Inputs are the kind's operands, then the views that only the epilogue reads
- * (cdl_operand_count says where those begin). An optional operand is absent by ending the list before it. */
+ * (cdl_operand_count says where those begin). An optional operand is absent by ending the list before it.
+ * Of REDUCE the first `prologue` steps of the expr may compute the operand x, element by element: then the operands are
+ * the views that these read, all of the dims of x, the type of x is that of the last of them, and the steps behind them
+ * are the epilogue. Neither part reads steps of the other. */
 typedef struct {
   uint16_t kind, fn, engine, flags; /* flags: CDL_INSTR_* */
   uint32_t first_view;
   uint8_t inputs, outputs;
   uint16_t attrs;
   uint32_t first_attr;
-  uint32_t expr; /* epilogue, or the expression of ELEMENTWISE */
+  uint32_t expr; /* epilogue, behind a prologue where there is one, or the expression of ELEMENTWISE */
   uint32_t first_wait, waits;
   uint32_t loop;  /* innermost loop or 0 */
   uint32_t group; /* or 0 */
   uint32_t provenance;
-  uint32_t reserved;
+  uint32_t prologue; /* 0 .. the steps of expr; above 0 of REDUCE alone */
 } cdl_instr_t;
 
 enum { CDL_INSTR_INOUT = 1 };
@@ -350,7 +353,9 @@ enum { CDL_SUPPORT_NONE = 0, CDL_SUPPORT_EMULATED = 1, CDL_SUPPORT_NATIVE = 2 };
 
 enum {
   CDL_ROW_EPILOGUE = 1,     /* takes an epilogue expr of the steps that `steps_mask` allows */
-  CDL_ROW_DYNAMIC_LOOPS = 2 /* may stand inside of `for` */
+  CDL_ROW_DYNAMIC_LOOPS = 2, /* may stand inside of `for` */
+  CDL_ROW_PROLOGUE = 4      /* REDUCE: takes a prologue of the same steps, over views of any strides; types, classes, layouts
+                               and atoms are then about the operand that it computes, dense and row-major */
 };
 
 /* One line of a capability table: kind, function, element types (operands then results; 0: any), the operand class,

@@ -176,7 +176,7 @@ CDL_FROZEN(cdl_instr_t, waits, 28, 4);
 CDL_FROZEN(cdl_instr_t, loop, 32, 4);
 CDL_FROZEN(cdl_instr_t, group, 36, 4);
 CDL_FROZEN(cdl_instr_t, provenance, 40, 4);
-CDL_FROZEN(cdl_instr_t, reserved, 44, 4);
+CDL_FROZEN(cdl_instr_t, prologue, 44, 4);
 CDL_FROZEN_SIZE(cdl_wait_t, 8);
 CDL_FROZEN(cdl_wait_t, instr, 0, 4);
 CDL_FROZEN(cdl_wait_t, reserved, 4, 4);

@@ -303,7 +303,7 @@ static inline uint32_t cdl_operand_count(const cdl_image_t* image, const cdl_ins
   const cdl_expr_t* expr;
   if (!facts || !facts->epilogue || !instr->expr) return count;
   expr = cdl_get_expr(image, instr->expr);
-  for (k = 0; k < expr->steps; ++k) {
+  for (k = instr->prologue; k < expr->steps; ++k) {
     const cdl_step_t* s = cdl_get_step(image, expr->first_step + k);
     for (i = 0; i < s->operands; ++i)
       if (s->in[i].source == CDL_FROM_VIEW && s->in[i].index >= facts->min_inputs && s->in[i].index < count)
@@ -320,6 +320,27 @@ static inline int cdl_check_same_dims(cdl_check_t* c, const cdl_view_t* v, const
   return 1;
 }
 
+/* The first `prologue` steps compute the operand, from views that are operands alone; the others do not know of them. */
+static inline int cdl_check_prologue(cdl_check_t* c, const cdl_instr_t* in, const cdl_expr_t* e) {
+  uint32_t k, i, operands = cdl_operand_count(c->image, in);
+  if (in->prologue == 0) return 1;
+  if (in->kind != CDL_KIND_REDUCE) return cdl_bad_words(c, "prologue", "on", cdl_kind_facts(in->kind)->name, "which takes none");
+  if (!cdl_check_at_most(c, "prologue", in->prologue, e->steps)) return 0;
+  for (k = 0; k < e->steps; ++k) {
+    const cdl_step_t* s = cdl_get_step(c->image, e->first_step + k);
+    for (i = 0; i < s->operands; ++i) {
+      const cdl_operand_t* o = &s->in[i];
+      if (k < in->prologue && o->source == CDL_FROM_ACC)
+        return cdl_bad(c, "step", k, "of the prologue reads an accumulator", CDL_NO_LIMIT);
+      if (k < in->prologue && o->source == CDL_FROM_VIEW && o->index >= operands)
+        return cdl_bad(c, "view of the prologue", o->index, "is not below the operands,", operands);
+      if (k >= in->prologue && o->source == CDL_FROM_STEP && o->index < in->prologue)
+        return cdl_bad(c, "operand of step", o->index, "of the epilogue is a step of the prologue of", in->prologue);
+    }
+  }
+  return 1;
+}
+
 /* What an instruction asks of its expr: known views, of the types and dims that the steps expect. The views were
  * checked. */
 static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in, const cdl_kind_facts_t* facts) {
@@ -329,10 +350,13 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in, co
   uint32_t k, i;
   int own = in->kind == CDL_KIND_ELEMENTWISE;
   if (!cdl_check_index(c, "expr", in->expr, m->exprs.count)) return 0;
-  if (!in->expr) return own ? cdl_bad(c, "expr", 0, "is missing", CDL_NO_LIMIT) : 1;
+  if (!in->expr) {
+    if (own) return cdl_bad(c, "expr", 0, "is missing", CDL_NO_LIMIT);
+    return cdl_check_zero(c, "prologue without an expr", in->prologue);
+  }
   if (!own && !facts->epilogue) return cdl_bad_words(c, "expr", "on", facts->name, "which takes none");
   e = cdl_get_expr(m, in->expr);
-  if (!cdl_check_expr(c, e)) return 0;
+  if (!cdl_check_expr(c, e) || !cdl_check_prologue(c, in, e)) return 0;
   for (k = 0; k < e->steps; ++k) {
     const cdl_step_t* s = cdl_get_step(m, e->first_step + k);
     for (i = 0; i < s->operands; ++i) {
@@ -345,7 +369,8 @@ static inline int cdl_check_instr_expr(cdl_check_t* c, const cdl_instr_t* in, co
       v = cdl_get_input(m, in, o->index);
       cdl_at(c, "input", o->index);
       if (!cdl_check_same_elem(c, v->elem, "is not the step's", o->elem)) return 0;
-      if (v->layout == y->layout && !cdl_check_same_dims(c, v, y)) return 0;
+      if (k >= in->prologue && v->layout == y->layout && !cdl_check_same_dims(c, v, y)) return 0;
+      if (k < in->prologue && v->layout) return cdl_bad(c, "layout", v->layout, "of what a prologue reads is not row-major", CDL_NO_LIMIT);
       cdl_at(c, NULL, 0);
     }
   }
@@ -522,7 +547,7 @@ static inline int cdl_check_instr_views(cdl_check_t* c, const cdl_instr_t* in, c
   }
   cdl_at(c, NULL, 0);
   if (!cdl_check_instr_expr(c, in, facts)) return 0;
-  if (!any && cdl_operand_count(m, in) > facts->max_inputs)
+  if (!any && !in->prologue && cdl_operand_count(m, in) > facts->max_inputs)
     return cdl_bad(c, "operands", cdl_operand_count(m, in), "exceeds", facts->max_inputs);
   return cdl_check_shapes(c, in, facts);
 }
@@ -535,7 +560,7 @@ static inline int cdl_check_instr(cdl_check_t* c, const cdl_instr_t* in) {
   if (!facts) return cdl_bad_version(c, "kind", in->kind, "is unknown", CDL_NO_LIMIT);
   if (!cdl_fn_known(in->kind, in->fn)) return cdl_bad_version(c, "fn", in->fn, "is unknown for kind", in->kind);
   if (in->engine >= m->engines) return cdl_bad(c, "engine", in->engine, "is not below", m->engines);
-  if (!cdl_check_at_most(c, "flags", in->flags, CDL_INSTR_INOUT) || !cdl_check_zero(c, "reserved", in->reserved) ||
+  if (!cdl_check_at_most(c, "flags", in->flags, CDL_INSTR_INOUT) ||
       !cdl_check_index(c, "loop", in->loop, m->loops.count) ||
       !cdl_check_index(c, "group", in->group, m->groups.count) ||
       !cdl_check_index(c, "provenance", in->provenance, m->provenance.count))

@@ -212,8 +212,13 @@ bool isLongExpr(const cdl_image_t* image, const cdl_expr_t& expr) {
 
 Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, const std::vector<Typed>& views,
                   const Typed* acc) {
-  std::vector<Typed> values;
-  for (uint32_t s = 0; s < expr.steps; ++s) {
+  return computeSteps(b, image, expr, 0, expr.steps, views, acc);
+}
+
+Typed computeSteps(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, uint32_t first, uint32_t end,
+                   const std::vector<Typed>& views, const Typed* acc) {
+  std::vector<Typed> values(first); // of which none is read
+  for (uint32_t s = first; s < end; ++s) {
     const cdl_step_t& step = *cdl_get_step(image, expr.first_step + s);
     std::vector<Typed> in;
     for (int k = 0; k < step.operands; ++k) {

@@ -21,6 +21,9 @@ Typed compute(Builder& b, uint16_t kind, uint16_t fn, uint8_t elem, bool saturat
 /// The steps of an expression on its views (converted to registers) and, in an epilogue, the accumulator.
 Typed computeExpr(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, const std::vector<Typed>& views,
                   const Typed* acc);
+/// Steps first .. end of it: the prologue of a REDUCE, or its epilogue.
+Typed computeSteps(Builder& b, const cdl_image_t* image, const cdl_expr_t& expr, uint32_t first, uint32_t end,
+                   const std::vector<Typed>& views, const Typed* acc);
 bool canComputeExpr(const cdl_image_t* image, const cdl_expr_t& expr);
 /// More than a few instructions per value: not to be written once per register.
 bool isLongExpr(const cdl_image_t* image, const cdl_expr_t& expr);

@@ -92,11 +92,22 @@ void eachOf(Builder& b, int64_t count, int lanes, const std::function<void(Value
 bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const std::vector<Operand> in = operandsOf(lowering, instr);
   const Operand &x = in[0], &y = in.back();
+  const cdl_expr_t* expr = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
+  const uint32_t prologue = instr.prologue;
+  const size_t operands = cdl_operand_count(lowering.image, &instr);
+  // What is folded: x, or what the prologue makes of the operands.
+  const uint8_t elem = prologue ? cdl_get_step(lowering.image, expr->first_step + prologue - 1)->elem : x.elem;
+  int widest = 1; // of the types that one turn of the fold has in registers
   Ty ty;
-  if (!typeOf(x.elem, ty) || !typeOf(y.elem, ty)) return why = "its element type", false;
-  const cdl_expr_t* epilogue = instr.expr ? cdl_get_expr(lowering.image, instr.expr) : nullptr;
-  if (epilogue && !canComputeExpr(lowering.image, *epilogue)) return why = "a step of its epilogue", false;
-  if (!epilogue && instr.kind == CDL_KIND_REDUCE && x.elem != y.elem) return why = "its element types", false;
+  for (const Operand& o : in) {
+    if (!typeOf(o.elem, ty)) return why = "its element type", false;
+    if (&o < &in[operands]) widest = std::max(widest, sizeOf(ty));
+  }
+  if (expr && !canComputeExpr(lowering.image, *expr)) return why = "a step of its expression", false;
+  for (uint32_t s = 0; s < prologue; ++s)
+    if (typeOf(cdl_get_step(lowering.image, expr->first_step + s)->elem, ty)) widest = std::max(widest, sizeOf(ty));
+  const bool hasEpilogue = expr && expr->steps > prologue;
+  if (!hasEpilogue && instr.kind == CDL_KIND_REDUCE && elem != y.elem) return why = "its element types", false;
   const Axes n{x.dims[0], x.dims[1], x.dims[2]};
   const uint16_t fn = instr.fn;
   Key key(instr.kind == CDL_KIND_REDUCE ? "reduce" : "arg reduce");
@@ -136,42 +147,60 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   }
 
   std::vector<Arg> args = {x.at, y.at};
-  if (epilogue) {
-    key << exprKey(lowering, *epilogue);
+  if (expr) {
+    key << exprKey(lowering, *expr) << prologue;
     for (size_t i = 1; i + 1 < in.size(); ++i) {
       addKey(key, in[i]);
       args.push_back(in[i].at);
     }
   }
+  const auto argOf = [&](size_t i) { return i == 0 ? 0 : i + 1 == in.size() ? 1 : static_cast<int>(i) + 1; };
   // y[o, i] and its neighbours, from what was folded.
   const auto write = [&](Builder& b, Value o, Value i, Value folded, int width) {
     const auto placed = [&](int arg, const Operand& view) {
       return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i);
     };
-    Typed result{folded, x.elem};
-    if (epilogue) {
+    Typed result{folded, elem};
+    if (hasEpilogue) {
       std::vector<Typed> views(in.size());
-      for (size_t k = 1; k + 1 < in.size(); ++k)
-        views[k] = {b.loadStrided(tyOf(in[k].elem), width, placed(static_cast<int>(k) + 1, in[k]),
-                                  in[k].bytes(in[k].strides[1])),
+      for (size_t k = operands; k + 1 < in.size(); ++k)
+        views[k] = {b.loadStrided(tyOf(in[k].elem), width, placed(argOf(k), in[k]), in[k].bytes(in[k].strides[1])),
                     in[k].elem};
-      result = computeExpr(b, lowering.image, *epilogue, views, &result);
+      result = computeSteps(b, lowering.image, *expr, prologue, expr->steps, views, &result);
     }
     b.storeStrided(b.splat(result.value, width), placed(1, y), y.bytes(y.strides[1]));
   };
   const bool alongInner = n.inner > 1;
-  const int lanes = lowering.isa.lanes(sizeOf(tyOf(x.elem)));
-  const auto fold = [fn, &x](Builder& b) {
-    return [fn, &x, &b](Value p, Value q) { return combine(b, fn, x.elem, p, q); };
+  const int lanes = lowering.isa.lanes(widest), axis = alongInner ? 2 : 1; // of neighbouring lanes
+  const auto fold = [fn, elem](Builder& b) {
+    return [fn, elem, &b](Value p, Value q) { return combine(b, fn, elem, p, q); };
+  };
+  // Where each operand is at some o and i.
+  const auto basesAt = [&](Builder& b, Value o, const Value* i) {
+    Values bases;
+    for (size_t k = 0; k < operands; ++k) {
+      bases.push_back(at(b, in[k], b.arg(argOf(k)), 0, o));
+      if (i) bases[k] = at(b, in[k], bases[k], 2, *i);
+    }
+    return bases;
+  };
+  // What is folded at r of these, and its neighbours.
+  const auto element = [&](Builder& b, const Values& bases, Value r, int width) {
+    std::vector<Typed> views;
+    for (size_t k = 0; k < operands; ++k)
+      views.push_back({b.loadStrided(tyOf(in[k].elem), width, at(b, in[k], bases[k], 1, r),
+                                     in[k].bytes(in[k].strides[axis])),
+                       in[k].elem});
+    if (!prologue) return views[0].value;
+    return b.splat(computeSteps(b, lowering.image, *expr, 0, prologue, views, nullptr).value, width);
   };
   if (!alongInner) {
     lowering.call(key.text(), static_cast<uint64_t>(n.outer), args, [&](Builder& b) {
       b.loop(b.begin(), b.end(), 1, [&](Value o) {
-        const Value row = at(b, x, b.arg(0), 0, o);
-        const int width = x.strides[1] == 1 ? lanes : 1;
-        const Value sum = foldRow(b, n.along, width, identity(b, fn, x.elem, 1), [&](Value r, int w) {
-          return b.loadStrided(tyOf(x.elem), w, at(b, x, row, 1, r), x.bytes(x.strides[1]));
-        }, fold(b));
+        const Values bases = basesAt(b, o, nullptr);
+        const int width = prologue || x.strides[1] == 1 ? lanes : 1;
+        const Value sum = foldRow(b, n.along, width, identity(b, fn, elem, 1),
+                                  [&](Value r, int w) { return element(b, bases, r, w); }, fold(b));
         write(b, o, b.i64(0), sum, 1);
       });
     });
@@ -182,11 +211,10 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
       const Value o = b.div(unit, b.i64(tiles), false), first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(lanes));
       const auto strip = [&](Value i, int width) {
-        const Value row = at(b, x, at(b, x, b.arg(0), 0, o), 2, i);
+        const Values bases = basesAt(b, o, &i);
         const Values sum =
-            b.loop(b.i64(0), b.i64(n.along), 1, {identity(b, fn, x.elem, width)}, [&](Value r, const Values& c) {
-              return Values{combine(b, fn, x.elem, c[0],
-                                    b.loadStrided(tyOf(x.elem), width, at(b, x, row, 1, r), x.bytes(x.strides[2])))};
+            b.loop(b.i64(0), b.i64(n.along), 1, {identity(b, fn, elem, width)}, [&](Value r, const Values& c) {
+              return Values{combine(b, fn, elem, c[0], element(b, bases, r, width))};
             });
         write(b, o, i, sum[0], width);
       };

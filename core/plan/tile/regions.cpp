@@ -246,8 +246,9 @@ Work workOf(const Instr& instr) {
   case CDL_KIND_MATMUL: return matmul(instr);
   case CDL_KIND_GATHER: return rows(instr, {0, 1, 2}, {{first, all(), third}, {second}});
   case CDL_KIND_SCATTER: return rows(instr, {0, 2}, {{all()}, {first, all(), second}});
-  case CDL_KIND_REDUCE:
-  case CDL_KIND_ARG_REDUCE: return rows(instr, {0, 1}, {{first, all(), second}});
+  case CDL_KIND_REDUCE: // a prologue reads several views alike
+  case CDL_KIND_ARG_REDUCE:
+    return rows(instr, {0, 1}, std::vector<ViewMap>(instr.operandCount(), {first, all(), second}));
   case CDL_KIND_SOFTMAX:
   case CDL_KIND_SORT: return rows(instr, {0, 2}, {{first, all(), second}});
   case CDL_KIND_NORM: return rows(instr, {0}, {{first, all()}, {all()}, {all()}});

@@ -92,7 +92,9 @@ const graph::Value* Emitter::baseOf(const Value* value) {
   return value;
 }
 
-bool Emitter::isWithin(const Node& node) const { return target::epilogueOf(node) && !graph_->isOutput(node.result()); }
+bool Emitter::isWithin(const Node& node) const {
+  return (target::epilogueOf(node) || target::reductionOf(node)) && !graph_->isOutput(node.result());
+}
 
 View Emitter::at(const Home& home, Elem elem, Shape dims) const {
   View view = denseView(home.buffer, elem, std::move(dims));
@@ -191,7 +193,8 @@ Status Emitter::emitNode(const Node& node) {
     for (const target::NodeView& other : from.others) instr.outputs.push_back(viewOf(other));
     for (const auto& [id, values] : from.attrs) instr.attrs.push_back({id, graph::instrAttrType(node, id), values});
     for (const target::NodeView& view : from.views) instr.inputs.push_back(viewOf(view));
-    const size_t first = from.kind == CDL_KIND_ELEMENTWISE ? 0 : from.operands.size();
+    instr.prologue = static_cast<uint32_t>(from.prologue);
+    const size_t first = from.kind == CDL_KIND_ELEMENTWISE || from.prologue ? 0 : from.operands.size();
     CDL_ASSIGN(instr.expr, resolveExpr(from.steps, instr.inputs, from.accumulator, first)
                                .context(fmt::format("{} '{}'", graph::opName(node.kind), node.userName())));
     add(std::move(instr), node);

@@ -65,7 +65,7 @@ void scatter(Call& call) {
 }
 
 void reduce(Call& call) {
-  const Array x = call.input(0);
+  const Array x = call.instr.prologue ? call.prologue() : call.input(0);
   Array y = call.accumulator();
   fold(call.instr.fn, x, {x.dims[0], 1, x.dims[2]}, y);
   call.finish(y);

@@ -152,19 +152,28 @@ void Call::write(const Array& values, size_t output) {
 
 void Call::finish(const Array& values) {
   const Array physical = blocked(values, instr.outputs[0]);
-  write(instr.expr.empty() ? physical : epilogue(physical));
+  write(instr.expr.size() == instr.prologue ? physical : epilogue(physical));
+}
+
+Array Call::prologue() {
+  const program::Expr steps = instr.prologueSteps();
+  return each(steps, steps.back().elem, instr.inputs[0].dims, {});
 }
 
 Array Call::epilogue(const Array& values) {
+  return each(instr.epilogueSteps(), instr.outputs[0].elem, instr.outputs[0].dims, values);
+}
+
+Array Call::each(const program::Expr& expr, Elem elem, const Shape& dims, const Array& values) {
   std::vector<Array> views(instr.inputs.size());
-  for (const Step& step : instr.expr)
+  for (const Step& step : expr)
     for (const Operand& operand : step.in)
       if (operand.source == Operand::Source::view && views[operand.index].elem == Elem::none)
         views[operand.index] = input(operand.index);
-  Array result(instr.outputs[0].elem, instr.outputs[0].dims);
+  Array result(elem, dims);
   for (int64_t i = 0; i < result.count() && !failed(); ++i) {
     const Scalar acc = values.count() ? rounded(values.elem, values.at(i)) : Scalar{};
-    result.set(i, evaluate(instr.expr, acc, [&](size_t v) { return views[v].at(i); }));
+    result.set(i, evaluate(expr, acc, [&](size_t v) { return views[v].at(i); }));
   }
   return result;
 }

@@ -21,6 +21,8 @@ public:
   /// The elements, dense.
   Array read(const program::View& view);
   Array input(size_t i) { return read(instr.inputs[i]); }
+  /// The operand that the first steps of the expr compute, rounded to their type.
+  Array prologue();
   /// An operand by its logical dims, blocks rounded up. Fails when its buffer has a halo that does not hold the fill.
   Array logicalInput(size_t i);
   /// An optional operand: `otherwise` without it.
@@ -64,7 +66,9 @@ private:
   uint64_t load(const program::View& view, int64_t element);
   void checkHalo(const program::View& view);
   bool sameElements(const program::View& a, const program::View& b) const;
+  /// What an expression makes of `acc` and of the views that it reads, over `dims`.
   Array epilogue(const Array& values);
+  Array each(const program::Expr& expr, Elem elem, const Shape& dims, const Array& acc);
 
   const program::Program& program_;
   const int64_t* iv_;

@@ -27,7 +27,21 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index, const std::
   desc.kind = instr->kind;
   desc.fn = instr->fn;
   uint32_t inputs = instr->inputs;
-  if (instr->expr) {
+  if (instr->prologue) {
+    // One operand, of which the row speaks; the views that it is computed of are walked as they lie.
+    const cdl_expr_t* expr = cdl_get_expr(image, instr->expr);
+    cdl_view_t x = *cdl_get_input(image, instr, 0);
+    x.elem = cdl_get_step(image, expr->first_step + instr->prologue - 1)->elem;
+    int64_t stride = 1;
+    for (uint32_t d = x.rank; d-- > 0; stride *= x.dims[d]) x.strides[d] = stride;
+    desc.operands.push_back(describe(image, x, 0));
+    desc.operands[0].isConstant = false;
+    for (uint32_t i = 0; i < expr->steps; ++i) {
+      const uint64_t kind = uint64_t(1) << cdl_get_step(image, expr->first_step + i)->kind;
+      (i < instr->prologue ? desc.prologueKinds : desc.stepKinds) |= kind;
+    }
+    inputs = 0;
+  } else if (instr->expr) {
     const cdl_expr_t* expr = cdl_get_expr(image, instr->expr);
     uint32_t exprViews = 0;
     for (uint32_t i = 0; i < expr->steps; ++i) {

@@ -31,7 +31,8 @@ bool canBeLiteral(uint16_t kind, size_t index) {
 
 class Builder {
 public:
-  Builder(const std::set<const Node*>& inside, Value* accumulator) : inside_(inside), accumulator_(accumulator) {
+  Builder(const std::set<const Node*>& inside, Value* accumulator, const std::optional<Shape>& over)
+      : inside_(inside), accumulator_(accumulator), over_(over) {
     if (accumulator) out_.operands.push_back({accumulator, accumulator->type.shape()});
   }
 
@@ -75,7 +76,7 @@ private:
   /// The index of an operand of `node`, which may be a new one.
   std::optional<uint16_t> view(Value* value, const Node& node) {
     std::optional<Shape> shape = value->type.shape();
-    if (accumulator_) shape = shapeOver(*shape, node.result()->type.shape(), accumulator_->type.shape());
+    if (over_) shape = shapeOver(*shape, node.result()->type.shape(), *over_);
     if (!shape) return std::nullopt;
     const Expression::Operand operand{value, std::move(*shape)};
     const auto known = std::ranges::find(out_.operands, operand);
@@ -86,14 +87,16 @@ private:
 
   const std::set<const Node*>& inside_;
   Value* accumulator_;
+  const std::optional<Shape> over_;
   std::map<const Node*, uint16_t> stepIndex_;
   Expression out_;
 };
 
 } // namespace
 
-std::optional<Expression> expressionOf(const Node& root, const std::set<const Node*>& inside, Value* accumulator) {
-  Builder builder(inside, accumulator);
+std::optional<Expression> expressionOf(const Node& root, const std::set<const Node*>& inside, Value* accumulator,
+                                       const std::optional<Shape>& over) {
+  Builder builder(inside, accumulator, accumulator ? std::optional(accumulator->type.shape()) : over);
   if (!builder.append(root)) return std::nullopt;
   return builder.take();
 }

@@ -1,11 +1,8 @@
 #include "core/target/fuse/fuse.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
-#include "core/target/fuse/expression.h"
-#include "core/target/lower/lower.h"
+#include "core/target/fuse/walk.h"
 
 namespace candela::target {
 
@@ -16,19 +13,18 @@ using graph::Value;
 
 namespace {
 
-using Nodes = std::set<const Node*>;
-
-/// The walk of one graph. Nodes that it made itself have no position, and are never taken again.
-class Fuser {
+class Fuser : FuseWalk {
 public:
-  Fuser(Graph& graph, const Target& target) : graph_(graph), target_(target), order_(graph.snapshot()) {
-    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
-  }
+  using FuseWalk::FuseWalk;
 
-  Result<int> run() {
-    // From the end: what two producers could take goes to the later one, behind which the other has long been computed.
+  /// From the end: what two producers could take goes to the later one, behind which the other has long been computed.
+  Result<int> epilogues() {
     for (size_t i = order_.size(); i-- > 0;)
       if (position_.count(order_[i]) && carriesEpilogue(*order_[i])) CDL_TRY(fuseEpilogue(*order_[i]));
+    return count_;
+  }
+
+  Result<int> trees() {
     for (size_t i = order_.size(); target_.hasKind(CDL_KIND_ELEMENTWISE) && i-- > 0;)
       if (position_.count(order_[i]) && isWalkable(order_[i]->results()) && stepOf(*order_[i]))
         CDL_TRY(fuseTree(*order_[i]));
@@ -40,16 +36,6 @@ private:
     if (!isWalkable(node.results())) return false;
     const std::vector<NodeInstr> instrs = instructionsOf(node);
     return instrs.size() == 1 && hasEpilogue(instrs[0].kind);
-  }
-
-  bool takes(const Node& node) const {
-    const Support support = ask(node, target_).support;
-    return support == Support::native || (support == Support::emulated && target_.isHost());
-  }
-
-  bool isReadOnlyIn(const Value& value, const Nodes& inside) const {
-    return !graph_.isOutput(&value) && !value.users().empty() &&
-           std::ranges::all_of(value.users(), [&](const Node* user) { return inside.count(user) != 0; });
   }
 
   /// May `node` be computed along with `acc`, of all of whose elements it has one each? The steps of an expression are
@@ -131,68 +117,37 @@ private:
     return best ? apply(root, *best, inside, {}) : Status::ok();
   }
 
-  /// A reshape before `at`.
-  Result<Value*> alias(Value* value, const Shape& shape, const graph::Provenance& provenance, Node& at) {
-    if (value->type.shape() == shape) return value;
-    CDL_ASSIGN(const Node* node, graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, provenance, &at));
-    return node->result();
-  }
-
-  /// The node of an expression, before `root`.
-  Result<Node*> add(Node& root, const Expression& expression, const graph::Provenance& provenance) {
-    std::vector<Value*> operands;
-    for (const Expression::Operand& operand : expression.operands) {
-      CDL_ASSIGN(Value * value, alias(operand.value, operand.shape, provenance, root));
-      operands.push_back(value);
-    }
-    graph::Attrs attrs{{"to", root.result()->type.elem}, {"steps", text::exprText(expression.steps)}};
-    CDL_ASSIGN(Node * expr, graph_.addNode(OpKind::Expr, operands, std::move(attrs), provenance, &root));
-    expr->result()->type.layout = root.result()->type.layout;
-    return expr;
-  }
-
   bool isTaken(Node& root, const Expression& expression) {
     const auto expr = add(root, expression, {});
     if (!expr) return false;
     const bool taken = takes(**expr);
-    const std::vector<Value*> operands = (*expr)->operands();
-    graph_.erase(*expr);
-    for (Value* operand : operands)
-      if (operand->users().empty() && operand->producer && !position_.count(operand->producer))
-        graph_.erase(operand->producer);
+    eraseNew(**expr);
     return taken;
   }
 
   Status apply(Node& root, const Expression& expression, const Nodes& inside, graph::Provenance provenance) {
-    for (const Node* node : order_)
-      if (inside.count(node)) graph::mergeProvenance(provenance, node->provenance);
+    graph::mergeProvenance(provenance, provenanceOf(inside));
     CDL_ASSIGN(const Node* expr, add(root, expression, provenance));
     CDL_ASSIGN(Value * result, alias(expr->result(), root.result()->type.shape(), provenance, root));
     const std::string name = root.result()->name;
     graph_.replaceAllUses(root.result(), result);
-    // Users stand behind what they use, so that erasing from the end meets no used result.
-    for (size_t i = order_.size(); i-- > 0;) {
-      if (!inside.count(order_[i])) continue;
-      position_.erase(order_[i]);
-      graph_.erase(order_[i]);
-      order_[i] = nullptr;
-    }
+    eraseAll(inside);
     graph_.rename(result, name);
     count_ += static_cast<int>(inside.size());
     return Status::ok();
   }
 
-  static constexpr size_t kMaxInside = 64;
-
-  Graph& graph_;
-  const Target& target_;
-  std::vector<Node*> order_;
-  std::map<const Node*, size_t> position_; ///< in the graph as it was, of the nodes of then that are left
   int count_ = 0;
 };
 
 } // namespace
 
-Result<int> fuse(Graph& graph, const Target& target) { return Fuser(graph, target).run(); }
+Result<int> fuse(Graph& graph, const Target& target) {
+  CDL_ASSIGN(const int behind, Fuser(graph, target).epilogues());
+  // A product may end in fewer bytes by its epilogue: prologues take what that leaves.
+  CDL_ASSIGN(const int before, fusePrologues(graph, target));
+  CDL_ASSIGN(const int trees, Fuser(graph, target).trees());
+  return behind + before + trees;
+}
 
 } // namespace candela::target

@@ -40,8 +40,24 @@ NodeInstr instr(uint16_t kind, uint16_t fn, std::vector<NodeView> operands, Node
   return {kind, fn, std::move(operands), std::move(result), std::move(attrs), {}, {}, Elem::none, {}};
 }
 
+// The operands of `expr` over x[O,R,I], which is not there: each lies row-major.
+Instrs reduceBehind(const Node& expr, const Node& node) {
+  const Value *x = node.operand(0), *y = node.result();
+  auto steps = text::parseExpr(expr.stringAttr("steps"));
+  if (!steps) return {};
+  std::vector<NodeView> operands;
+  for (const Value* operand : expr.operands()) operands.push_back(viewOver(operand, x));
+  NodeInstr one = instr(CDL_KIND_REDUCE, fnOf(CDL_KIND_REDUCE, node.stringAttr("fn")), std::move(operands), dense(y));
+  one.prologue = steps->size();
+  one.reduced = x->type.elem;
+  one.accumulator = y->type.elem;
+  one.steps = std::move(*steps);
+  return {one};
+}
+
 // x[O,R,1]; O in blocks or not, sums lie as if it were not.
 Instrs reduce(const Node& node) {
+  if (const Node* prologue = prologueOf(node)) return reduceBehind(*prologue, node);
   const Value *x = node.operand(0), *y = node.result();
   Shape dims = x->type.physicalDims(), sums = y->type.shape();
   if (dims.size() == 4) {
@@ -221,21 +237,21 @@ Instrs withEpilogue(const Node& from, const Node& node, text::ExprSteps steps) {
   NodeInstr& one = all[0];
   const Value *acc = from.result(), *y = node.result();
   if (acc->type.shape() != y->type.shape() || acc->type.layout != y->type.layout) return {};
-  const size_t ownSteps = one.steps.size(), ownViews = one.views.size();
+  const size_t ownSteps = one.steps.size(), ownViews = one.prologue ? one.operands.size() : one.views.size();
   for (size_t i = 1; i < node.operands().size(); ++i) {
     const Value* view = node.operand(i);
     if (!view->type.layout.isRowMajor() && view->type.layout != y->type.layout) return {};
     one.views.push_back(viewOver(view, y));
   }
   // Sums of blocks lie as rows, but are walked otherwise.
-  if (one.kind == CDL_KIND_REDUCE && one.result.dims != y->type.shape() && one.views.size() > ownViews) return {};
+  if (one.kind == CDL_KIND_REDUCE && one.result.dims != y->type.shape() && !one.views.empty()) return {};
   for (text::ExprStep& step : steps) {
     for (text::ExprArg& arg : step.args) {
       using Source = text::ExprArg::Source;
       const bool isAcc = arg.source == Source::acc || (arg.source == Source::view && arg.index == 0);
       if (isAcc)
-        arg = ownSteps ? text::ExprArg{Source::step, static_cast<uint16_t>(ownSteps - 1), ""}
-                       : text::ExprArg{Source::acc, 0, ""};
+        arg = ownSteps > one.prologue ? text::ExprArg{Source::step, static_cast<uint16_t>(ownSteps - 1), ""}
+                                      : text::ExprArg{Source::acc, 0, ""};
       else if (arg.source == Source::step)
         arg.index = static_cast<uint16_t>(arg.index + ownSteps);
       else if (arg.source == Source::view)
@@ -366,6 +382,22 @@ const Node* accumulatorOf(const Node& node) {
   return all.size() == 1 && hasEpilogue(all[0].kind) ? from : nullptr;
 }
 
+const Node* prologueOf(const Node& reduce) {
+  if (reduce.kind != OpKind::Reduce || !reduce.intAttr("prologue") || !reduce.operand(0)) return nullptr;
+  const Value* x = reduce.operand(0);
+  const bool isOwn = x->producer && x->producer->kind == OpKind::Expr && x->users().size() == 1 &&
+                     x->type.layout.isRowMajor() && isWalkable(x->producer->operands()) && !accumulatorOf(*x->producer);
+  if (!isOwn) return nullptr;
+  const auto plain = [](const Value* each) { return each->type.layout.isRowMajor(); };
+  return std::ranges::all_of(x->producer->operands(), plain) ? x->producer : nullptr;
+}
+
+const Node* reductionOf(const Node& node) {
+  if (node.kind != OpKind::Expr || node.results().size() != 1 || node.result()->users().size() != 1) return nullptr;
+  const Node* user = node.result()->users()[0];
+  return prologueOf(*user) == &node ? user : nullptr;
+}
+
 const Node* epilogueOf(const Node& node) {
   if (node.results().size() != 1 || node.result()->users().empty()) return nullptr;
   const std::vector<Node*>& users = node.result()->users();
@@ -482,10 +514,14 @@ InstrDesc describe(const NodeInstr& instr) {
     const OperandClass cls = classify(std::span(view.dims).subspan(batch), std::span(view.strides).subspan(batch));
     desc.operands.push_back({view.elem, view.dims, cls, !view.value || view.value->isConstant(), recordOf(view)});
   };
-  for (const NodeView& operand : instr.operands) add(operand);
+  if (instr.prologue)
+    desc.operands.push_back({instr.reduced, instr.operands[0].dims, OperandClass::dense, false, {}});
+  else
+    for (const NodeView& operand : instr.operands) add(operand);
   add(instr.result);
   for (const NodeView& other : instr.others) add(other);
-  for (const text::ExprStep& step : instr.steps) desc.stepKinds |= uint64_t(1) << step.kind;
+  for (size_t s = 0; s < instr.steps.size(); ++s)
+    (s < instr.prologue ? desc.prologueKinds : desc.stepKinds) |= uint64_t(1) << instr.steps[s].kind;
   return desc;
 }
 

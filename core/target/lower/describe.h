@@ -32,6 +32,10 @@ struct NodeInstr {
   std::vector<NodeView> views;   ///< that only the epilogue reads, over the result
   Elem accumulator = Elem::none; ///< what the epilogue starts from
   std::vector<NodeView> others;  ///< results behind the first one
+  /// Of REDUCE: so many of the steps compute what is reduced, of type `reduced`. Then `operands` are what these read, and
+  /// the epilogue's views count on behind them.
+  size_t prologue = 0;
+  Elem reduced = Elem::none;
 };
 /// The one instruction of a `custom`.
 NodeInstr customInstr(const graph::Node& node);
@@ -43,6 +47,11 @@ bool hasEpilogue(uint16_t kind);
 const graph::Node* accumulatorOf(const graph::Node& node);
 /// The `expr` that is the epilogue of this node; null where the node's result is read in any other way.
 const graph::Node* epilogueOf(const graph::Node& node);
+
+/// The `expr` that is the prologue of this `reduce`: nobody else reads it, and it is never stored. Null for every other node.
+const graph::Node* prologueOf(const graph::Node& reduce);
+/// The `reduce` whose prologue this node is; null where there is none.
+const graph::Node* reductionOf(const graph::Node& node);
 
 /// Every instruction that the node becomes as it is, a FILL or COPYs that go with it (place, put)
 /// included. Empty when it has none: a composite without an optional instruction, an alias.

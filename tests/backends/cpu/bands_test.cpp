@@ -5,30 +5,22 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
-#include "tests/unit/passes/random_graph.h"
+#include "tests/backends/cpu/network_parts.h"
 
 namespace candela::testing {
 namespace {
 
-using graph::Value;
-using Kind = graph::OpKind;
-
 /// Convolutions one behind the other, inverted residuals among them, in shapes where tiles and bands have rests.
-class ChainMaker {
+class ChainMaker : NetworkParts {
 public:
-  ChainMaker(uint64_t seed, bool quantized) : rng_(seed), quantized_(quantized) {}
+  ChainMaker(uint64_t seed, bool quantized) : NetworkParts(seed, quantized) {}
 
   RandomGraph make() {
-    const Shape image{pick(5) ? 1 : 2, channels(), 9 + pick(24), 9 + pick(24)};
-    x_ = out_.graph.addInput("image", {Elem::f32_, image});
-    Tensor input = *randomTensor(Elem::f32_, image, rng_());
-    std::vector<float> values(input.as<float>(), input.as<float>() + input.count());
-    for (float& value : values) value = quantized_ ? std::round(value * 64) / 64 : value;
-    out_.inputs.push_back(Tensor::of<float>(Elem::f32_, image, values));
+    const int64_t batch = pick(5) ? 1 : 2, ins = channels(), height = 9 + pick(24), width = 9 + pick(24);
+    x_ = image({batch, ins, height, width});
     x_ = boundary(x_);
     const int64_t steps = 2 + pick(3);
     for (int64_t i = 0; i < steps; ++i) pick(3) ? invertedResidual() : window();
@@ -37,32 +29,12 @@ public:
   }
 
 private:
-  int64_t pick(int64_t count) { return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count)); }
-  int64_t channels() {
-    static constexpr int64_t kChannels[] = {8, 16, 16, 24, 32, 48};
-    return kChannels[pick(6)];
-  }
-  Value* op(Kind kind, std::vector<Value*> operands, graph::Attrs attrs = {}) {
-    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs), {fmt::format("node_{}", ++names_)});
-    if (!node) ADD_FAILURE() << node.status().message();
-    return (*node)->result();
-  }
-  Value* number(double value) {
-    return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(value)}));
-  }
+  int64_t channels() { return oneOf({8, 16, 16, 24, 32, 48}); }
   Value* boundary(Value* x) {
-    if (!quantized_) return x;
-    Value* zero = out_.graph.addConstant(Tensor::of<uint8_t>(Elem::u8_, {}, {static_cast<uint8_t>(pick(2) * 77)}));
-    Value* scale = number(static_cast<double>(1 + pick(4)) / 64);
-    return op(Kind::Dequantize, {op(Kind::Quantize, {x, scale, zero}), scale, zero});
+    return quantized_ ? throughBytes(x, Elem::u8_, static_cast<uint8_t>(pick(2) * 77)) : x;
   }
   Value* weights(const Shape& dims, double size) {
-    if (quantized_)
-      return op(Kind::Dequantize, {out_.graph.addConstant(*randomTensor(Elem::i8_, dims, rng_())), number(size / 100)});
-    Tensor tensor = *randomTensor(Elem::f32_, dims, rng_());
-    std::vector<float> values(tensor.as<float>(), tensor.as<float>() + tensor.count());
-    for (float& value : values) value *= static_cast<float>(size);
-    return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, dims, values));
+    return quantized_ ? byteWeights(dims, size, Elem::i8_) : floatWeights(dims, size);
   }
 
   struct Window {
@@ -111,11 +83,7 @@ private:
     x_ = y->type.shape() == before->type.shape() ? boundary(op(Kind::Add, {y, before})) : y;
   }
 
-  std::mt19937_64 rng_;
-  RandomGraph out_;
-  bool quantized_;
   Value* x_ = nullptr;
-  int names_ = 0;
 };
 
 class CpuBands : public ::testing::Test {

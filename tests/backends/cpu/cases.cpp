@@ -494,6 +494,7 @@ private:
   void reduce() {
     const Dims d = dims(3, 3);
     const bool isReal = isFloat(elem(0)), isSum = row_.fn == CDL_REDUCE_SUM, isProduct = row_.fn == CDL_REDUCE_PROD;
+    if ((row_.flags & CDL_ROW_PROLOGUE) && !(isReal && isProduct) && value_.chance(40)) return reduceBehind(d, isReal && isSum);
     const bool withEpilogue = !(isReal && isProduct) && hasEpilogue();
     Fill fill = withEpilogue ? Fill::whole : Fill::corner;
     case_.bound.anyZero = isReal;
@@ -508,6 +509,24 @@ private:
     }
     in(elem(0), d, fill);
     if (withEpilogue) epilogue({d[0], d[2]}, elem(0));
+    out(elem(1), {d[0], d[2]});
+  }
+  /// Of what a prologue computes. `isRounded`: of numbers so small that no order of the terms rounds their sum.
+  void reduceBehind(const Dims& d, bool isRounded) {
+    static constexpr Elem kTypes[] = {Elem::f32_, Elem::i32_, Elem::i8_, Elem::u8_, Elem::bool_};
+    const auto lie = [&] { return value_.chance(60) ? CDL_CLASS_BROADCAST : CDL_CLASS_AFFINE; };
+    case_.bound.anyZero = isFloat(elem(0));
+    if (isRounded) {
+      for (int i = 0; i < 2; ++i) in(elem(0), d, Fill::whole, lie());
+      const auto view = [&](uint16_t i) { return Operand{Operand::Source::view, elem(0), i}; };
+      instr_.expr = {{CDL_KIND_BINARY, CDL_BINARY_SUB, elem(0), false, {view(0), view(1)}, 0}};
+    } else {
+      for (int64_t i = value_.in(1, 3); i > 0; --i) in(value_.chance(60) ? elem(0) : value_.of(kTypes), d, Fill::whole, lie());
+      isExact_ = true;
+      expr(Elem::none, 0, elem(0));
+      isExact_ = false;
+    }
+    instr_.prologue = static_cast<uint32_t>(instr_.expr.size());
     out(elem(1), {d[0], d[2]});
   }
   void argReduce() {

@@ -7,7 +7,7 @@
 
 #include "core/passes/passes.h"
 #include "core/pipeline/pipeline.h"
-#include "tests/unit/passes/random_graph.h"
+#include "tests/backends/cpu/network_parts.h"
 
 namespace candela::testing {
 namespace {
@@ -16,17 +16,13 @@ using graph::Graph;
 
 /// What a network is made of, in shapes where panels and vectors have rests. Every step is continuous and keeps numbers
 /// near 1, so that a rounding stays one.
-class NetworkMaker {
+class NetworkMaker : NetworkParts {
 public:
-  explicit NetworkMaker(uint64_t seed, bool quantized = false) : rng_(seed), quantized_(quantized) {}
+  explicit NetworkMaker(uint64_t seed, bool quantized = false) : NetworkParts(seed, quantized) {}
 
   RandomGraph make(int steps) {
-    const Shape image{pick(2) + 1, channels(), 5 + pick(9), 5 + pick(9)};
-    value_ = out_.graph.addInput("image", {Elem::f32_, image});
-    Tensor input = *randomTensor(Elem::f32_, image, rng_());
-    std::vector<float> values(input.as<float>(), input.as<float>() + input.count());
-    for (float& value : values) value = quantized_ ? std::round(value * 64) / 64 : value;
-    out_.inputs.push_back(Tensor::of<float>(Elem::f32_, image, values));
+    const int64_t batch = pick(2) + 1, ins = channels(), height = 5 + pick(9), width = 5 + pick(9);
+    value_ = image({batch, ins, height, width});
     for (int i = 0; i < steps; ++i) {
       value_ = boundary(value_);
       imageStep();
@@ -42,40 +38,17 @@ public:
   }
 
 private:
-  using Value = graph::Value;
-  using Kind = graph::OpKind;
-
-  int64_t pick(int64_t count) { return static_cast<int64_t>(rng_() % static_cast<uint64_t>(count)); }
-  int64_t channels() {
-    static constexpr int64_t kChannels[] = {1, 3, 8, 12, 16, 17, 32};
-    return kChannels[pick(7)];
-  }
-  Value* op(Kind kind, std::vector<Value*> operands, graph::Attrs attrs = {}) {
-    auto node = out_.graph.addNode(kind, std::move(operands), std::move(attrs), {fmt::format("node_{}", ++names_)});
-    if (!node) ADD_FAILURE() << node.status().message();
-    return (*node)->result();
-  }
-  Value* number(double value) {
-    return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, {}, {static_cast<float>(value)}));
-  }
+  int64_t channels() { return oneOf({1, 3, 8, 12, 16, 17, 32}); }
   /// Quantized and back, where the network is.
   Value* boundary(Value* x) {
     if (!quantized_) return x;
-    static constexpr uint8_t kZeros[] = {0, 77, 128};
-    Value* zero =
-        out_.graph.addConstant(Tensor::of<uint8_t>(isUnsigned_ ? Elem::u8_ : Elem::i8_, {}, {kZeros[pick(3)]}));
-    // In the grid of the inputs: no quotient comes so near to a half that f32 would round it elsewhere than f64.
-    Value* scale = number(static_cast<double>(1 + pick(4)) / 64);
-    return op(Kind::Dequantize, {op(Kind::Quantize, {x, scale, zero}), scale, zero});
+    const int64_t zero = oneOf({0, 77, 128});
+    return throughBytes(x, isUnsigned_ ? Elem::u8_ : Elem::i8_, static_cast<uint8_t>(zero));
   }
   Value* weights(const Shape& dims, double size) {
-    if (quantized_ && dims.size() > 1)
-      return op(Kind::Dequantize, {out_.graph.addConstant(*randomTensor(pick(4) ? Elem::i8_ : Elem::u8_, dims, rng_())),
-                                   number(size / 100)});
-    Tensor tensor = *randomTensor(Elem::f32_, dims, rng_());
-    std::vector<float> values(tensor.as<float>(), tensor.as<float>() + tensor.count());
-    for (float& value : values) value *= static_cast<float>(size);
-    return out_.graph.addConstant(Tensor::of<float>(Elem::f32_, dims, values));
+    if (!quantized_ || dims.size() <= 1) return floatWeights(dims, size);
+    const Elem elem = pick(4) ? Elem::i8_ : Elem::u8_;
+    return byteWeights(dims, size, elem);
   }
   Value* activation(Value* x) {
     if (quantized_) return boundary(pick(2) ? op(Kind::Relu, {x}) : op(Kind::Sigmoid, {boundary(x)}));
@@ -160,12 +133,8 @@ private:
     }
   }
 
-  std::mt19937_64 rng_;
-  RandomGraph out_;
-  bool quantized_;
   const bool isUnsigned_ = pick(3) != 0; ///< all activations: only then is a function between them a table
   Value* value_ = nullptr;
-  int names_ = 0;
 };
 
 struct Tier {

@@ -102,15 +102,15 @@ void dropUnnamedViews(program::Instr& instr) {
 bool dropSteps(Suspect& suspect, Search& search) {
   bool any = false;
   for (uint32_t i = 0; i < suspect.trial.program.instrs.size(); ++i)
-    while (!suspect.trial.program.instrs[i].expr.empty()) {
+    while (suspect.trial.program.instrs[i].expr.size() > suspect.trial.program.instrs[i].prologue) {
       Trial all = suspect.trial, last = suspect.trial;
       program::Instr& bare = all.program.instrs[i];
       bare.inputs.resize(bare.operandCount());
-      bare.expr.clear();
+      bare.expr.resize(bare.prologue);
       dropUnused(all);
       program::Instr& shorter = last.program.instrs[i];
       shorter.expr.pop_back();
-      if (shorter.expr.empty())
+      if (shorter.expr.size() == shorter.prologue)
         shorter.inputs.resize(suspect.trial.program.instrs[i].operandCount());
       else if (shorter.expr.back().elem == shorter.outputs[0].elem)
         dropUnnamedViews(shorter);

@@ -129,7 +129,7 @@ double magnitudeOf(const Program& program, std::span<const Tensor> given) {
   }
   if (!instr.expr.empty() && program::accumulatorElem(instr) != instr.outputs[0].elem) return 0;
   instr.inputs.resize(instr.operandCount());
-  instr.expr.clear();
+  instr.expr.resize(instr.prologue);
   const auto results = oracle(p, inputs, false);
   if (!results) return 0;
   size_t result = 0; // operands are INOUT too

@@ -108,6 +108,8 @@ public:
   void epilogue(Kind kind, std::initializer_list<Kind> steps) {
     for (Kind step : steps) kinds_[id(kind)].steps |= uint64_t(1) << id(step);
   }
+  /// The NATIVE rows of REDUCE take a prologue too, of the steps that epilogue() named.
+  void prologue(Kind kind) { kinds_[id(kind)].hasPrologue = true; }
   /// An additional NATIVE row: types of the operands, then of the results.
   void native(Kind kind, uint16_t fn, std::initializer_list<uint8_t> elems,
               cdl_operand_class_t operandClass = CDL_CLASS_DENSE) {
@@ -197,6 +199,7 @@ private:
     std::vector<Atom> limits;
     uint8_t operandClass = 0;
     uint64_t steps = 0;
+    bool hasPrologue = false;
   };
 
   static uint16_t id(Kind kind) { return static_cast<uint16_t>(kind); }
@@ -228,6 +231,7 @@ private:
     const KindClaim& claim = kinds_[row.kind];
     if (claim.operandClass > row.operand_class) row.operand_class = claim.operandClass;
     if (claim.steps) row.flags |= CDL_ROW_EPILOGUE;
+    if (claim.steps && claim.hasPrologue) row.flags |= CDL_ROW_PROLOGUE;
     row.steps_mask = claim.steps;
     row.first_atom = static_cast<uint32_t>(atoms_.size());
     for (const auto* all : {&atoms, &claim.limits}) atoms_.insert(atoms_.end(), all->begin(), all->end());

@@ -114,7 +114,7 @@ public:
     return value;
   }
 
-  /// The steps of the epilogue or of ELEMENTWISE, or null. Step k is steps()[k] by
+  /// The steps of the epilogue, behind those of a prologue, or of ELEMENTWISE; or null. Step k is steps()[k] by
   /// cdl_get_step(image, first_step + k).
   const cdl_expr_t* expr() const { return instr_->expr ? cdl_get_expr(image_, instr_->expr) : nullptr; }
 
@@ -200,6 +200,8 @@ struct Scatter : Op { // fn: CDL_SCATTER_*; index[K], updates[O,K,I], y[O,N,I]; 
 
 struct Reduce : Op { // fn: CDL_REDUCE_*; x[O,R,I], y[O,I]
   CDL_OPERAND(x, 0)
+  /// How many steps of expr() compute x of the operands, where the rows take a prologue: x() is then only the first one.
+  uint32_t prologue() const { return instr().prologue; }
 };
 
 struct MatMul : Op { // a[B,M,K], b[B,K,N], y[B,M,N]

@@ -95,7 +95,8 @@ Outcome rowsCanBeMet(Port& port) {
       for (size_t b = 0; b < atoms.size(); ++b)
         if (a != b && contradict(atoms[a], atoms[b]))
           return wrong("{}: its atoms {} and {} are never true together", rowName(i, row), a, b);
-    const bool hasSteps = (row.flags & CDL_ROW_EPILOGUE) || row.kind == CDL_KIND_ELEMENTWISE;
+    const bool hasSteps =
+        (row.flags & (CDL_ROW_EPILOGUE | CDL_ROW_PROLOGUE)) || row.kind == CDL_KIND_ELEMENTWISE;
     if (hasSteps != (row.steps_mask != 0))
       return wrong("{}: steps_mask {:#x} with flags {:#x}", rowName(i, row), row.steps_mask, row.flags);
   }

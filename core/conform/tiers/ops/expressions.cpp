@@ -32,7 +32,8 @@ Result<graph::Value*> node(graph::Graph& graph, const text::ExprStep& step, Valu
   return failure(Code::internal, "no op is {}", text::exprFnName(step));
 }
 
-/// The expression step by step; operand 0 is the accumulator where there is one.
+} // namespace
+
 Result<Values> stepByStep(graph::Graph& graph, const std::string& text, const Values& operands) {
   CDL_ASSIGN(const text::ExprSteps steps, text::parseExpr(text));
   std::vector<Elem> elems;
@@ -59,11 +60,12 @@ Result<Values> stepByStep(graph::Graph& graph, const std::string& text, const Va
   return Values{values.back()};
 }
 
-/// The element type that an expression ends in.
 Elem endOf(const std::string& text, const std::vector<Elem>& operands) {
   const auto steps = text::parseExpr(text).orAbort();
   return text::typeExpr(steps, operands, operands[0]).orAbort().steps.back();
 }
+
+namespace {
 
 // ---- ELEMENTWISE ----
 

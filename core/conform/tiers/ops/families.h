@@ -8,6 +8,7 @@ namespace candela::conform {
 std::vector<OpFamily> windowFamilies();     ///< CONV2D, POOL2D
 std::vector<OpFamily> lineFamilies();       ///< SOFTMAX, NORM, ATTENTION, ARG_REDUCE, SORT
 std::vector<OpFamily> expressionFamilies(); ///< ELEMENTWISE, and what has an epilogue
+std::vector<OpFamily> prologueFamilies();   ///< REDUCE of what it computes itself
 
 /// "u8_i8" -> {u8, i8}; words that name no type are left out.
 std::vector<Elem> elemsIn(std::string_view row);
@@ -19,6 +20,10 @@ TrialBuilder::Fill fillOf(Elem elem, std::string_view data);
 /// The results of one node.
 Result<Values> write(graph::Graph& graph, graph::OpKind kind, Values operands, graph::Attrs attrs = {},
                      int results = 1);
+/// An expression step by step; operand 0 is the accumulator where there is one.
+Result<Values> stepByStep(graph::Graph& graph, const std::string& text, const Values& operands);
+/// The element type that it ends in.
+Elem endOf(const std::string& text, const std::vector<Elem>& operands);
 /// x in f32 where it is a 16-bit float, as decompositions compute.
 Result<graph::Value*> widened(graph::Graph& graph, graph::Value* x);
 

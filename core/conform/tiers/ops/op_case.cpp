@@ -249,7 +249,8 @@ Result<Program> OpTrial::program(const target::Target& target, std::span<const c
     }
     instr.inputs.push_back(std::move(view));
   }
-  const size_t first = instr_.kind == CDL_KIND_ELEMENTWISE ? 0 : instr_.operands.size();
+  instr.prologue = static_cast<uint32_t>(instr_.prologue);
+  const size_t first = instr_.kind == CDL_KIND_ELEMENTWISE || instr_.prologue ? 0 : instr_.operands.size();
   CDL_ASSIGN(instr.expr, program::resolveExpr(instr_.steps, instr.inputs, instr_.accumulator, first));
   writer.program.instrs.push_back(std::move(instr));
   CDL_TRY(program::verify(writer.program).context("the suite made a program that is none"));

@@ -1,0 +1,71 @@
+#include "core/target/fuse/walk.h"
+
+#include <algorithm>
+
+#include "core/target/lower/lower.h"
+
+namespace candela::target {
+
+using graph::Graph;
+using graph::Node;
+using graph::OpKind;
+using graph::Value;
+
+FuseWalk::FuseWalk(Graph& graph, const Target& target) : graph_(graph), target_(target), order_(graph.snapshot()) {
+  for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+}
+
+bool FuseWalk::takes(const Node& node) const {
+  const Support support = ask(node, target_).support;
+  return support == Support::native || (support == Support::emulated && target_.isHost());
+}
+
+bool FuseWalk::isReadOnlyIn(const Value& value, const Nodes& inside) const {
+  return !graph_.isOutput(&value) && !value.users().empty() &&
+         std::ranges::all_of(value.users(), [&](const Node* user) { return inside.count(user) != 0; });
+}
+
+Result<Value*> FuseWalk::alias(Value* value, const Shape& shape, const graph::Provenance& provenance, Node& at) {
+  if (value->type.shape() == shape) return value;
+  CDL_ASSIGN(const Node* node, graph_.addNode(OpKind::Reshape, {value}, {{"shape", shape}}, provenance, &at));
+  return node->result();
+}
+
+Result<Node*> FuseWalk::add(Node& root, const Expression& expression, const graph::Provenance& provenance) {
+  std::vector<Value*> operands;
+  for (const Expression::Operand& operand : expression.operands) {
+    CDL_ASSIGN(Value * value, alias(operand.value, operand.shape, provenance, root));
+    operands.push_back(value);
+  }
+  graph::Attrs attrs{{"to", root.result()->type.elem}, {"steps", text::exprText(expression.steps)}};
+  CDL_ASSIGN(Node * expr, graph_.addNode(OpKind::Expr, operands, std::move(attrs), provenance, &root));
+  expr->result()->type.layout = root.result()->type.layout;
+  return expr;
+}
+
+void FuseWalk::eraseNew(Node& expr) {
+  const std::vector<Value*> operands = expr.operands();
+  graph_.erase(&expr);
+  for (Value* operand : operands)
+    if (operand->users().empty() && operand->producer && !position_.count(operand->producer))
+      graph_.erase(operand->producer);
+}
+
+void FuseWalk::eraseAll(const Nodes& inside) {
+  // Users stand behind what they use, so that erasing from the end meets no used result.
+  for (size_t i = order_.size(); i-- > 0;) {
+    if (!inside.count(order_[i])) continue;
+    position_.erase(order_[i]);
+    graph_.erase(order_[i]);
+    order_[i] = nullptr;
+  }
+}
+
+graph::Provenance FuseWalk::provenanceOf(const Nodes& inside) const {
+  graph::Provenance provenance;
+  for (const Node* node : order_)
+    if (inside.count(node)) graph::mergeProvenance(provenance, node->provenance);
+  return provenance;
+}
+
+} // namespace candela::target
