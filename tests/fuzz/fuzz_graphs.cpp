@@ -1,7 +1,6 @@
 // Random graphs on several executors, each within the bounds of a running error analysis. A failure is reduced by
 // itself and written to a folder.
 #include <algorithm>
-#include <charconv>
 #include <csetjmp>
 #include <csignal>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include "core/conform/random/run_on.h"
 #include "core/graph/text.h"
 #include "core/support/file.h"
+#include "tests/fuzz/arguments.h"
 
 namespace candela::conform {
 namespace {
@@ -24,35 +24,12 @@ constexpr const char* kUsage = R"(Usage: fuzz_graphs [--seed N] [--count N] [--b
   --out DIR        where reduced failures go (fuzz_failures)
 )";
 
-struct Arguments {
-  uint64_t seed = 1, count = 300;
-  std::vector<std::string> backends{"reference", "soft", "soft --to-primitives", "template", "template --to-primitives",
-                                    "cpu"};
-  std::string out = "fuzz_failures";
+struct Arguments : FuzzArguments {
+  Arguments()
+      : FuzzArguments{.count = 300,
+                      .backends = {"reference", "soft", "soft --to-primitives", "template", "template --to-primitives",
+                                   "cpu"}} {}
 };
-
-bool parse(int count, char** words, Arguments& arguments) {
-  for (int i = 1; i < count; i += 2) {
-    if (i + 1 == count) return false;
-    const std::string flag = words[i], value = words[i + 1];
-    const auto number = [&](uint64_t& to) {
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to);
-      return error == std::errc() && end == value.data() + value.size();
-    };
-    if (flag == "--seed" ? !number(arguments.seed) : flag == "--count" ? !number(arguments.count) : false) return false;
-    if (flag == "--out") arguments.out = value;
-    if (flag == "--backends") {
-      arguments.backends.clear();
-      for (size_t at = 0; at <= value.size();) {
-        const size_t end = std::min(value.find(',', at), value.size());
-        arguments.backends.push_back(value.substr(at, end - at));
-        at = end + 1;
-      }
-    }
-    if (flag != "--seed" && flag != "--count" && flag != "--out" && flag != "--backends") return false;
-  }
-  return true;
-}
 
 // A crash is a finding like any other: what it leaves behind is lost, which a tool of tests can bear.
 sigjmp_buf back;
@@ -173,7 +150,7 @@ private:
 
 int main(int count, char** words) {
   candela::conform::Arguments arguments;
-  if (!candela::conform::parse(count, words, arguments)) {
+  if (!candela::conform::parseArguments(count, words, arguments)) {
     fmt::print(stderr, "{}", candela::conform::kUsage);
     return 2;
   }

@@ -1,7 +1,6 @@
 // Random graphs compiled twice on each backend, stacked and with every node an instruction of its own. Both are judged
 // within the bounds of a running error analysis, and where that leaves one value (integers that no rounded real became)
 // the two must agree bit by bit. Counts instructions, expressions and the bytes that their views read and write.
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,6 +10,7 @@
 #include "core/pipeline/pipeline.h"
 #include "core/program/image.h"
 #include "core/support/file.h"
+#include "tests/fuzz/arguments.h"
 #include "tests/fuzz/stacked_graphs.h"
 
 namespace candela::conform {
@@ -25,36 +25,10 @@ constexpr const char* kUsage =
   --json FILE      what was counted
 )";
 
-struct Arguments {
-  uint64_t seed = 1, count = 200;
-  std::vector<std::string> backends{"soft", "template", "cpu"};
-  std::string out = "fuzz_failures", json;
+struct Arguments : FuzzArguments {
+  Arguments() : FuzzArguments{.count = 200, .backends = {"soft", "template", "cpu"}} {}
+  std::string json;
 };
-
-bool parse(int count, char** words, Arguments& arguments) {
-  for (int i = 1; i < count; i += 2) {
-    if (i + 1 == count) return false;
-    const std::string flag = words[i], value = words[i + 1];
-    const auto number = [&](uint64_t& to) {
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to);
-      return error == std::errc() && end == value.data() + value.size();
-    };
-    if (flag == "--seed" ? !number(arguments.seed) : flag == "--count" ? !number(arguments.count) : false) return false;
-    if (flag == "--out") arguments.out = value;
-    if (flag == "--json") arguments.json = value;
-    if (flag == "--backends") {
-      arguments.backends.clear();
-      for (size_t at = 0; at <= value.size();) {
-        const size_t end = std::min(value.find(',', at), value.size());
-        arguments.backends.push_back(value.substr(at, end - at));
-        at = end + 1;
-      }
-    }
-    if (flag != "--seed" && flag != "--count" && flag != "--out" && flag != "--json" && flag != "--backends")
-      return false;
-  }
-  return true;
-}
 
 /// What the Programs of one form hold.
 struct Tally {
@@ -232,7 +206,7 @@ private:
 
 int main(int count, char** words) {
   candela::conform::Arguments arguments;
-  if (!candela::conform::parse(count, words, arguments)) {
+  if (!candela::conform::parseArguments(count, words, arguments, {{"--json", &arguments.json}})) {
     fmt::print(stderr, "{}", candela::conform::kUsage);
     return 2;
   }
