@@ -34,7 +34,7 @@ target::InstrDesc describe(const cdl_image_t* image, uint32_t index, const std::
     x.elem = cdl_get_step(image, expr->first_step + instr->prologue - 1)->elem;
     int64_t stride = 1;
     for (uint32_t d = x.rank; d-- > 0; stride *= x.dims[d]) x.strides[d] = stride;
-    desc.operands.push_back(describe(image, x, 0));
+    desc.operands.push_back(describe(image, x, 0, constants));
     desc.operands[0].isConstant = false;
     for (uint32_t i = 0; i < expr->steps; ++i) {
       const uint64_t kind = uint64_t(1) << cdl_get_step(image, expr->first_step + i)->kind;
