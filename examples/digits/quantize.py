@@ -30,7 +30,7 @@ def main():
     count = parser.parse_args().images
     with tempfile.TemporaryDirectory() as folder:
         folded = pathlib.Path(folder) / "folded.onnx"
-        quant_pre_process(HERE / "digits.onnx", folded)  # batch normalizations into the convolutions
+        quant_pre_process(HERE / "digits.onnx", folded, skip_symbolic_shape=True)  # batch normalizations into the convolutions
         result = pathlib.Path(folder) / "int8.onnx"
         quantize_static(folded, result, Images(np.load(HERE / "test_images.npy")[:count]), quant_format=QuantFormat.QDQ,
                         per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
