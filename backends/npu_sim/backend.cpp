@@ -35,6 +35,7 @@ public:
     space("scratchpad", CDL_SPACE_LOCAL, capacity_[1], 64);
     claimAll(capabilities(), static_cast<int64_t>(capacity_[1]));
     engines(3); // computes, loads, stores
+    declareTiling();
     run_.functional.checks = options().get("checks") == "on";
     run_.report = options().get("report");
     return cdl::ok();
@@ -79,6 +80,22 @@ private:
     cdl::Status status = made->prepare();
     if (status.isOk()) executable = std::move(made);
     return status;
+  }
+
+  /// What core chooses tiles by: the array, the lanes, and what the memory brings in a cycle of the array at best.
+  void declareTiling() {
+    const std::string type = configuration_.valueText(npu::key::kDramType); // "DDR4-2400": transfers per microsecond
+    const double megaTransfers = std::stod(type.substr(type.find('-') + 1));
+    const double bytesPerSecond = megaTransfers * 1e6 * static_cast<double>(configuration_[npu::key::kDramWidthBits]) / 8;
+    const double cyclesPerSecond = static_cast<double>(configuration_[npu::key::kClockMhz]) * 1e6;
+    cdl_tiling_t costs{};
+    costs.load_engine = 1, costs.store_engine = 2;
+    costs.rows = static_cast<uint32_t>(configuration_.rows());
+    costs.columns = static_cast<uint32_t>(configuration_.columns());
+    costs.lanes = static_cast<uint32_t>(configuration_[npu::key::kVectorLanes]);
+    costs.bytes_per_kilocycle = static_cast<uint32_t>(1000 * bytesPerSecond / cyclesPerSecond);
+    costs.copy_cycles = 4, costs.instr_cycles = 2; // sent by the control processor: a descriptor, a word
+    tiling(costs);
   }
 
   npu::Configuration configuration_;

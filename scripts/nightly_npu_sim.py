@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Runs int8 networks on every preset of the NPU: verified, the bytes by DMA and the host's share counted.
+
+usage: scripts/nightly_npu_sim.py [--candela FILE] [--models DIR] [--report FILE] [--table FILE] [--witness]
+
+ResNet-50, MobileNetV2 and BERT-4 (build/models, which the fixture of the tests writes) and digits, by `candela simulate
+--verify` on the six presets. Each must be verified to the bit; convolutional networks leave the host no product; compiling
+takes at most 5 s, and the functional model at most 3 s on ResNet-50. `candela conform --size nightly` on gem16 may have no
+failure. Writes benchmarks/results/npu_sim.json and docs/reference/npu_networks.md.
+
+--witness  changes nothing: digits on all presets and MobileNetV2 on gem16 and tiny, verified, with the bytes and products
+           that the report has
+
+Exit status: 0 as it should be, 1 not, 2 nothing to run.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts/lib"))
+import nightly_report  # noqa: E402
+
+SCHEMA = "candela.npu_sim.v1"
+PRESETS = ("tiny", "nv_small", "gem16", "edge4t", "edge8t", "tpu1")
+DIGITS = ROOT / "examples/digits/digits_int8.onnx"
+BATCH = {"digits_int8": 16}
+PRODUCTS_ON_HOST = {"bert4_int8"}  # its attention multiplies floats
+COMPILE_MS, WALL_MS = 5000, 3000
+TIMEOUT_SECONDS = 1800
+
+
+def simulate(candela, model, preset):
+    name = model.stem
+    report = nightly_report.answer([str(candela), "simulate", str(model), "--npu", preset, "--dim", f"N={BATCH.get(name, 1)}",
+                                    "--random", "1", "--verify"], TIMEOUT_SECONDS)
+    counts = report["counters"]
+    return {"model": name, "npu": preset, "verified": report["verified"],
+            "to_the_bit": report["outputs_equal_to_the_bit"] > 0, "macs": report["macs"], "host_macs": report["host_macs"],
+            "host_nodes": report["placement"]["host"] + report["placement"]["emulated"],
+            "dram_bytes": report["dram_bytes"], "instructions": counts["instructions"],
+            "compile_ms": round(report["compile_ms"]), "wall_ms": round(report["wall_ms"])}
+
+
+def problems_of(case, timed):
+    problems = [] if case["verified"] and case["to_the_bit"] else ["is not verified to the bit"]
+    if case["host_macs"] and case["model"] not in PRODUCTS_ON_HOST:
+        problems.append(f"leaves {case['host_macs']} products to the host")
+    if timed and case["compile_ms"] > COMPILE_MS:
+        problems.append(f"takes {case['compile_ms']} ms to compile")
+    if timed and case["model"] == "resnet50_int8" and case["wall_ms"] > WALL_MS:
+        problems.append(f"takes {case['wall_ms']} ms to run")
+    return problems
+
+
+def moved(case):
+    return sum(case["dram_bytes"][key] for key in ("weights", "tables", "activations"))
+
+
+def conform(candela):
+    report = nightly_report.answer([str(candela), "conform", "--backend", "npu_sim", "--size", "nightly", "--jobs", "2"],
+                                   TIMEOUT_SECONDS)
+    return {key: report[key] for key in ("total", "passed", "emulated")} | {
+        "failed": len(report["failed"]), "unsupported": len(report["unsupported"])}
+
+
+def pageOf(results):
+    rows = [[case["model"], case["npu"], *(f"{case['dram_bytes'][key] / 1e6:.2f}" for key in ("weights", "tables")),
+             *(f"{case['dram_bytes'][key] / 1e6:.2f}" for key in ("activations_loaded", "activations_stored")),
+             f"{moved(case) / 1e6:.2f}", f"{case['macs'] / 1e6:.1f}", f"{case['host_macs'] / 1e6:.1f}",
+             str(case["host_nodes"]), f"{case['instructions']:,}"] for case in results]
+    prose = ["Int8 networks on the simulated NPU, each verified to the bit against the host's executor, by",
+             "`candela simulate MODEL --npu PRESET --verify`. Bytes between DRAM and scratchpad in MB, products in millions,",
+             "those of the host beside them. Written with `benchmarks/results/npu_sim.json`."]
+    return nightly_report.page("nightly_npu_sim", "Networks on the NPU", prose,
+                               ["network", "preset", "weights", "tables", "loaded", "stored", "all", "products", "on the host",
+                                "host nodes", "instructions"], rows)
+
+
+def witness(arguments, cases):
+    known = {(case["model"], case["npu"]): case for case in json.loads(arguments.report.read_text())["results"]}
+    failed = 0
+    for model, preset in cases:
+        case = simulate(arguments.candela, model, preset)
+        problems = problems_of(case, False)
+        said = known[case["model"], preset]
+        problems += [f"{key}: {case[key]}, reported {said[key]}" for key in ("dram_bytes", "macs", "host_macs", "instructions")
+                     if case[key] != said[key]]
+        print(f"{case['model']} on {preset}: {'; '.join(problems) or 'as reported'}")
+        failed += bool(problems)
+    return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--candela", type=pathlib.Path, default=ROOT / "build/bin/candela")
+    parser.add_argument("--models", type=pathlib.Path, default=ROOT / "build/models")
+    parser.add_argument("--report", type=pathlib.Path, default=ROOT / "benchmarks/results/npu_sim.json")
+    parser.add_argument("--table", type=pathlib.Path, default=ROOT / "docs/reference/npu_networks.md")
+    parser.add_argument("--witness", action="store_true")
+    arguments = parser.parse_args()
+    models = [DIGITS, *(arguments.models / f"{name}.onnx" for name in ("mbv2_int8", "resnet50_int8", "bert4_int8"))]
+    for path in (arguments.candela, *models):
+        if not path.exists():
+            print(f"nightly_npu_sim: {path} is missing", file=sys.stderr)
+            return 2
+    if arguments.witness:
+        return witness(arguments, [*((DIGITS, preset) for preset in PRESETS), (models[1], "gem16"), (models[1], "tiny")])
+    results = []
+    for model in models:
+        for preset in PRESETS:
+            case = simulate(arguments.candela, model, preset)
+            case["problems"] = problems_of(case, True)
+            case["passed"] = not case["problems"]
+            print(f"{case['model']} on {preset}: {moved(case) / 1e6:.2f} MB, {'; '.join(case['problems']) or 'passed'}")
+            results.append(case)
+    suite = conform(arguments.candela)
+    print(f"conform: {suite}")
+    report = {"schema": SCHEMA, "generated_at": nightly_report.now(), "machine": nightly_report.machine(),
+              "conform_nightly": suite, "results": results}
+    status = nightly_report.finish(arguments, report, pageOf(results))
+    return 1 if suite["failed"] else status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
