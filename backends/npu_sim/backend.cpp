@@ -23,7 +23,7 @@ public:
     npu::Result<npu::Configuration> configuration = npu::findConfiguration(options().get("npu"));
     if (!configuration) return cdl::error(CDL_INVALID_ARGUMENT, "npu=" + options().get("npu") + ": " + configuration.message());
     configuration_ = *configuration;
-    const int64_t reserved = reserveOf(configuration_).bytes();
+    const int64_t reserved = reservedBytes(configuration_);
     if (configuration_.scratchpadBytes() <= reserved + 64)
       return cdl::error(CDL_INVALID_ARGUMENT, cdl::text("npu=", options().get("npu"), ": a scratchpad of ",
                                                         configuration_.scratchpadBytes(), " bytes, of which ", reserved,

@@ -53,12 +53,10 @@ uint32_t lower(Lowering& l, uint32_t i) {
 
 } // namespace
 
-Reserve reserveOf(const npu::Configuration& configuration) {
-  // A place takes the records of a block of columns at least, or a table.
-  const int64_t least = std::max<int64_t>(int64_t{8} * configuration.columns(), 256);
-  const int64_t all = std::clamp<int64_t>(configuration.scratchpadBytes() / 64, 2 * least, 32768);
-  const int64_t each = std::max(least, all / 8 / least * least);
-  return {each, all / each};
+int64_t reservedBytes(const npu::Configuration& configuration) {
+  // Records of two blocks of columns at least, or two tables.
+  const int64_t least = 2 * std::max<int64_t>(int64_t{8} * configuration.columns(), 256);
+  return std::clamp<int64_t>(configuration.scratchpadBytes() / 32, least, 32768);
 }
 
 cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, const npu::Configuration& configuration,
@@ -68,12 +66,11 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     uint32_t localSpace = 0;
     for (uint32_t s = 1; s < raw->spaces.count; ++s)
       if (cdl_get_space(raw, s)->flags & CDL_SPACE_LOCAL) localSpace = s;
-    const Reserve reserve = reserveOf(configuration);
-    const int64_t localBytes = configuration.scratchpadBytes() - reserve.bytes();
+    const int64_t reserved = reservedBytes(configuration);
+    const int64_t localBytes = configuration.scratchpadBytes() - reserved;
     Image image(raw, payloads, localSpace, localBytes);
     Stream stream;
-    Lowering lowering{image, stream, configuration, localBytes, reserve.each};
-    lowering.held.resize(static_cast<size_t>(reserve.places));
+    Lowering lowering{image, stream, configuration, localBytes, reserved};
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
       lowering.begin(at, op.node());

@@ -12,13 +12,9 @@ struct Compiled {
   std::vector<uint32_t> instrOfSymbol; ///< of the image, by symbol of the binary; 0: none
 };
 
-/// The end of the scratchpad, which the compiler keeps for itself: places for records and tables. What is before it is
-/// the device's local memory.
-struct Reserve {
-  int64_t each = 0, places = 0;
-  int64_t bytes() const { return each * places; }
-};
-Reserve reserveOf(const npu::Configuration& configuration);
+/// Bytes at the end of the scratchpad that the compiler keeps for itself, a multiple of 64; what is before them is the
+/// device's local memory.
+int64_t reservedBytes(const npu::Configuration& configuration);
 
 /// `image` was checked; payloads as ProgramBackend::compile has them. REFUSED names the instruction.
 cdl::Status compileProgram(const cdl_image_t* image, const void* const* payloads, const npu::Configuration& configuration,

@@ -17,14 +17,15 @@ struct Lowering {
   Image& image;
   Stream& stream;
   const npu::Configuration& configuration;
-  /// The end of the scratchpad belongs to the compiler: places for records of requant, of so many bytes each.
+  /// The end of the scratchpad belongs to the compiler: records of requant and tables, one behind the other, the oldest
+  /// ones overwritten.
   int64_t recordsAt = 0, recordsBytes = 0;
   struct Held {
-    std::vector<std::byte> bytes; ///< empty: none that are known
-    uint64_t used = 0;
+    int64_t begin = 0, end = 0;   ///< addresses
+    std::vector<std::byte> bytes; ///< empty: not known
   };
-  std::vector<Held> held{}; ///< by place
-  uint64_t turn = 0;
+  std::vector<Held> held{};
+  int64_t next = 0; ///< where the next ones go, relative
   int accumulatorTurn = 0;                             ///< the half of the accumulators that comes next
   std::vector<Costs> costs{};                          ///< by node, in the order in which they come first
   std::map<std::string, size_t> costsOf{};
@@ -36,7 +37,7 @@ struct Lowering {
 
   /// A record for each channel lies in the scratchpad from the address that it returns on; loads them unless they do.
   int64_t records(const std::vector<std::byte>& bytes);
-  /// A place among the records for what is no constant, until other places were asked for as often as there are some.
+  /// A place among the records for what is no constant, until they have been gone round once.
   int64_t room(int64_t bytes);
 };
 

@@ -145,14 +145,11 @@ void Lowering::begin(uint32_t instr, const std::string& node) {
 }
 
 int64_t Lowering::records(const std::vector<std::byte>& bytes) {
-  for (size_t place = 0; place < held.size(); ++place)
-    if (!bytes.empty() && held[place].bytes == bytes) {
-      held[place].used = ++turn;
-      return recordsAt + static_cast<int64_t>(place) * recordsBytes;
-    }
+  for (const Held& each : held)
+    if (each.bytes == bytes) return each.begin;
   Operand from, to;
   to.at = room(static_cast<int64_t>(bytes.size()));
-  held[static_cast<size_t>((to.at - recordsAt) / recordsBytes)].bytes = bytes;
+  held.back().bytes = bytes;
   from.rank = to.rank = 1;
   from.dims[0] = to.dims[0] = static_cast<int64_t>(bytes.size());
   from.strides[0] = to.strides[0] = 1;
@@ -165,11 +162,12 @@ int64_t Lowering::records(const std::vector<std::byte>& bytes) {
 int64_t Lowering::room(int64_t bytes) {
   if (bytes > recordsBytes)
     throw Refusal{CDL_REASON_MEMORY, cdl::text(bytes, " bytes, the compiler keeps ", recordsBytes, " for them")};
-  size_t oldest = 0;
-  for (size_t place = 0; place < held.size(); ++place)
-    if (held[place].used < held[oldest].used) oldest = place;
-  held[oldest] = {{}, ++turn};
-  return recordsAt + static_cast<int64_t>(oldest) * recordsBytes;
+  if (next + bytes > recordsBytes) next = 0;
+  const int64_t begin = recordsAt + next, end = begin + bytes;
+  next += (bytes + 15) / 16 * 16;
+  std::erase_if(held, [&](const Held& each) { return each.begin < end && begin < each.end; });
+  held.push_back({begin, end, {}});
+  return begin;
 }
 
 } // namespace npu_sim

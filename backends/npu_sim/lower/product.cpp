@@ -51,7 +51,7 @@ public:
     // behind it.
     const int64_t passes = std::min(places, 8 * static_cast<int64_t>(l_.configuration.rows()));
     int64_t blocks = std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
-    if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (8 * width), 1, blocks);
+    if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks); // two sets
     const int64_t room = std::max<int64_t>(half / blocks, 1);
     const int64_t columns = std::min({p_.outWidth, room, kMostRows});
     const int64_t rows = std::min({std::max<int64_t>(room / columns, 1), p_.outHeight, kMostRows});
@@ -357,10 +357,15 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
   } else if (y.elem != CDL_I32) {
     throw Refusal{CDL_REASON_DTYPE, "a product without an epilogue has sums of i32"};
   }
-  if (isConv)
+  const int64_t summed = isConv ? l.image.input(op, 1).dims[2] : l.image.input(op, 0).dims[2];
+  if (summed == 0) { // sums of nothing
+    if (ending.epilogue) throw Refusal{CDL_REASON_DIM, "a product over nothing, with an epilogue that ends in bytes"};
+    if (op.attr(CDL_ATTR_ACCUMULATE, 0) == 0) lowerFill(l, y, 0);
+  } else if (isConv) {
     convolve(l, op, y, ending);
-  else
+  } else {
     multiply(l, op, y, ending);
+  }
   if (op.expr() && !ending.epilogue) lowerSteps(l, op);
   return ending.residual != nullptr;
 }

@@ -13,14 +13,15 @@ struct SpacePlan {
   uint64_t maxLive = 0; ///< no plan of these shares is smaller
 };
 
-Result<SpacePlan> planSpace(const Program& program, uint32_t space, const std::vector<Share>& shares) {
+Result<SpacePlan> planSpace(const Program& program, uint32_t space, const std::vector<Share>& shares,
+                            const PlanOptions& options) {
   const MemoryProblem problem = problemOf(program, space, shares);
   const std::string& name = program.spaces[space].name;
   const uint64_t live = maxLive(problem);
   if (live > problem.capacity)
     return failure(Code::out_of_memory, "space '{}' has {} bytes but {} are live at once", name, problem.capacity,
                    live);
-  CDL_ASSIGN(MemoryPlan plan, planMemory(problem).context(fmt::format("space '{}'", name)));
+  CDL_ASSIGN(MemoryPlan plan, planMemory(problem, options).context(fmt::format("space '{}'", name)));
   const auto wrong = validate(problem, plan);
   CDL_CHECK(!wrong, "{}", *wrong);
   return SpacePlan{std::move(plan), live};
@@ -28,7 +29,7 @@ Result<SpacePlan> planSpace(const Program& program, uint32_t space, const std::v
 
 } // namespace
 
-Result<PlacementReport> place(Program& program) {
+Result<PlacementReport> place(Program& program, const PlanOptions& options) {
   CDL_TRY(program::verify(program));
   const std::vector<Share> apart = sharesOf(program, false), together = sharesOf(program, true);
   PlacementReport report;
@@ -38,9 +39,9 @@ Result<PlacementReport> place(Program& program) {
   for (uint32_t space = 0; space < program.spaces.size(); ++space) {
     // Longer intervals can pack worse than their parts, though never below what is live at once.
     const std::vector<Share>* shares = &together;
-    auto best = planSpace(program, space, together);
+    auto best = planSpace(program, space, together, options);
     if (!best || best->plan.size > best->maxLive) {
-      auto other = planSpace(program, space, apart);
+      auto other = planSpace(program, space, apart, options);
       if (other && (!best || other->plan.size < best->plan.size)) {
         best = std::move(other);
         shares = &apart;

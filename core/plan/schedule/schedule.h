@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/plan/memory/memory.h"
 #include "core/program/program.h"
 
 /// Order and memory of a Program. Knows addresses and waits, no target.
@@ -27,7 +28,8 @@ struct PlacementReport {
 /// it, plan/memory's best plan; the result is validated by plan/memory's validator and by the
 /// rule that no two live buffers overlap. Waits are rebuilt with what shares bytes from then on.
 /// Failure: out_of_memory when a space is too small.
-Result<PlacementReport> place(program::Program& program);
+/// `options`: the work that each space may cost.
+Result<PlacementReport> place(program::Program& program, const PlanOptions& options = {});
 
 /// What is wrong with the offsets of a Program, found by playing its accesses in order: an
 /// instruction that reads bytes which another buffer has overwritten, or one whose result lies on

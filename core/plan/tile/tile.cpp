@@ -262,6 +262,9 @@ private:
   uint64_t bound_ = 0;
 };
 
+/// Of the exact search, a tenth of a second.
+constexpr uint64_t kNodesBeforeLess = 1'000'000;
+
 struct Limits {
   size_t stayers = SIZE_MAX;
   bool prefetch = true;
@@ -300,7 +303,10 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
   dropUnused(program);
   program.engines = std::max<uint32_t>(
       {program.engines, machine.loadEngine + 1u, machine.storeEngine + 1u, machine.computeEngine + 1u});
-  CDL_ASSIGN(const PlacementReport placed, plan::place(program));
+  // Where less may stay instead, the search for offsets is short.
+  const bool mayGiveUp = stayed > 0 || options.prefetch;
+  CDL_ASSIGN(const PlacementReport placed,
+             plan::place(program, mayGiveUp ? PlanOptions{.nodes = kNodesBeforeLess} : PlanOptions{}));
   report.arenaBytes = placed.arenaBytes;
   report.maxLiveBytes = placed.maxLiveBytes;
   return report;
