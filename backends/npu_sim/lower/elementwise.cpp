@@ -310,15 +310,35 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
 
 void lowerPool(Lowering& l, const cdl::Op& op) {
   const Operand x = l.image.input(op, 0), y = l.image.output(op); // by n, h, w, c
-  const auto attr = [&](uint16_t id, uint32_t i, int64_t missing) { return op.attr(id, missing, i); };
+  std::array<int64_t, 6> window{}; // kernel, stride, pad: height and width of each
+  Operand from = x, to = y;
+  bool isWhole = true, isEmpty = false;
+  for (uint32_t d = 0; d < 2; ++d) {
+    const int64_t kernel = op.attr(CDL_ATTR_KERNEL, 1, d), stride = op.attr(CDL_ATTR_STRIDES, 1, d);
+    const int64_t pad = op.attr(CDL_ATTR_PADS, 0, d), extent = x.dims[d + 1], outs = y.dims[d + 1];
+    // Windows that lie in the padding alone are none of the device's.
+    const auto reaches = [&](int64_t o) { return o * stride - pad < extent && o * stride - pad + kernel > 0; };
+    int64_t first = 0, end = outs;
+    while (first < outs && !reaches(first)) ++first;
+    while (end > first && !reaches(end - 1)) --end;
+    isWhole &= first == 0 && end == outs;
+    isEmpty |= first == end;
+    const int64_t start = first * stride - pad; // of the first window that reaches
+    const int64_t skipped = std::max<int64_t>(start, 0);
+    from.at += skipped * x.strides[d + 1] * x.bytes;
+    from.dims[d + 1] -= skipped;
+    to.at += first * y.strides[d + 1] * y.bytes;
+    to.dims[d + 1] = end - first;
+    window[d] = kernel, window[2 + d] = stride, window[4 + d] = std::max<int64_t>(-start, 0);
+  }
+  if (!isWhole) lowerFill(l, y, y.elem == CDL_I8 ? 0x80 : 0); // the lowest value
+  if (isEmpty) return;
   for (int64_t n = 0; n < y.dims[0]; ++n) {
-    Operand from = x, to = y;
-    from.at += n * x.strides[0] * x.bytes;
-    to.at += n * y.strides[0] * y.bytes;
-    from.dims[0] = to.dims[0] = 1;
-    pool(l, from, to, {1, 2, 3}, {1, 2, 3}, npu::PoolFn::kMax,
-         {attr(CDL_ATTR_KERNEL, 0, 1), attr(CDL_ATTR_KERNEL, 1, 1), attr(CDL_ATTR_STRIDES, 0, 1),
-          attr(CDL_ATTR_STRIDES, 1, 1), attr(CDL_ATTR_PADS, 0, 0), attr(CDL_ATTR_PADS, 1, 0)});
+    Operand in = from, out = to;
+    in.at += n * x.strides[0] * x.bytes;
+    out.at += n * y.strides[0] * y.bytes;
+    in.dims[0] = out.dims[0] = 1;
+    pool(l, in, out, {1, 2, 3}, {1, 2, 3}, npu::PoolFn::kMax, window);
   }
 }
 

@@ -23,6 +23,7 @@ std::vector<int64_t> extentsOf(const Axis& axis, uint32_t columns) {
   for (int64_t parts = 2;; parts = std::max(parts + 1, parts * 5 / 4)) {
     int64_t extent = ceilDiv(ceilDiv(axis.extent, parts), axis.unit) * axis.unit;
     if (extent > columns && axis.unit == 1) extent = ceilDiv(extent, columns) * columns;
+    if (extent < columns && extents.back() > columns && axis.unit == 1) extents.push_back(columns); // a whole pass
     if (extent < extents.back()) extents.push_back(extent);
     if (parts >= axis.extent || extent <= axis.unit) break;
   }

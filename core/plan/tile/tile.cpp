@@ -262,8 +262,8 @@ private:
   uint64_t bound_ = 0;
 };
 
-/// Of the exact search, a tenth of a second.
-constexpr uint64_t kNodesBeforeLess = 1'000'000;
+/// Of the exact search, some hundredths of a second.
+constexpr uint64_t kNodesBeforeLess = 250'000;
 
 struct Limits {
   size_t stayers = SIZE_MAX;
