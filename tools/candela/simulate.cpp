@@ -181,6 +181,7 @@ void simulate(Arguments& arguments, Console& console) {
                 timeText(session.compileMs), timeText(latencies.front()));
 
   Json report = console.report("simulate");
+  addPlacement(report, placement, true); // whose `macs` are by place
   report["model"] = arguments.run.model.path;
   report["npu"] = npu.name;
   report["configuration"] = npu.toml();
@@ -198,7 +199,6 @@ void simulate(Arguments& arguments, Console& console) {
   report["layers"] = counted.layers;
   report["compile_ms"] = session.compileMs;
   report["wall_ms"] = latencies.front();
-  addPlacement(report, placement, true);
   const bool right = !arguments.verify || verify(session, arguments, outputs, console, report);
   console.writeJson(report);
   if (!right) throw Failure(kWorkFailed, "the NPU's outputs are not the host's");
