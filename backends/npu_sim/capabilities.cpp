@@ -36,7 +36,8 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes) {
   const cdl::Atom mult = cdl::isConst(1), shift = cdl::isConst(2), zero = cdl::isConst(3);
   for (uint8_t y : {I8, U8})
     for (uint8_t a : {I8, U8, I32}) {
-      c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, {0, 0, 0, 0, 0}, {mult, shift, zero}, CDL_CLASS_BROADCAST);
+      c.native(Kind::Rescale, 0, {a, I32, I32, I32, y}, {0, 0, 0, 0, 0},
+               {mult, shift, zero, cdl::attr(CDL_ATTR_A_LEFT_SHIFT) <= (a == I32 ? 7 : 30)}, CDL_CLASS_BROADCAST);
       if (a == I32) continue;
       for (uint8_t b : {I8, U8})
         c.native(Kind::Rescale, 0, {a, I32, I32, I32, b, I32, y}, {0, 0, 0, 0, 0, 0, 0},
@@ -70,7 +71,9 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes) {
     c.native(Kind::Pool2d, CDL_POOL2D_MAX, {x, x}, {image, image},
              {cdl::attr(CDL_ATTR_DILATIONS, 0) == 1, cdl::attr(CDL_ATTR_DILATIONS, 1) == 1,
               cdl::attr(CDL_ATTR_KERNEL, 0) <= 256, cdl::attr(CDL_ATTR_KERNEL, 1) <= 256,
-              cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63});
+              cdl::attr(CDL_ATTR_PADS, 0) <= 63, cdl::attr(CDL_ATTR_PADS, 1) <= 63,
+              cdl::attr(CDL_ATTR_STRIDES, 0) <= 256, cdl::attr(CDL_ATTR_STRIDES, 1) <= 256,
+              cdl::dim(1) <= 4096, cdl::dim(2) <= 4096, cdl::dim(3) <= 65535});
 }
 
 } // namespace npu_sim

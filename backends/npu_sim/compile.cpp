@@ -56,7 +56,8 @@ uint32_t lower(Lowering& l, uint32_t i) {
 int64_t reservedBytes(const npu::Configuration& configuration) {
   // Records of two blocks of columns at least, or two tables.
   const int64_t least = 2 * std::max<int64_t>(int64_t{8} * configuration.columns(), 256);
-  return std::clamp<int64_t>(configuration.scratchpadBytes() / 32, least, 32768);
+  const int64_t bytes = std::clamp<int64_t>(configuration.scratchpadBytes() / 32 / 64 * 64, least, 32768);
+  return bytes + configuration.scratchpadBytes() % 64;
 }
 
 cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, const npu::Configuration& configuration,
@@ -67,7 +68,7 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     for (uint32_t s = 1; s < raw->spaces.count; ++s)
       if (cdl_get_space(raw, s)->flags & CDL_SPACE_LOCAL) localSpace = s;
     const int64_t reserved = reservedBytes(configuration);
-    const int64_t localBytes = configuration.scratchpadBytes() - reserved;
+    const int64_t localBytes = configuration.scratchpadBytes() - reserved; // a multiple of 64
     Image image(raw, payloads, localSpace, localBytes);
     Stream stream;
     Lowering lowering{image, stream, configuration, localBytes, reserved};

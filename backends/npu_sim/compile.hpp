@@ -12,8 +12,8 @@ struct Compiled {
   std::vector<uint32_t> instrOfSymbol; ///< of the image, by symbol of the binary; 0: none
 };
 
-/// Bytes at the end of the scratchpad that the compiler keeps for itself, a multiple of 64; what is before them is the
-/// device's local memory.
+/// Bytes at the end of the scratchpad that the compiler keeps for itself. What is before them is the device's local
+/// memory, a multiple of 64 bytes.
 int64_t reservedBytes(const npu::Configuration& configuration);
 
 /// `image` was checked; payloads as ProgramBackend::compile has them. REFUSED names the instruction.

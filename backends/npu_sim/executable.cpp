@@ -147,7 +147,9 @@ cdl::Status loadCompiled(const cdl_image_t* image, const void* blob, uint64_t si
     const bool isCopied = part.in || part.out;
     if (!isCopied) continue;
     const bool isRegion = part.region > 0 && static_cast<size_t>(part.region) < compiled.binary.regions.size();
-    const bool isBuffer = part.buffer > 0 && part.buffer < image->buffers.count;
+    const bool isBuffer = part.buffer > 0 && part.buffer < image->buffers.count && part.in <= 1 && part.out <= 1 &&
+                          cdl_get_buffer(image, part.buffer)->role != CDL_ROLE_CONSTANT &&
+                          (!part.out || cdl_get_buffer(image, part.buffer)->role != CDL_ROLE_INPUT);
     if (!isRegion || !isBuffer || part.at < 0 || part.bytes < 0 ||
         static_cast<uint64_t>(part.bytes) > cdl_get_buffer(image, part.buffer)->bytes ||
         static_cast<uint64_t>(part.at) > compiled.binary.regions[static_cast<size_t>(part.region)].bytes ||

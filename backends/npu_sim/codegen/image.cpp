@@ -103,12 +103,13 @@ void Image::findTouches() {
     const cdl::Op op = this->op(i);
     for (uint32_t v = 0; v < op.inputs(); ++v) {
       const Operand read = input(op, v);
-      touches_[read.buffer].push_back({i, false, read.access(false)});
+      touches_[read.buffer].push_back({i, false, read.access(false), true});
     }
     for (uint32_t v = 0; v < op.instr().outputs; ++v) {
       const Operand written = output(op, v);
-      if (op.instr().flags & CDL_INSTR_INOUT) touches_[written.buffer].push_back({i, false, written.access(false)});
-      touches_[written.buffer].push_back({i, true, written.access(true)});
+      if (op.instr().flags & CDL_INSTR_INOUT) touches_[written.buffer].push_back({i, false, written.access(false), true});
+      const Access bytes = written.access(true);
+      touches_[written.buffer].push_back({i, true, bytes, bytes.end - bytes.begin == written.elements() * written.bytes});
     }
   }
 }
@@ -127,7 +128,8 @@ void Image::place(const void* const* payloads) {
     const cdl_buffer_t* buffer = cdl_get_buffer(image_, b);
     if (buffer->space == localSpace_) continue;
     Layout::Part& part = layout_.parts[b];
-    part = {b, kActivations, static_cast<int64_t>(buffer->offset), static_cast<int64_t>(buffer->bytes), false, false};
+    part.buffer = b, part.region = kActivations;
+    part.at = static_cast<int64_t>(buffer->offset), part.bytes = static_cast<int64_t>(buffer->bytes);
     switch (buffer->role) {
     case CDL_ROLE_TEMP:
       if (buffer->offset == CDL_UNPLACED) throw refuse(CDL_REASON_MEMORY, "a buffer of the program is not placed");
@@ -149,8 +151,8 @@ void Image::place(const void* const* payloads) {
           std::memcpy(to + i, &constant->bits, static_cast<size_t>(elemBytes));
       continue;
     }
-    case CDL_ROLE_INPUT: part.region = kInput, part.in = true; break;
-    default: part.region = kOutput, part.in = part.out = true; break; // what an output does not write stays as it was
+    case CDL_ROLE_INPUT: part.region = kInput, part.in = 1; break;
+    default: part.region = kOutput, part.in = part.out = 1; break; // what an output does not write stays as it was
     }
     part.at = bytes[static_cast<size_t>(part.region)];
     bytes[static_cast<size_t>(part.region)] += padded(part.bytes);
@@ -264,11 +266,12 @@ bool Image::readsAlone(uint32_t writer, uint32_t reader, uint32_t buffer) const 
   bool isRead = false;
   for (const Touch& touch : touches_[buffer]) {
     if (touch.write) {
-      written = &touch.bytes;
+      written = touch.dense ? &touch.bytes : nullptr;
       from = touch.instr;
+      if (from == writer) written = &touch.bytes;
       continue;
     }
-    // Every reader reads of what the last write left, or who reads what is open.
+    // Every reader reads of what the last write left, without holes, or who reads what is open.
     if (!written || touch.bytes.begin < written->begin || touch.bytes.end > written->end) return false;
     if (from != writer) continue;
     if (touch.instr != reader) return false;

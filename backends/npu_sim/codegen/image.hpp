@@ -28,11 +28,11 @@ struct Operand : cdl::Shape {
 /// Where the buffers of a Program lie in DRAM: one region for each class.
 struct Layout {
   struct Part {
-    uint32_t buffer;
-    int region;
-    int64_t at;
-    int64_t bytes;
-    bool in, out; ///< copied before and after an execution
+    uint32_t buffer = 0;
+    int32_t region = 0;
+    int64_t at = 0, bytes = 0;
+    uint8_t in = 0, out = 0; ///< 1: copied before, after an execution
+    uint8_t zero[6]{};       ///< stored with the rest
   };
   std::vector<npu::Region> regions; ///< region 0 holds the constants
   std::vector<Part> parts;          ///< by buffer of the image; [0] unused
@@ -83,6 +83,7 @@ private:
     uint32_t instr;
     bool write;
     Access bytes;
+    bool dense; ///< a write without holes
   };
   std::vector<std::vector<Touch>> touches_; ///< by buffer
   /// What local buffers of few bytes hold; an empty one is not known.

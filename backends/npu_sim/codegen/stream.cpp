@@ -150,11 +150,14 @@ int64_t Stream::descriptor(npu::DescriptorKind kind, const npu::DescriptorValues
 
 // ---- Words
 
+/// Tokens that one wait takes at most.
+static constexpr int kMostTaken = 7;
+
 void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
   // One semaphore for each pair of engines of which one waits for the other: tokens come in the order in which they are
   // taken.
   std::map<std::pair<uint8_t, uint8_t>, uint8_t> semaphores;
-  std::map<std::pair<uint8_t, uint8_t>, int> pending;
+  std::map<std::pair<uint8_t, uint8_t>, int> pending, early; // tokens that lie there, and that were taken before their wait
   const auto semaphoreOf = [&](uint8_t from, uint8_t to) {
     const auto [at, isNew] = semaphores.try_emplace({from, to}, static_cast<uint8_t>(semaphores.size()));
     if (isNew && semaphores.size() > npu::kSemaphores)
@@ -180,12 +183,18 @@ void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
     const uint8_t engine = item.insn.engine;
     Insn insn = item.insn;
     const auto nop = [&] { return insnFor(npu::Op::kNop, static_cast<npu::Engine>(engine)); };
-    for (size_t i = 0; i < item.waits.size(); ++i) {
-      Insn holder = i + 1 < item.waits.size() ? nop() : insn;
-      holder.waitSemaphore = semaphoreOf(item.waits[i], engine);
+    std::vector<uint8_t> waits;
+    for (const uint8_t from : item.waits)
+      if (int& taken = early[{from, engine}]; taken > 0)
+        --taken;
+      else
+        waits.push_back(from);
+    for (size_t i = 0; i < waits.size(); ++i) {
+      Insn holder = i + 1 < waits.size() ? nop() : insn;
+      holder.waitSemaphore = semaphoreOf(waits[i], engine);
       holder.waitCount = 1;
-      --pending[{item.waits[i], engine}];
-      if (i + 1 < item.waits.size())
+      --pending[{waits[i], engine}];
+      if (i + 1 < waits.size())
         put(holder);
       else
         insn = holder;
@@ -194,10 +203,16 @@ void Stream::finish(npu::Binary& binary, std::vector<uint32_t>& instrOfSymbol) {
       Insn holder = i == 0 ? insn : nop();
       holder.signalSemaphore = semaphoreOf(engine, item.signals[i]);
       holder.signalCount = 1;
-      // An engine runs ahead of another by what the queues hold; the semaphores hold more than that.
-      if (++pending[{engine, item.signals[i]}] > npu::kSemaphoreMax - 64)
-        throw Refusal{CDL_REASON_VENDOR, "too many tokens are under way between two engines"};
       put(holder);
+      // A semaphore holds so many tokens, and an engine runs ahead of another by what the queues hold: before that, the
+      // other one takes some for the waits that follow.
+      int& lies = pending[{engine, item.signals[i]}];
+      for (++lies; lies > npu::kSemaphoreMax - 64; lies -= kMostTaken, early[{engine, item.signals[i]}] += kMostTaken) {
+        Insn taker = insnFor(npu::Op::kNop, static_cast<npu::Engine>(item.signals[i]));
+        taker.waitSemaphore = semaphoreOf(engine, item.signals[i]);
+        taker.waitCount = kMostTaken;
+        put(taker);
+      }
     }
     if (item.signals.empty()) put(insn);
   }

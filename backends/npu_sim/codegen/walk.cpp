@@ -81,11 +81,23 @@ private:
 
   /// The innermost dims that fit become those of boxes; the others are counted through.
   void level(const Box& start, const std::vector<Dim>& dims, int most) {
+    for (size_t d = 0; d < dims.size(); ++d) { // longer than a descriptor says: in parts
+      if (!fits(dims[d]) || dims[d].extent <= limits_.extent) continue;
+      for (int64_t begin = 0; begin < dims[d].extent; begin += limits_.extent) {
+        std::vector<Dim> shorter = dims;
+        shorter[d].extent = std::min(limits_.extent, dims[d].extent - begin);
+        Box moved = start;
+        for (int o = 0; o < operands_; ++o)
+          moved.offsets[static_cast<size_t>(o)] += begin * dims[d].strides[static_cast<size_t>(o)];
+        level(moved, shorter, most);
+      }
+      return;
+    }
     std::vector<Dim> outer;
     Box box = start;
     int taken = 0;
     for (size_t d = dims.size(); d-- > 0;) {
-      if (taken == most || !fits(dims[d]) || dims[d].extent > limits_.extent) {
+      if (taken == most || !fits(dims[d])) {
         outer.insert(outer.begin(), dims[d]);
         continue;
       }

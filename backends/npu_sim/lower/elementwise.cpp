@@ -139,6 +139,8 @@ void rescale(Lowering& l, const cdl::Op& op) {
     scale.low = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MIN, isI8 ? -128 : 0));
     scale.high = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MAX, isI8 ? 127 : 255));
     checkScale(scale);
+    if (a.elem == CDL_I32 && scale.aShift > 7)
+      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("left shift ", scale.aShift, " > 7 of i32")};
     const npu::DescriptorValues values = rescaleValues(scale, y.type());
     const Operand from = at(a, varying, index), to = at(y, varying, index);
     if (hasB) {
@@ -236,6 +238,7 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
   const Operand a = l.image.input(op, 0), y = l.image.output(op);
   switch (op.kind()) {
   case cdl::Kind::Convert: {
+    if (y.elem == CDL_BOOL) throw Refusal{CDL_REASON_NO_ROW, "a conversion to bool"};
     if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32)
       return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
     Scale one; // times 1, within the bounds of the type

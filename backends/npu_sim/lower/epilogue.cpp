@@ -155,7 +155,7 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
   if (y.type() == npu::Type::kI32) return std::nullopt;
   Residual r;
   r.from = isFirst ? b : a;
-  if (r.from.type() == npu::Type::kI32 || !r.from.isLocal()) return std::nullopt;
+  if (r.from.type() == npu::Type::kI32 || !r.from.isLocal() || r.from.buffer == product.buffer) return std::nullopt;
   // The same walk for all three.
   if (r.from.rank != product.rank || y.rank != product.rank || r.from.dims != product.dims || y.dims != product.dims)
     return std::nullopt;

@@ -53,8 +53,8 @@ public:
     int64_t blocks = std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
     if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks); // two sets
     const int64_t room = std::max<int64_t>(half / blocks, 1);
-    const int64_t columns = std::min({p_.outWidth, room, kMostRows});
-    const int64_t rows = std::min({std::max<int64_t>(room / columns, 1), p_.outHeight, kMostRows});
+    const int64_t columns = std::min({p_.outWidth, room, mostOf(1)});
+    const int64_t rows = std::min({std::max<int64_t>(room / columns, 1), p_.outHeight, mostOf(0)});
     for (int64_t c = 0; c < p_.cout; c += blocks * width)
       for (int64_t r = 0; r < p_.outHeight; r += rows)
         for (int64_t q = 0; q < p_.outWidth; q += columns)
@@ -63,6 +63,10 @@ public:
   }
 
 private:
+  /// Outputs of which a descriptor can say the windows.
+  int64_t mostOf(size_t d) const {
+    return std::max<int64_t>((kMostRows - (p_.kernel[d] - 1) * p_.dilation[d] - 1) / p_.stride[d] + 1, 1);
+  }
   /// The first row that is there, how many the piece needs from there on, and the padding before them.
   struct Span {
     int64_t begin, count, pad;
@@ -70,6 +74,10 @@ private:
   Span spanOf(size_t d, int64_t first, int64_t count, int64_t extent) const {
     const int64_t from = first * p_.stride[d] - p_.pad[d];
     const int64_t end = from + (count - 1) * p_.stride[d] + (p_.kernel[d] - 1) * p_.dilation[d] + 1;
+    // Windows behind the image read padding alone: as padding before its first row, as far as that goes.
+    if (extent == 0 || (from >= extent && end - from > 63))
+      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("windows of ", end - from, " lie behind the ", extent, " of the image")};
+    if (from >= extent) return {0, 1, end - from};
     const int64_t begin = std::clamp<int64_t>(from, 0, extent - 1);
     return {begin, std::max<int64_t>(std::min(end, extent) - begin, 1), std::max<int64_t>(-from, 0)};
   }
@@ -346,7 +354,8 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
         const Access a = o.access(false), b = end.access(true);
         return a.begin < b.end && b.begin < a.end;
       };
-      const bool fits = end.isLocal() && !overlaps(l.image.input(op, 0)) && !overlaps(l.image.input(op, 1)) &&
+      const bool fits = end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) &&
+                        !overlaps(l.image.input(op, 0)) && !overlaps(l.image.input(op, 1)) &&
                         (end.dims[channel] == 1 || (end.strides[channel] == 1 && residual->from.strides[channel] == 1));
       if (fits) {
         y = end;
@@ -357,6 +366,12 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
   } else if (y.elem != CDL_I32) {
     throw Refusal{CDL_REASON_DTYPE, "a product without an epilogue has sums of i32"};
   }
+  if (op.expr() && !ending.epilogue) // step by step on the result: what is read there must not lie under it
+    for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
+      const Access read = l.image.input(op, i).access(false), written = y.access(true);
+      if (read.memory == written.memory && read.begin < written.end && written.begin < read.end)
+        throw Refusal{CDL_REASON_OPERAND_CLASS, "an operand of the epilogue lies where the result goes"};
+    }
   const int64_t summed = isConv ? l.image.input(op, 1).dims[2] : l.image.input(op, 0).dims[2];
   if (summed == 0) { // sums of nothing
     if (ending.epilogue) throw Refusal{CDL_REASON_DIM, "a product over nothing, with an epilogue that ends in bytes"};
