@@ -274,7 +274,9 @@ Instr partOf(const Instr& instr, const Work& work, const Box& box) {
     else
       *at = std::move(attr);
   };
-  for (size_t a = 0; a < work.axes.size(); ++a) {
+  // The sums are those of products alone: what follows one tile by tile runs once they are whole.
+  const bool sums = instr.kind == CDL_KIND_CONV2D || instr.kind == CDL_KIND_MATMUL;
+  for (size_t a = 0; a < work.axes.size() && sums; ++a) {
     if (!work.axes[a].sum || box[a].size() == work.axes[a].extent) continue;
     const bool goesOn = box[a].begin > 0;
     if (goesOn) set(Attr::ofInt(CDL_ATTR_ACCUMULATE, 1)), part.inout = true;
