@@ -3,19 +3,23 @@
 #include "core/passes/passes.h"
 #include "core/pipeline/custom_ops.h"
 #include "core/pipeline/device_costs.h"
+#include "tools/candela/backend_options.h"
 #include "tools/candela/ir_file.h"
 
 namespace candela::tool {
 namespace {
 
 /// The devices of --backend but soft, which is always the last target.
-std::vector<std::shared_ptr<runtime::Device>> openDevices(const std::string& backends) {
+std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& options) {
   std::vector<std::shared_ptr<runtime::Device>> devices;
-  for (const std::string& name : splitList(backends)) {
+  for (const std::string& name : splitList(options.backends)) {
     if (name == "reference")
       fail(kBadInput, "--backend reference: the reference runs graphs as they are, there is nothing to lower");
-    if (name != "soft") devices.push_back(check(check(runtime::findPlugin(name))->open(0, {})));
+    if (name == "soft") continue;
+    const auto plugin = check(runtime::findPlugin(name));
+    devices.push_back(check(plugin->open(0, optionsOf(options.options, plugin->name()))));
   }
+  checkBackendOptions(options.options, devices);
   return devices;
 }
 
@@ -28,7 +32,7 @@ std::optional<plan::Machine> machineOf(const ModelOptions& options) {
 
 LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions compile) {
   LoweredModel lowered;
-  const auto devices = openDevices(options.backends);
+  const auto devices = openDevices(options);
   const ImportFlags flags{options.dims, options.shapes, check(pipeline::claimBy(devices))};
   std::vector<graph::Graph> graphs = readGraphs(options.path, flags, lowered.flow);
   std::vector<target::Target> nativeOnly;

@@ -1,14 +1,12 @@
 // candela simulate: a model on the simulated NPU, and what it did there.
-#include <unistd.h>
-
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "core/support/compare.h"
 #include "simulator/config/configuration.h"
 #include "tools/candela/npu.h"
 #include "tools/candela/run.h"
+#include "tools/candela/temporary_file.h"
 
 namespace candela::tool {
 namespace {
@@ -31,24 +29,6 @@ struct Arguments {
   std::string configuration = "gem16", engine = "func";
   size_t rows = 20;
   bool verify = false;
-};
-
-/// A file of its own, gone at the end.
-class TemporaryFile {
-public:
-  TemporaryFile() : path_((std::filesystem::temp_directory_path() / "candela_simulate_XXXXXX").string()) {
-    const int file = mkstemp(path_.data());
-    if (file < 0) fail(kWorkFailed, "{}: no temporary file can be made there", path_);
-    close(file);
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
-private:
-  std::string path_;
 };
 
 /// The counts of one run, all programs together; layers in their order.
@@ -141,7 +121,7 @@ void simulate(Arguments& arguments, Console& console) {
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   refuseBundle(arguments.run.model.path);
   arguments.run.addInputs(arguments.inputs);
-  const TemporaryFile counts;
+  const TemporaryFile counts("candela_simulate");
   arguments.run.model.backends = "npu_sim";
   arguments.run.model.options.push_back("npu_sim.npu=" + arguments.configuration);
   arguments.run.model.options.push_back("npu_sim.report=" + counts.path());

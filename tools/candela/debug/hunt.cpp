@@ -1,41 +1,24 @@
 #include "tools/candela/debug/hunt.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "core/pipeline/custom_ops.h"
 #include "core/pipeline/report.h"
 #include "core/support/compare.h"
+#include "tools/candela/backend_options.h"
 #include "tools/candela/debug/child.h"
 #include "tools/candela/ir_file.h"
+#include "tools/candela/temporary_file.h"
 
 namespace candela::tool {
 namespace {
 
 using Kind = Finding::Kind;
-
-/// A file that goes with this.
-class Scratch {
-public:
-  Scratch() : path_((std::filesystem::temp_directory_path() / "candela_debug_XXXXXX").string()) {
-    const int fd = mkstemp(path_.data());
-    if (fd < 0) fail(kWorkFailed, "{}: {}", path_, std::strerror(errno));
-    close(fd);
-  }
-  ~Scratch() { std::filesystem::remove(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::string& path() const { return path_; }
-
-private:
-  std::string path_;
-};
 
 /// The model compiled for these devices, with all that the parts hold in memory: a stored bundle leaves out constants
 /// that its executables have. Inputs have the dims of the ports.
@@ -67,16 +50,13 @@ std::vector<std::shared_ptr<runtime::Device>> openAll(const Hunt& hunt, bool pla
   return devices;
 }
 
-/// Each --option PLUGIN.KEY=VALUE is for one of them.
-void checkOptions(const Hunt& hunt, const std::vector<std::shared_ptr<runtime::Device>>& devices) {
-  if (hunt.backends.empty()) return;
-  for (const std::string& text : hunt.backends[0].options) {
-    const size_t dot = parseBinding("--option", text).name.find('.');
-    if (dot == std::string::npos) continue;
-    if (std::ranges::none_of(devices,
-                             [&](const auto& device) { return device->plugin().name() == text.substr(0, dot); }))
-      fail(kBadInput, "--option {}: no backend of --backend is named '{}'", text, text.substr(0, dot));
-  }
+/// What the hunt cannot go through instruction by instruction.
+void checkDevices(const std::vector<std::shared_ptr<runtime::Device>>& devices) {
+  for (const auto& device : devices)
+    for (const auto& [name, space] : device->target().spaces())
+      if (space.flags & CDL_SPACE_LOCAL)
+        fail(kBadInput, "--backend {}: it computes on '{}', a local memory: debug runs instructions on memory, not tiles",
+             device->plugin().name(), name);
 }
 
 Finding endOf(const Answer& answer) {
@@ -115,12 +95,13 @@ Question Hunt::questionFor(const std::string& plugin) const {
 }
 
 Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
-  const Scratch file;
+  const TemporaryFile file("candela_debug");
   const auto compile = [&](bool planOnly) {
     return inChild(
         [&, planOnly] {
           const auto devices = openAll(hunt, planOnly);
-          checkOptions(hunt, devices);
+          if (!hunt.backends.empty()) checkBackendOptions(hunt.backends[0].options, devices);
+          checkDevices(devices);
           enter(Pulse::compiling);
           const auto start = std::chrono::steady_clock::now();
           const auto session = compileFor(devices, inputPorts, hunt.model);
@@ -150,7 +131,7 @@ Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
 }
 
 std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const std::string& name) {
-  const Scratch log;
+  const TemporaryFile log("candela_debug");
   const Answer answer = inChild(
       [&] {
         std::ofstream out(log.path());

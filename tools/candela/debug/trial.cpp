@@ -6,6 +6,7 @@
 #include "core/conform/mutants/soft_port.h"
 #include "core/conform/port.h"
 #include "core/pipeline/pipeline.h"
+#include "tools/candela/backend_options.h"
 #include "tools/candela/debug/child.h"
 #include "tools/candela/model.h"
 
@@ -121,7 +122,7 @@ Finding repeat(const Trial& trial, const Question& question, runtime::Session& s
 } // namespace
 
 std::shared_ptr<runtime::Device> BackendSpec::open(bool planOnly) const {
-  runtime::Options all, own;
+  runtime::Options all;
   for (const std::string& text : options) {
     const Binding option = parseBinding("--option", text);
     all[option.name.substr(option.name.find('.') + 1)] = option.value; // npos + 1 is 0
@@ -131,18 +132,12 @@ std::shared_ptr<runtime::Device> BackendSpec::open(bool planOnly) const {
     plugin = check(runtime::Plugin::fromQuery(conform::softQueryFor(all), name));
   else
     plugin = check(runtime::findPlugin(name));
-  for (const std::string& text : options) {
-    const Binding option = parseBinding("--option", text);
-    const size_t dot = option.name.find('.');
-    if (dot == std::string::npos || option.name.substr(0, dot) == plugin->name())
-      own[option.name.substr(dot + 1)] = option.value;
-  }
   if (planOnly) {
     conform::Port port(name, all);
     realQuery = check(port.query());
     plugin = check(runtime::Plugin::fromQuery(planningQuery, name));
   }
-  return check(plugin->open(0, own));
+  return check(plugin->open(0, optionsOf(options, plugin->name())));
 }
 
 std::string_view kindName(Finding::Kind kind) {
