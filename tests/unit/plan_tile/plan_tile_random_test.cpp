@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <regex>
 
 #include "core/plan/schedule/schedule.h"
 #include "core/plan/tile/tile.h"
@@ -12,6 +11,7 @@
 #include "core/program/text.h"
 #include "core/reference/interp/interp.h"
 #include "tests/unit/plan_tile/random_layers.h"
+#include "tests/unit/plan_tile/refusals.h"
 
 using namespace candela;
 using namespace candela::testing;
@@ -70,14 +70,7 @@ void tryOne(uint64_t seed, Counts& counts) {
   const auto report = plan::tile(tiled, machine, options);
   if (!report) {
     ++counts.refused;
-    // Both numbers, and the one that is there is the smaller one.
-    std::smatch match;
-    const std::string& message = report.status().message();
-    ASSERT_TRUE(
-        std::regex_search(message, match, std::regex("needs? (\\d+) bytes of memory '\\w+', which has (\\d+)")) ||
-        std::regex_search(message, match, std::regex("has (\\d+) instructions, at most (\\d+)")))
-        << message;
-    EXPECT_GT(std::stoull(match[1]), std::stoull(match[2])) << message;
+    candela::testing::expectBothNumbers(report.status().message());
     return;
   }
   ++counts.tiled;
