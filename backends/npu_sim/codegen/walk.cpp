@@ -137,6 +137,17 @@ void forEachBox(const Walk& walk, const std::array<int64_t, 3>& bytes, const Box
   Boxes(walk, bytes, limits, isLegal, emit).run();
 }
 
+bool stepsOver(const Box& box, int operand, int64_t bytes) {
+  int64_t within = box.run * bytes;
+  for (size_t d = 0; d < 3; ++d) {
+    if (box.extents[d] == 1) continue;
+    const int64_t stride = std::abs(box.strides[static_cast<size_t>(operand)][d]);
+    if (stride < within) return false;
+    within += stride * (box.extents[d] - 1);
+  }
+  return true;
+}
+
 std::array<int64_t, 2> extentOf(const Box& box, int operand, int64_t bytes) {
   const auto o = static_cast<size_t>(operand);
   int64_t low = 0, high = box.repeats[o] ? bytes : box.run * bytes;

@@ -39,6 +39,9 @@ struct Box {
 void forEachBox(const Walk& walk, const std::array<int64_t, 3>& bytes, const BoxLimits& limits,
                 const std::function<bool(const Box&)>& isLegal, const std::function<void(const Box&)>& emit);
 
+/// Every dim steps over what lies within it, so that no byte of the operand is touched twice.
+bool stepsOver(const Box& box, int operand, int64_t bytes);
+
 /// Bytes from the lowest to behind the highest that the box touches of an operand, relative to where it begins.
 std::array<int64_t, 2> extentOf(const Box& box, int operand, int64_t bytes);
 

@@ -11,12 +11,6 @@ constexpr int64_t kStride = (int64_t{1} << 24) - 1;
 
 namespace lanes = npu::descriptor::lanes;
 
-Access part(const Operand& o, const Box& box, int operand, bool write) {
-  const auto [low, high] = extentOf(box, operand, o.bytes);
-  const int64_t at = o.at + box.offsets[static_cast<size_t>(operand)];
-  return {o.memory, at + low, at + high, write};
-}
-
 bool isSameWalk(const Operand& a, const Operand& y, const Box& box, size_t operand, size_t last) {
   return a.at + box.offsets[operand] == y.at + box.offsets[last] && a.bytes == y.bytes && !box.repeats[operand] &&
          box.strides[operand] == box.strides[last];
@@ -43,15 +37,11 @@ void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Opera
   limits.high.fill(kStride);
   limits.runMayRepeat = {false, b != nullptr, false};
   const auto isLegal = [&](const Box& box) {
-    int64_t within = box.run * y.bytes;
-    for (size_t d = 0; d < 2; ++d) {
-      if (box.extents[d] > 1 && box.strides[last][d] < within) return false;
-      within += box.strides[last][d] * (box.extents[d] - 1);
-    }
-    const Access out = part(y, box, static_cast<int>(last), true);
+    if (!stepsOver(box, static_cast<int>(last), y.bytes)) return false;
+    const Access out = accessOf(y, box, static_cast<int>(last), true);
     for (size_t o = 0; o < last; ++o) {
       const Operand& in = o == 0 ? a : *b;
-      const Access read = part(in, box, static_cast<int>(o), false);
+      const Access read = accessOf(in, box, static_cast<int>(o), false);
       if (read.begin < out.end && out.begin < read.end && !isSameWalk(in, y, box, o, last)) return false;
     }
     return true;
@@ -75,16 +65,16 @@ void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Opera
     npu::Insn one = insn;
     one.values[f::kD] = l.stream.descriptor(npu::DescriptorKind::kLanes, values, rescale);
     one.values[f::kA] = a.at + box.offsets[0];
-    std::vector<Access> accesses{part(a, box, 0, false)};
+    std::vector<Access> accesses{accessOf(a, box, 0, false)};
     if (b) {
       one.values[f::kB] = b->at + box.offsets[1];
-      accesses.push_back(part(*b, box, 1, false));
+      accesses.push_back(accessOf(*b, box, 1, false));
     } else if (table) {
       one.values[f::kB] = table->at;
       accesses.push_back({Access::kScratchpad, table->at, table->at + 256, false});
     }
     one.values[f::kDst] = y.at + box.offsets[last];
-    accesses.push_back(part(y, box, static_cast<int>(last), true));
+    accesses.push_back(accessOf(y, box, static_cast<int>(last), true));
     l.stream.add(one, accesses);
   });
 }

@@ -6,6 +6,9 @@
 
 namespace npu_sim {
 
+/// The bytes of the operand, one of the walk, that the box touches.
+Access accessOf(const Operand& o, const Box& box, int operand, bool write);
+
 /// What a node of the model costs, all of its tiles together: bytes by DMA, and products.
 struct Costs {
   std::string node;

@@ -34,13 +34,13 @@ Walk walkOf(const Operand& from, const Operand& to) {
 
 bool isDram(const Operand& o) { return o.memory >= Access::kRegions; }
 
-Access part(const Operand& o, const Box& box, int operand, int64_t bytes, bool write) {
-  const auto [low, high] = extentOf(box, operand, bytes);
+} // namespace
+
+Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
+  const auto [low, high] = extentOf(box, operand, o.bytes);
   const int64_t at = o.at + box.offsets[static_cast<size_t>(operand)];
   return {o.memory, at + low, at + high, write};
 }
-
-} // namespace
 
 void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
@@ -55,15 +55,10 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   }
   limits.extent = 65536 / from.bytes;
   const auto isLegal = [&](const Box& box) {
-    // What is written steps over what lies within it, and a copy within the scratchpad stays apart from its source.
-    int64_t within = box.run * from.bytes;
-    for (size_t d = 0; d < 3; ++d) {
-      const int64_t stride = std::abs(box.strides[1][d]);
-      if (box.extents[d] > 1 && stride < within) return false;
-      if (box.extents[d] > 1) within = stride * (box.extents[d] - 1) + within;
-    }
+    // A copy within the scratchpad stays apart from its source.
+    if (!stepsOver(box, 1, to.bytes)) return false;
     if (isDram(from) || isDram(to)) return true;
-    const Access a = part(from, box, 0, from.bytes, false), b = part(to, box, 1, to.bytes, true);
+    const Access a = accessOf(from, box, 0, false), b = accessOf(to, box, 1, true);
     return a.end <= b.begin || b.end <= a.begin;
   };
   forEachBox(walk, bytes, limits, isLegal, [&](const Box& box) {
@@ -96,21 +91,22 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
       insn.values[f::kDst] = target;
       insn.values[f::kD] = d;
     }
-    l.stream.add(insn, {part(from, box, 0, from.bytes, false), part(to, box, 1, to.bytes, true)});
+    l.stream.add(insn, {accessOf(from, box, 0, false), accessOf(to, box, 1, true)});
   });
 }
 
 void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
   std::vector<std::byte> element(static_cast<size_t>(to.bytes));
   std::memcpy(element.data(), &bits, element.size());
-  // Values of several bytes come from memory, read again and again.
   Operand from = to;
-  from.memory = Access::kRegions;
-  from.at = l.image.addConstant(element);
   from.strides = {};
   bool isByte = true;
   for (const std::byte byte : element) isByte &= byte == element[0];
-  if (!isByte) return lowerCopy(l, from, to);
+  if (!isByte) { // comes from memory, read again and again
+    from.memory = Access::kRegions;
+    from.at = l.image.addConstant(element);
+    return lowerCopy(l, from, to);
+  }
   const Walk walk = walkOf(from, to);
   BoxLimits limits;
   limits.high = {0, kNear, 0};
@@ -118,14 +114,7 @@ void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
   limits.runMayRepeat = {true, false, false};
   forEachBox(
       walk, {to.bytes, to.bytes, 0}, limits,
-      [&](const Box& box) {
-        int64_t within = box.run * to.bytes;
-        for (size_t d = 0; d < 3; ++d) {
-          if (box.extents[d] > 1 && box.strides[1][d] < within) return false;
-          within += box.strides[1][d] * (box.extents[d] - 1);
-        }
-        return true;
-      },
+      [&](const Box& box) { return stepsOver(box, 1, to.bytes); },
       [&](const Box& box) {
         namespace f = npu::field::fill;
         npu::Insn insn = insnFor(npu::Op::kFill, npu::Engine::kLoad0);
@@ -133,7 +122,7 @@ void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
         insn.values[f::kD] =
             l.stream.descriptor(npu::DescriptorKind::kTransfer, transferOf(box, box.run * to.bytes, -1, 1));
         insn.values[f::kFill] = static_cast<int64_t>(element[0]);
-        l.stream.add(insn, {part(to, box, 1, to.bytes, true)});
+        l.stream.add(insn, {accessOf(to, box, 1, true)});
       });
 }
 

@@ -100,7 +100,7 @@ private:
       for (RowLayouts& row : layoutsOfRows(node, target_)) options.push_back({std::move(row.operands), row.result, 0});
       priceRows(node, options);
       if (options.size() > 1 && !takesOn(node, target_, {options[0].operands, {}}))
-        options[0].cost = std::numeric_limits<double>::max() / 8;
+        options[0].cost = std::numeric_limits<double>::max() / 8; // costs are added up
       break;
     case OpKind::Reshape: reduced(node, options); break;
     case OpKind::Reduce:
