@@ -32,7 +32,7 @@ struct Shape {
     if (const int64_t rest = channels % columns) visit(rest, int64_t{1});
   }
   int64_t load(const DescriptorValues& d) const {
-    return d[win::kTransposed] ? columns * words(rows) : rows * words(columns);
+    return d[win::kTransposed] ? columns : rows;
   }
 };
 
@@ -45,36 +45,30 @@ ComputeCost costOf(int64_t beats, Timing beat, int64_t fixed, Timing pipeline) {
   return cost;
 }
 
-/// Words that the rows of one group of packed taps, first .. last - 1, are gathered in.
-int64_t gathered(const Shape& s, const DescriptorValues& d, int64_t first, int64_t last) {
-  const int64_t tapBytes = d[win::kCin] * bytesOf(d[win::kAType]), across = d[win::kKernelW];
-  const bool isContiguous = d[win::kDilationW] * d[win::kPixelStride] == tapBytes;
-  int64_t words = 0, stretch = 0;
-  for (int64_t tap = first; tap < last; ++tap) {
-    if (stretch && (tap % across == 0 || !isContiguous)) words += s.words(std::exchange(stretch, 0) * tapBytes);
-    ++stretch;
-  }
-  return words + s.words(stretch * tapBytes);
+/// Stretches that the rows of one group of packed taps, first .. last - 1, are gathered from.
+int64_t stretches(const DescriptorValues& d, int64_t first, int64_t last) {
+  if (d[win::kDilationW] > 1 || d[win::kPixelStride] != d[win::kCin] * bytesOf(d[win::kAType])) return last - first;
+  return (last - 1) / d[win::kKernelW] - first / d[win::kKernelW] + 1;
 }
 
 ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
   const int64_t rows = d[win::kOutH] * d[win::kOutW], load = s.load(d), taps = d[win::kKernelH] * d[win::kKernelW];
-  const int64_t blocks = ceilDiv(d[win::kCout], s.columns), bytes = bytesOf(d[win::kAType]), cin = d[win::kCin];
-  int64_t perBlock = 0, passes = 0, last = 0, read = 0;
-  const auto pass = [&](int64_t words, int64_t times) {
-    last = rows * words;
-    perBlock += times * std::max(last, load);
+  const int64_t blocks = ceilDiv(d[win::kCout], s.columns);
+  int64_t perBlock = 0, passes = 0, last = 0, lastPeriod = 0, read = 0;
+  const auto pass = [&](int64_t each, int64_t times) {
+    last = rows * each;
+    lastPeriod = std::max(last, load + each - 1);
+    perBlock += times * lastPeriod;
     read += times * last;
     passes += times;
   };
   if (d[win::kTaps] > 1) {
     for (int64_t tap = 0; tap < taps; tap += d[win::kTaps])
-      pass(gathered(s, d, tap, std::min(tap + d[win::kTaps], taps)), 1);
+      pass(stretches(d, tap, std::min(tap + d[win::kTaps], taps)), 1);
   } else {
-    if (const int64_t whole = cin / s.rows) pass(s.words(s.rows * bytes), taps * whole);
-    if (const int64_t rest = cin % s.rows) pass(s.words(rest * bytes), taps);
+    pass(1, taps * ceilDiv(d[win::kCin], s.rows));
   }
-  ComputeCost cost = costOf(load + blocks * perBlock - std::max(last, load) + last, Timing::kMatrixBeat,
+  ComputeCost cost = costOf(load + blocks * perBlock - lastPeriod + last, Timing::kMatrixBeat,
                             s.rows + s.columns - 1, Timing::kMatrixPipeline);
   cost.words = blocks * (read + passes * load);
   cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
@@ -83,13 +77,9 @@ ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
 
 ComputeCost dwconvCost(const Shape& s, const DescriptorValues& d) {
   const int64_t rows = d[win::kOutH] * d[win::kOutW], taps = d[win::kKernelH] * d[win::kKernelW];
-  int64_t beats = 0, weights = 0;
-  s.eachBlock(d[win::kCin], [&](int64_t n, int64_t times) {
-    beats += times * rows * taps * std::max(s.words(n * bytesOf(d[win::kAType])), s.words(n));
-    weights += times * rows * taps * s.words(n);
-  });
-  ComputeCost cost = costOf(beats, Timing::kMatrixBeat, 0, Timing::kDwconvPipeline);
-  cost.words = beats + weights;
+  ComputeCost cost =
+      costOf(ceilDiv(d[win::kCin], s.columns) * rows * taps, Timing::kMatrixBeat, 0, Timing::kDwconvPipeline);
+  cost.words = 2 * cost.stream;
   cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
   return cost;
 }
@@ -116,20 +106,19 @@ std::vector<std::pair<int64_t, int64_t>> histogram(int64_t outs, int64_t stride,
 ComputeCost requantCost(const Shape& s, const Configuration& c, const Operation& o) {
   namespace f = field::requant;
   const DescriptorValues& d = o.d;
-  const auto down = histogram(d[epi::kOutH], d[epi::kPoolStrideH], d[epi::kPoolH], d[epi::kPoolPadTop], d[epi::kInH]);
-  const auto across = histogram(d[epi::kOutW], d[epi::kPoolStrideW], d[epi::kPoolW], d[epi::kPoolPadLeft], d[epi::kInW]);
   const bool hasResidual = o.insn.values[f::kResidual] != 0;
   const int64_t outBytes = bytesOf(d[epi::kOutType]), resBytes = bytesOf(o.second[descriptor::rescale::kBType]);
   const int64_t outs = d[epi::kOutH] * d[epi::kOutW];
   int64_t beats = o.insn.values[f::kTable] ? s.words(tableBytes(d[epi::kOutType])) : 0, words = beats;
+  const int64_t positions = outs * d[epi::kPoolH] * d[epi::kPoolW];
+  const auto group = [&](int64_t n, int64_t times) {
+    beats += times * (s.words(8 * n) + positions);
+    words += times * (s.words(8 * n) + outs * (s.words(n * outBytes) + (hasResidual ? s.words(n * resBytes) : 0)));
+  };
+  const int64_t lanes = c[key::kRequantLanes];
   s.eachBlock(d[epi::kChannels], [&](int64_t n, int64_t times) {
-    int64_t least = std::max(ceilDiv(n, c[key::kRequantLanes]), s.words(n * outBytes));
-    if (hasResidual) least = std::max(least, s.words(n * resBytes));
-    int64_t sum = s.words(8 * n);
-    words += times * (sum + outs * (s.words(n * outBytes) + (hasResidual ? s.words(n * resBytes) : 0)));
-    for (const auto& [h, rows] : down)
-      for (const auto& [w, columns] : across) sum += rows * columns * std::max(h * w, least);
-    beats += times * sum;
+    if (const int64_t whole = n / lanes) group(lanes, times * whole);
+    if (const int64_t rest = n % lanes) group(rest, times);
   });
   ComputeCost cost = costOf(beats, Timing::kRequantBeat, 0, Timing::kRequantPipeline);
   cost.words = words;
@@ -210,8 +199,7 @@ ComputeCost computeCost(const Configuration& configuration, const Operation& o) 
     return cost;
   case Op::kMm: {
     const int64_t rows = o.d[win::kOutH] * o.d[win::kOutW];
-    cost = costOf(rows * s.words(s.rows * bytesOf(o.d[win::kAType])), Timing::kMatrixBeat, s.rows + s.columns - 1,
-                  Timing::kMatrixPipeline);
+    cost = costOf(rows, Timing::kMatrixBeat, s.rows + s.columns - 1, Timing::kMatrixPipeline);
     cost.words = cost.stream;
     return cost;
   }
