@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <type_traits>
 
 #include "verilated.h"
 
@@ -56,19 +57,28 @@ inline int64_t signedBits(uint64_t value, int bits) {
   return static_cast<int64_t>(value << (64 - bits)) >> (64 - bits);
 }
 
-/// A port of any width as words of 32 bits: writes or reads `bits` (up to 64) from bit `lsb` on.
-template <typename Words> void setBits(Words& words, int lsb, int bits, uint64_t value) {
-  for (int i = 0; i < bits; ++i) {
-    auto& word = words[static_cast<size_t>((lsb + i) / 32)];
-    const uint32_t mask = 1u << ((lsb + i) % 32);
-    word = value >> i & 1 ? word | mask : word & ~mask;
+/// A port of any width, one number or words of 32 bits: writes or reads `bits` (up to 64) from bit `lsb` on.
+template <typename Port> void setBits(Port& port, int lsb, int bits, uint64_t value) {
+  if constexpr (std::is_integral_v<Port>) {
+    const uint64_t mask = (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) << lsb;
+    port = static_cast<Port>((port & ~mask) | (value << lsb & mask));
+  } else {
+    for (int i = 0; i < bits; ++i) {
+      auto& word = port[static_cast<size_t>((lsb + i) / 32)];
+      const uint32_t mask = 1u << ((lsb + i) % 32);
+      word = value >> i & 1 ? word | mask : word & ~mask;
+    }
   }
 }
-template <typename Words> uint64_t getBits(const Words& words, int lsb, int bits) {
-  uint64_t value = 0;
-  for (int i = 0; i < bits; ++i)
-    value |= uint64_t{words[static_cast<size_t>((lsb + i) / 32)] >> ((lsb + i) % 32) & 1} << i;
-  return value;
+template <typename Port> uint64_t getBits(const Port& port, int lsb, int bits) {
+  if constexpr (std::is_integral_v<Port>) {
+    return uint64_t{port} >> lsb & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1);
+  } else {
+    uint64_t value = 0;
+    for (int i = 0; i < bits; ++i)
+      value |= uint64_t{port[static_cast<size_t>((lsb + i) / 32)] >> ((lsb + i) % 32) & 1} << i;
+    return value;
+  }
 }
 
 } // namespace candela::rtl
