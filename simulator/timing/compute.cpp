@@ -1,0 +1,223 @@
+#include "simulator/timing/compute.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+namespace candela::npu {
+namespace {
+
+namespace win = descriptor::window;
+namespace epi = descriptor::epilogue;
+namespace lan = descriptor::lanes;
+namespace poo = descriptor::pooling;
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t bytesOf(int64_t type) {
+  return static_cast<Type>(type) == Type::kI32 ? 4 : static_cast<Type>(type) == Type::kI16 ? 2 : 1;
+}
+int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 ? 2 * 513 : 256; }
+
+/// The numbers of a configuration that the forms name.
+struct Shape {
+  explicit Shape(const Configuration& c)
+      : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]) {}
+  int64_t rows, columns, width;
+
+  int64_t words(int64_t bytes) const { return ceilDiv(bytes, width); }
+  /// visit(channels) for each block of columns.
+  template <typename Visit> void eachBlock(int64_t channels, Visit visit) const {
+    if (const int64_t whole = channels / columns) visit(columns, whole);
+    if (const int64_t rest = channels % columns) visit(rest, int64_t{1});
+  }
+  int64_t load(const DescriptorValues& d) const {
+    return d[win::kTransposed] ? columns : rows;
+  }
+};
+
+ComputeCost costOf(int64_t beats, Timing beat, int64_t fixed, Timing pipeline) {
+  ComputeCost cost;
+  cost.stream = beats * valueOf(beat);
+  cost.fixed = fixed + valueOf(pipeline);
+  cost.streamTag = timingConstant(beat).tag;
+  cost.fixedTag = timingConstant(pipeline).tag;
+  return cost;
+}
+
+/// Stretches that the rows of one group of packed taps, first .. last - 1, are gathered from.
+int64_t stretches(const DescriptorValues& d, int64_t first, int64_t last) {
+  if (d[win::kDilationW] > 1 || d[win::kPixelStride] != d[win::kCin] * bytesOf(d[win::kAType])) return last - first;
+  return (last - 1) / d[win::kKernelW] - first / d[win::kKernelW] + 1;
+}
+
+ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
+  const int64_t rows = d[win::kOutH] * d[win::kOutW], load = s.load(d), taps = d[win::kKernelH] * d[win::kKernelW];
+  const int64_t blocks = ceilDiv(d[win::kCout], s.columns);
+  int64_t perBlock = 0, passes = 0, last = 0, lastPeriod = 0, read = 0;
+  const auto pass = [&](int64_t each, int64_t times) {
+    last = rows * each;
+    lastPeriod = std::max(last, load + each - 1);
+    perBlock += times * lastPeriod;
+    read += times * last;
+    passes += times;
+  };
+  if (d[win::kTaps] > 1) {
+    for (int64_t tap = 0; tap < taps; tap += d[win::kTaps])
+      pass(stretches(d, tap, std::min(tap + d[win::kTaps], taps)), 1);
+  } else {
+    pass(1, taps * ceilDiv(d[win::kCin], s.rows));
+  }
+  ComputeCost cost = costOf(load + blocks * perBlock - lastPeriod + last, Timing::kMatrixBeat,
+                            s.rows + s.columns - 1, Timing::kMatrixPipeline);
+  cost.words = blocks * (read + passes * load);
+  cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
+  return cost;
+}
+
+ComputeCost dwconvCost(const Shape& s, const DescriptorValues& d) {
+  const int64_t rows = d[win::kOutH] * d[win::kOutW], taps = d[win::kKernelH] * d[win::kKernelW];
+  ComputeCost cost =
+      costOf(ceilDiv(d[win::kCin], s.columns) * rows * taps, Timing::kMatrixBeat, 0, Timing::kDwconvPipeline);
+  cost.words = 2 * cost.stream;
+  cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
+  return cost;
+}
+
+/// Positions of the window of output `out` that lie inside.
+int64_t inside(int64_t out, int64_t stride, int64_t size, int64_t pad, int64_t in) {
+  const int64_t from = out * stride - pad;
+  return std::max<int64_t>(0, std::min(from + size, in) - std::max<int64_t>(from, 0));
+}
+/// How many outputs have so many positions inside, by number; of the others there are none.
+std::vector<std::pair<int64_t, int64_t>> histogram(int64_t outs, int64_t stride, int64_t size, int64_t pad, int64_t in) {
+  std::vector<std::pair<int64_t, int64_t>> counts;
+  for (int64_t out = 0; out < outs; ++out) {
+    const int64_t positions = inside(out, stride, size, pad, in);
+    const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == positions; });
+    if (known == counts.end())
+      counts.push_back({positions, 1});
+    else
+      ++known->second;
+  }
+  return counts;
+}
+
+ComputeCost requantCost(const Shape& s, const Configuration& c, const Operation& o) {
+  namespace f = field::requant;
+  const DescriptorValues& d = o.d;
+  const bool hasResidual = o.insn.values[f::kResidual] != 0;
+  const int64_t outBytes = bytesOf(d[epi::kOutType]), resBytes = bytesOf(o.second[descriptor::rescale::kBType]);
+  const int64_t outs = d[epi::kOutH] * d[epi::kOutW];
+  int64_t beats = o.insn.values[f::kTable] ? s.words(tableBytes(d[epi::kOutType])) : 0, words = beats;
+  const int64_t positions = outs * d[epi::kPoolH] * d[epi::kPoolW];
+  const auto group = [&](int64_t n, int64_t times) {
+    beats += times * (s.words(8 * n) + positions);
+    words += times * (s.words(8 * n) + outs * (s.words(n * outBytes) + (hasResidual ? s.words(n * resBytes) : 0)));
+  };
+  const int64_t lanes = c[key::kRequantLanes];
+  s.eachBlock(d[epi::kChannels], [&](int64_t n, int64_t times) {
+    if (const int64_t whole = n / lanes) group(lanes, times * whole);
+    if (const int64_t rest = n % lanes) group(rest, times);
+  });
+  ComputeCost cost = costOf(beats, Timing::kRequantBeat, 0, Timing::kRequantPipeline);
+  cost.words = words;
+  cost.step = std::max<int64_t>(1, d[epi::kPixelStride] / s.width);
+  return cost;
+}
+
+ComputeCost moveCost(const Shape& s, const DescriptorValues& d) {
+  int64_t beats = 0;
+  s.eachBlock(d[epi::kChannels], [&](int64_t n, int64_t times) {
+    beats += times * d[epi::kOutH] * d[epi::kOutW] * s.words(n * (d[epi::kWide] ? 8 : 4));
+  });
+  ComputeCost cost = costOf(beats, Timing::kRequantBeat, 0, Timing::kMovePipeline);
+  cost.words = beats;
+  cost.step = std::max<int64_t>(1, d[epi::kPixelStride] / s.width);
+  return cost;
+}
+
+ComputeCost poolCost(const Shape& s, int64_t lanes, const DescriptorValues& d) {
+  const int64_t channels = d[poo::kChannels], inWords = s.words(channels * bytesOf(d[poo::kAType]));
+  const int64_t each = std::max(ceilDiv(channels, lanes), inWords);
+  const int64_t outWords = s.words(channels * bytesOf(d[poo::kOutType]));
+  int64_t beats = 0, positions = 0;
+  for (const auto& [h, rows] :
+       histogram(d[poo::kOutH], d[poo::kStrideH], d[poo::kKernelH], d[poo::kPadTop], d[poo::kInH]))
+    for (const auto& [w, columns] :
+         histogram(d[poo::kOutW], d[poo::kStrideW], d[poo::kKernelW], d[poo::kPadLeft], d[poo::kInW])) {
+      beats += rows * columns * std::max(h * w * each, outWords);
+      positions += rows * columns * h * w;
+    }
+  ComputeCost cost = costOf(beats, Timing::kVectorBeat, 0, Timing::kVectorPipeline);
+  cost.words = positions * inWords + d[poo::kOutH] * d[poo::kOutW] * outWords;
+  return cost;
+}
+
+ComputeCost lanesCost(const Shape& s, int64_t lanes, const Operation& o) {
+  const DescriptorValues& d = o.d;
+  const int64_t run = d[lan::kRun], runs = d[lan::kLen1] * d[lan::kLen2], outBytes = bytesOf(d[lan::kOutType]);
+  const bool isReduce = o.insn.op == Op::kVreduce;
+  const bool hasB = o.insn.op == Op::kVbinary || o.insn.op == Op::kVselect;
+  const bool hasTable = o.insn.op == Op::kVunary &&
+                        static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable;
+  const int64_t a = s.words(run * bytesOf(d[lan::kAType]));
+  const int64_t b = hasB ? s.words((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType])) : 0;
+  const int64_t out = s.words((isReduce ? 1 : run) * outBytes);
+  const int64_t table = hasTable ? s.words(tableBytes(d[lan::kAType])) : 0;
+  ComputeCost cost = costOf(table + runs * std::max({ceilDiv(run, lanes), a, b, out}), Timing::kVectorBeat,
+                            isReduce ? std::countr_zero(static_cast<uint64_t>(lanes)) : 0, Timing::kVectorPipeline);
+  cost.words = table + runs * (a + b + out);
+  return cost;
+}
+
+} // namespace
+
+Result<Operation> operationOf(const Insn& insn, const DescriptorBits& d, const DescriptorBits& second) {
+  Operation operation{insn, {}, {}};
+  const OpInfo& info = *opInfo(static_cast<uint64_t>(insn.op));
+  int kinds = 0;
+  for (const FieldInfo& field : info.fields) {
+    if (field.kind != FieldKind::kDescriptor) continue;
+    const auto kind = static_cast<DescriptorKind>(field.of);
+    if (kinds++ && insn.op == Op::kRequant && !insn.values[field::requant::kResidual]) continue;
+    Result<DescriptorValues> values = decodeDescriptor(kind, field.name == "d" ? d : second);
+    if (!values) return error("descriptor {}", values.message());
+    (field.name == "d" ? operation.d : operation.second) = *values;
+  }
+  return operation;
+}
+
+ComputeCost computeCost(const Configuration& configuration, const Operation& o) {
+  const Shape s(configuration);
+  const int64_t lanes = configuration[key::kVectorLanes];
+  ComputeCost cost;
+  switch (o.insn.op) {
+  case Op::kLdw:
+    cost = costOf(s.load(o.d), Timing::kMatrixBeat, 0, Timing::kLdwPipeline);
+    cost.words = cost.stream;
+    return cost;
+  case Op::kMm: {
+    const int64_t rows = o.d[win::kOutH] * o.d[win::kOutW];
+    cost = costOf(rows, Timing::kMatrixBeat, s.rows + s.columns - 1, Timing::kMatrixPipeline);
+    cost.words = cost.stream;
+    return cost;
+  }
+  case Op::kConv: return convCost(s, o.d);
+  case Op::kDwconv: return dwconvCost(s, o.d);
+  case Op::kRequant: return requantCost(s, configuration, o);
+  case Op::kAccload:
+  case Op::kAccstore: return moveCost(s, o.d);
+  case Op::kVpool: return poolCost(s, lanes, o.d);
+  case Op::kVbinary:
+  case Op::kVunary:
+  case Op::kVselect:
+  case Op::kVreduce: return lanesCost(s, lanes, o);
+  default:
+    cost.fixed = valueOf(Timing::kNop);
+    cost.fixedTag = timingConstant(Timing::kNop).tag;
+    return cost;
+  }
+}
+
+} // namespace candela::npu

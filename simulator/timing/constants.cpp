@@ -1,0 +1,42 @@
+#include "simulator/timing/constants.h"
+
+namespace candela::npu {
+namespace {
+
+constexpr std::string_view kForms = "the forms of simulator/timing/compute.h";
+
+constexpr TimingConstant kConstants[] = {
+    {"matrix.beat", 1, "cycle", Tag::kAssumed, kForms},
+    {"matrix.pipeline", 6, "cycle", Tag::kAssumed,
+     "address 1, scratchpad 2, edge of the array 1, accumulator read and write 2"},
+    {"ldw.pipeline", 4, "cycle", Tag::kAssumed, "address 1, scratchpad 2, shadow register 1"},
+    {"dwconv.pipeline", 7, "cycle", Tag::kAssumed, "address 1, scratchpad 2, product 1, sum 1, accumulator 2"},
+    {"requant.beat", 1, "cycle", Tag::kAssumed, kForms},
+    {"requant.pipeline", 12, "cycle", Tag::kAssumed,
+     "accumulator 2, pool 1, bias 1, product 2, rounding 1, residual 3, table 1, write 1"},
+    {"move.pipeline", 4, "cycle", Tag::kAssumed, "address 1, read 2, write 1"},
+    {"vector.beat", 1, "cycle", Tag::kAssumed, kForms},
+    {"vector.pipeline", 9, "cycle", Tag::kAssumed, "address 1, scratchpad 2, operation 2, product 2, rounding 1, write 1"},
+    {"nop", 1, "cycle", Tag::kAssumed, "one step of an engine's queue"},
+    {"control.word", 1, "cycle", Tag::kAssumed, "one word fetched, decoded and sent in a cycle"},
+    {"queue.latency", 1, "cycle", Tag::kAssumed, "from the control processor to the head of an empty queue"},
+    {"semaphore.latency", 1, "cycle", Tag::kAssumed, "from an end to the beginning of who waits for it"},
+    {"fetch.ahead", 4, "burst", Tag::kAssumed, "bursts of instructions that are fetched ahead"},
+    {"dma.setup", 8, "cycle", Tag::kAssumed, "from the head of the queue to the first burst"},
+    {"dma.issue", 1, "cycle", Tag::kAssumed, "from burst to burst of one channel"},
+    {"fabric.latency", 10, "cycle", Tag::kAssumed, "between a channel and the controller, there and back"},
+    {"controller.latency", 20, "ns", Tag::kAssumed, "queues and the physical layer of the memory controller"},
+};
+static_assert(std::size(kConstants) == kTimings);
+
+} // namespace
+
+std::string_view tagName(Tag tag) {
+  constexpr std::string_view kNames[] = {"rtl", "spec", "fitted", "assumed"};
+  return kNames[static_cast<int>(tag)];
+}
+
+std::span<const TimingConstant> timingConstants() { return kConstants; }
+const TimingConstant& timingConstant(Timing which) { return kConstants[static_cast<int>(which)]; }
+
+} // namespace candela::npu

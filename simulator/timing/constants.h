@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace candela::npu {
+
+/// What a number of the timing model rests on.
+enum class Tag : uint8_t {
+  kRtl,    ///< equal to the hardware description, cycle by cycle, in a test
+  kSpec,   ///< a data sheet, or the configuration itself
+  kFitted, ///< chosen so that results come near measured ones
+  kAssumed ///< usual in designs of this kind; nothing of ours confirms it
+};
+inline constexpr int kTags = 4;
+std::string_view tagName(Tag tag);
+
+/// Constants of the timing model, by index into timingConstants().
+enum class Timing : uint8_t {
+  kMatrixBeat,
+  kMatrixPipeline,
+  kLdwPipeline,
+  kDwconvPipeline,
+  kRequantBeat,
+  kRequantPipeline,
+  kMovePipeline,
+  kVectorBeat,
+  kVectorPipeline,
+  kNop,
+  kControlWord,
+  kQueueLatency,
+  kSemaphoreLatency,
+  kFetchAhead,
+  kDmaSetup,
+  kDmaIssue,
+  kFabricLatency,
+  kControllerLatency,
+};
+inline constexpr int kTimings = 18;
+
+struct TimingConstant {
+  std::string_view name;
+  int64_t value;
+  std::string_view unit;
+  Tag tag;
+  std::string_view source;
+};
+
+/// All of them, in the order of Timing.
+std::span<const TimingConstant> timingConstants();
+const TimingConstant& timingConstant(Timing which);
+inline int64_t valueOf(Timing which) { return timingConstant(which).value; }
+
+/// Cycles by what they rest on.
+using TaggedCycles = std::array<int64_t, kTags>;
+
+} // namespace candela::npu

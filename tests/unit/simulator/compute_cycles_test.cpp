@@ -1,0 +1,116 @@
+// Cycles of compute instructions, counted by hand: how often each port is used, and what fills and drains.
+#include <gtest/gtest.h>
+
+#include "simulator/timing/compute.h"
+#include "tests/unit/simulator/program_builder.h"
+
+namespace candela::npu {
+namespace {
+
+/// Ports of 16 bytes, 16 x 16 multipliers, 16 lanes.
+struct Cycles {
+  Configuration configuration = *findConfiguration("gem16");
+
+  int64_t of(std::string_view op, const Fields& descriptor, const Fields& fields = {}, const Fields& second = {}) const {
+    const OpInfo& info = *opInfo(op);
+    Operation operation{};
+    operation.insn.op = info.op;
+    setFields(info.fields, fields, operation.insn.values);
+    for (const FieldInfo& field : info.fields)
+      if (field.kind == FieldKind::kDescriptor)
+        setFields(descriptorInfo(static_cast<DescriptorKind>(field.of)).fields, field.name == "d" ? descriptor : second,
+                  field.name == "d" ? operation.d : operation.second);
+    return computeCost(configuration, operation).cycles();
+  }
+};
+
+constexpr int64_t kSkew = 16 + 16 - 1;
+const int64_t kMatrix = kSkew + valueOf(Timing::kMatrixPipeline), kRequant = valueOf(Timing::kRequantPipeline),
+              kVector = valueOf(Timing::kVectorPipeline);
+
+TEST(ComputeCycles, ConvStreamsPassesBehindTheLoadOfTheFirstWeights) {
+  const Cycles c;
+  const auto conv = [&](int64_t h, int64_t w, int64_t cin, int64_t cout, int64_t kernel) {
+    return c.of("conv", {{"out_h", h}, {"out_w", w}, {"cin", cin}, {"cout", cout}, {"kernel_h", kernel}, {"kernel_w", kernel},
+                         {"pixel_stride", cin}});
+  };
+  EXPECT_EQ(conv(7, 7, 16, 16, 1), 16 + 49 + kMatrix);
+  EXPECT_EQ(conv(7, 7, 64, 32, 1), 16 + 8 * 49 + kMatrix);
+  EXPECT_EQ(conv(7, 7, 64, 32, 3), 16 + 72 * 49 + kMatrix);
+  // Fewer rows than a load takes: all but the last pass wait for weights.
+  EXPECT_EQ(conv(1, 1, 64, 16, 1), 16 + 3 * 16 + 1 + kMatrix);
+  // One channel above the array costs a pass more: the padding cliff.
+  EXPECT_EQ(conv(7, 7, 17, 16, 1) - conv(7, 7, 16, 16, 1), 49);
+  EXPECT_EQ(conv(7, 7, 16, 17, 1) - conv(7, 7, 16, 16, 1), 49);
+}
+
+TEST(ComputeCycles, PackedTapsAreGatheredFromStretches) {
+  const Cycles c;
+  // 7 x 7 taps of 3 channels, 5 in a pass: of ten passes those over the end of a row of taps gather two stretches.
+  const Fields stem = {{"out_h", 8}, {"out_w", 8}, {"cin", 3}, {"cout", 16}, {"kernel_h", 7}, {"kernel_w", 7}, {"taps", 5},
+                       {"pixel_stride", 3}, {"dilation_w", 1}};
+  // Rows of taps end behind 7, 14, 21, 28, 35, 42: within the passes 5..9, 10..14, 20..24, 25..29, 40..44; 35 is a border.
+  EXPECT_EQ(c.of("conv", stem), 16 + (5 + 5 * 2) * 64 + kMatrix);
+  Fields apart = stem;
+  apart[7] = {"pixel_stride", 4};
+  EXPECT_EQ(c.of("conv", apart), 16 + 49 * 64 + kMatrix) << "each tap by itself";
+  // With one row the load is what takes time; it begins with the last stretch of the first row.
+  apart[0] = {"out_h", 1}, apart[1] = {"out_w", 1};
+  EXPECT_EQ(c.of("conv", apart), 16 + 9 * (16 + 5 - 1) + 4 + kMatrix);
+}
+
+TEST(ComputeCycles, DepthwiseTakesATapOfOneOutputInACycle) {
+  const Cycles c;
+  EXPECT_EQ(c.of("dwconv", {{"out_h", 4}, {"out_w", 4}, {"cin", 40}, {"kernel_h", 3}, {"kernel_w", 3}}),
+            3 * 16 * 9 + valueOf(Timing::kDwconvPipeline));
+}
+
+TEST(ComputeCycles, SixteenBitRowsTakeNoMore) {
+  Cycles c;
+  c.configuration = *findConfiguration("edge8t");
+  EXPECT_EQ(c.of("conv", {{"out_h", 16}, {"out_w", 16}, {"cin", 64}, {"cout", 64}, {"a_type", 3}}),
+            64 + 256 + 127 + valueOf(Timing::kMatrixPipeline));
+}
+
+TEST(ComputeCycles, LdwAndMmAreAConvByHand) {
+  const Cycles c;
+  EXPECT_EQ(c.of("ldw", {}, {{"k", 16}, {"n", 16}}), 16 + valueOf(Timing::kLdwPipeline));
+  EXPECT_EQ(c.of("mm", {{"out_h", 10}, {"out_w", 10}}), 100 + kMatrix);
+}
+
+TEST(ComputeCycles, RequantReadsARowOfAccumulatorsInACycle) {
+  const Cycles c;
+  const Fields plain = {{"out_h", 7}, {"out_w", 7}, {"in_h", 7}, {"in_w", 7}, {"channels", 40}};
+  // Two blocks of 16 channels with 8 words of records, one of 8 channels with 4.
+  EXPECT_EQ(c.of("requant", plain), 2 * (8 + 49) + 4 + 49 + kRequant);
+  EXPECT_EQ(c.of("requant", plain, {{"table", 1}}), 16 + 2 * (8 + 49) + 4 + 49 + kRequant);
+  // Windows of 3 x 3 with a stride of 2 over 5 x 5 positions: those outside take their cycle.
+  const Fields pooled = {{"out_h", 3}, {"out_w", 3}, {"in_h", 5}, {"in_w", 5}, {"channels", 16}, {"pool_h", 3}, {"pool_w", 3},
+                         {"pool_stride_h", 2}, {"pool_stride_w", 2}, {"pool_pad_top", 1}, {"pool_pad_left", 1}};
+  EXPECT_EQ(c.of("requant", pooled), 8 + 9 * 9 + kRequant);
+  EXPECT_EQ(c.of("accstore", plain), 49 * (4 + 4 + 2) + valueOf(Timing::kMovePipeline));
+}
+
+TEST(ComputeCycles, VectorIsBoundByLanesOrByItsWidestOperand) {
+  const Cycles c;
+  const Fields bytes = {{"run", 100}, {"len1", 3}, {"len2", 2}};
+  Fields sums = bytes;
+  sums.push_back({"out_type", 2});
+  EXPECT_EQ(c.of("vbinary", bytes), 6 * 7 + kVector);
+  EXPECT_EQ(c.of("vbinary", sums), 6 * 25 + kVector);
+  EXPECT_EQ(c.of("vunary", bytes, {{"fn", 4}}), 16 + 6 * 7 + kVector);
+  EXPECT_EQ(c.of("vreduce", sums), 6 * 7 + kVector + 4);
+  const Fields pool = {{"in_h", 7}, {"in_w", 7}, {"channels", 40}, {"kernel_h", 7}, {"kernel_w", 7}};
+  EXPECT_EQ(c.of("vpool", pool), 49 * 3 + kVector);
+}
+
+TEST(ComputeCycles, EveryConstantSaysWhatItRestsOn) {
+  ASSERT_EQ(timingConstants().size(), static_cast<size_t>(kTimings));
+  for (const TimingConstant& constant : timingConstants()) {
+    EXPECT_FALSE(constant.source.empty()) << constant.name;
+    EXPECT_GT(constant.value, 0) << constant.name;
+  }
+}
+
+} // namespace
+} // namespace candela::npu
