@@ -12,6 +12,7 @@
 #include "simulator/config/configuration.h"
 #include "simulator/isa/trace.h"
 #include "simulator/result.h"
+#include "simulator/timing/report.h"
 
 namespace candela::npu {
 
@@ -43,6 +44,7 @@ struct RunReport {
   Counters counters{};
   std::array<Counters, kSnapshotSlots> snapshots{};
   bool hasTime = false; ///< counters of kind timing mean something
+  std::optional<TimeReport> time; ///< where hasTime
 };
 
 /// A device that runs one binary at a time: the functional model, the timed one, the RTL. One thread at a time.
@@ -73,9 +75,24 @@ struct FunctionalOptions {
   uint64_t maxOperations = uint64_t{1} << 38;
   /// Called for each instruction that ends, within run(); none: no trace, which is faster.
   std::function<void(const RetireRecord&)> onRetire;
+  /// Called for each instruction that ends but nops and those of control, with what it counted alone.
+  std::function<void(uint32_t instruction, const Counters&)> onCounted;
 };
 
 /// The model without time (simulator/func).
 std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration, FunctionalOptions options = {});
+
+struct TimedOptions {
+  /// onRetire: records with time, in the order of ends, when the program has ended.
+  FunctionalOptions functional;
+  Fidelity fidelity = Fidelity::kAccurate;
+  /// false: time alone, without values; memory stays as it is. Time does not depend on data.
+  bool hasValues = true;
+  /// Called for each instruction that ends, in the order of ends.
+  std::function<void(const InstructionTime&)> onTime;
+};
+
+/// The functional model and time (simulator/timing) together: memory and faults are those of the functional model.
+std::unique_ptr<Device> makeTimedDevice(Configuration configuration, TimedOptions options = {});
 
 } // namespace candela::npu

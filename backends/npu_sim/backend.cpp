@@ -17,6 +17,10 @@ public:
     option("npu", "the configuration: tiny, nv_small, gem16, edge4t, edge8t, tpu1, or a .toml file", "string", "gem16");
     option("checks", "look for races and for bytes that nothing wrote", "on|off", "on");
     option("report", "file that takes a line of counts for each execution", "string", "");
+    option("engine", "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory too",
+           "func|fast|accurate", "func");
+    option("timeline", "file that takes a line for each instruction of each execution, with engine=fast or accurate", "string",
+           "");
   }
 
   cdl::Status open(uint32_t) override {
@@ -38,6 +42,12 @@ public:
     declareTiling();
     run_.functional.checks = options().get("checks") == "on";
     run_.report = options().get("report");
+    run_.timeline = options().get("timeline");
+    const std::string engine = options().get("engine");
+    run_.hasTime = engine != "func";
+    run_.fidelity = engine == "fast" ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
+    if (!run_.hasTime && !run_.timeline.empty())
+      return cdl::error(CDL_INVALID_ARGUMENT, "timeline=" + run_.timeline + ": engine=func has no time; fast and accurate have");
     return cdl::ok();
   }
 

@@ -1,5 +1,7 @@
 #include "compile.hpp"
 
+#include "layer_report.hpp"
+
 #include "lower/lowering.hpp"
 
 #include <algorithm>
@@ -17,13 +19,7 @@ bool isDropped(const Image& image, const cdl::Op& op) {
 std::string costsText(const std::vector<Costs>& costs) {
   std::string text;
   for (const Costs& c : costs) {
-    std::string name;
-    for (const char letter : c.node)
-      if (letter == '"' || letter == '\\')
-        name += std::string("\\") + letter;
-      else if (static_cast<unsigned char>(letter) >= ' ')
-        name += letter;
-    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", name, "\",\"macs\":", c.macs, ",\"weights\":", c.weights,
+    text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", quoted(c.node), "\",\"macs\":", c.macs, ",\"weights\":", c.weights,
                       ",\"tables\":", c.tables, ",\"loaded\":", c.loaded, ",\"stored\":", c.stored, "}");
   }
   return text.empty() ? "[]" : text + "]";

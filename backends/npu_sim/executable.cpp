@@ -12,14 +12,10 @@ namespace {
 
 constexpr uint32_t kFormat = 1; ///< of what save writes
 
-/// A line of JSON: counters by name, those of an untimed model alone.
-std::string lineOf(const Compiled& compiled, const npu::RunReport& report, const cdl_image_t* image) {
-  const npu::Binary& binary = compiled.binary;
-  std::string line = cdl::text("{\"program\":\"", cdl_get_string(image, image->name), "\",\"words\":", binary.code.size());
-  for (const npu::CounterInfo& counter : npu::kCounters)
-    if (!counter.isTiming || report.hasTime)
-      line += cdl::text(",\"", std::string(counter.name), "\":", report.counters[static_cast<size_t>(counter.id)]);
-  return line + ",\"layers\":" + compiled.costs + "}\n";
+bool append(const std::string& path, const std::string& text) {
+  std::FILE* file = std::fopen(path.c_str(), "a");
+  const bool isWritten = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return file && std::fclose(file) == 0 && isWritten;
 }
 
 } // namespace
@@ -33,26 +29,54 @@ cdl::Status NpuExecutable::borrow(std::unique_ptr<npu::Device>& device) {
       return cdl::ok();
     }
   }
-  device = npu::makeFunctionalDevice(configuration_, options_.functional);
+  return make(options_.functional, device);
+}
+
+cdl::Status NpuExecutable::make(npu::FunctionalOptions options, std::unique_ptr<npu::Device>& device) const {
+  device = npu::makeFunctionalDevice(configuration_, std::move(options));
   if (npu::Outcome bad = device->load(compiled_.binary)) return cdl::error(CDL_INTERNAL, bad->message);
   return cdl::ok();
 }
 
-cdl::Status NpuExecutable::observe(std::unique_ptr<npu::Device>& device, std::vector<uint64_t>& spent) {
+void NpuExecutable::observe(npu::FunctionalOptions& options, std::vector<uint64_t>& spent) const {
   std::vector<uint32_t> instrs(compiled_.binary.code.size(), 0);
   for (size_t s = 0; s < compiled_.binary.symbols.size(); ++s) {
     const npu::Symbol& symbol = compiled_.binary.symbols[s];
     std::fill_n(instrs.begin() + symbol.first, symbol.count, compiled_.instrOfSymbol[s]);
   }
   spent.assign(image_->instrs.count, 0);
-  npu::FunctionalOptions options = options_.functional;
   options.onRetire = [&spent, instrs = std::move(instrs), last = cdl::Timings::now()](const npu::RetireRecord& record) mutable {
     const uint64_t now = cdl::Timings::now();
     spent[instrs[record[npu::trace::kInstruction]]] += now - last;
     last = now;
   };
-  device = npu::makeFunctionalDevice(configuration_, std::move(options));
-  if (npu::Outcome bad = device->load(compiled_.binary)) return cdl::error(CDL_INTERNAL, bad->message);
+}
+
+cdl::Status NpuExecutable::count(npu::FunctionalOptions& options, std::unique_ptr<LayerReport>& layers) const {
+  layers = std::make_unique<LayerReport>(compiled_, configuration_, cdl_get_string(image_, image_->name));
+  options.onCounted = [counted = layers.get()](uint32_t instruction, const npu::Counters& counters) {
+    counted->count(instruction, counters);
+  };
+  if (!options_.hasTime) return cdl::ok();
+  npu::ScheduleOptions schedule;
+  schedule.fidelity = options_.fidelity;
+  schedule.onRetire = [&](const npu::InstructionTime& time) { layers->add(time, !options_.timeline.empty()); };
+  npu::Result<npu::TimeReport> time = npu::timeOf(configuration_, compiled_.binary, schedule);
+  if (!time) return cdl::error(CDL_INTERNAL, "time of the program: " + time.message());
+  layers->finish(*time);
+  return cdl::ok();
+}
+
+/// A line of JSON: counters by name, time, layers.
+cdl::Status NpuExecutable::write(const npu::RunReport& report) {
+  std::string line = cdl::text("{\"program\":\"", cdl_get_string(image_, image_->name), "\",\"words\":", compiled_.binary.code.size());
+  for (const npu::CounterInfo& counter : npu::kCounters)
+    if (!counter.isTiming) line += cdl::text(",\"", std::string(counter.name), "\":", report.counters[static_cast<size_t>(counter.id)]);
+  line += layers_->text() + "}\n";
+  if (!options_.report.empty() && !append(options_.report, line))
+    return cdl::error(CDL_IO, "report=" + options_.report + ": it cannot be written");
+  if (!options_.timeline.empty() && !append(options_.timeline, layers_->timeline()))
+    return cdl::error(CDL_IO, "timeline=" + options_.timeline + ": it cannot be written");
   return cdl::ok();
 }
 
@@ -67,7 +91,15 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
   std::unique_ptr<npu::Device> device;
   std::vector<uint64_t> spent; // nanoseconds that the model took, by instruction of the image
   cdl::Timings* const timings = buffers.timings();
-  cdl::Status status = timings ? observe(device, spent) : borrow(device);
+  const bool isReported = !options_.report.empty() || !options_.timeline.empty();
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool counts = isReported && !layers_;
+  lock.unlock();
+  std::unique_ptr<LayerReport> layers;
+  npu::FunctionalOptions functional = options_.functional;
+  cdl::Status status = counts ? count(functional, layers) : cdl::ok();
+  if (timings) observe(functional, spent);
+  if (status.isOk()) status = counts || timings ? make(functional, device) : borrow(device);
   if (!status.isOk()) return status;
   const std::vector<npu::Region>& regions = compiled_.binary.regions;
   std::vector<std::vector<std::byte>> memory(regions.size());
@@ -99,15 +131,10 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
       at += spent[i];
     }
   }
-  const std::string line = lineOf(compiled_, *report, image_);
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (!timings) idle_.push_back(std::move(device));
-  if (options_.report.empty()) return cdl::ok();
-  std::FILE* file = std::fopen(options_.report.c_str(), "a");
-  const bool isWritten = file && std::fwrite(line.data(), 1, line.size(), file) == line.size();
-  if (!file || std::fclose(file) != 0 || !isWritten)
-    return cdl::error(CDL_IO, "report=" + options_.report + ": it cannot be written");
-  return cdl::ok();
+  lock.lock();
+  if (counts && !layers_) layers_ = std::move(layers);
+  if (!timings && !counts) idle_.push_back(std::move(device));
+  return isReported ? write(*report) : cdl::ok();
 }
 
 cdl::Status NpuExecutable::save(const cdl::Writer& to) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compile.hpp"
+#include "layer_report.hpp"
 
 #include "simulator/npu_device.h"
 
@@ -14,6 +15,9 @@ namespace npu_sim {
 struct RunOptions {
   npu::FunctionalOptions functional;
   std::string report; ///< file that takes a line of counts for each execution; empty: none
+  std::string timeline; ///< file that takes a line for each instruction of each execution; empty: none
+  bool hasTime = false;
+  npu::Fidelity fidelity = npu::Fidelity::kAccurate;
 };
 
 class NpuExecutable final : public cdl::Executable {
@@ -32,9 +36,15 @@ public:
 private:
   /// A device with the program; devices are kept for executions that follow.
   cdl::Status borrow(std::unique_ptr<npu::Device>& device);
+  cdl::Status make(npu::FunctionalOptions options, std::unique_ptr<npu::Device>& device) const;
 
-  /// One that adds up the time of each instruction of the image.
-  cdl::Status observe(std::unique_ptr<npu::Device>& device, std::vector<uint64_t>& spent);
+  /// Time, and counts of layers by the execution of these options. Neither depends on data: once is enough.
+  cdl::Status count(npu::FunctionalOptions& options, std::unique_ptr<LayerReport>& layers) const;
+  /// The line of an execution, and of its instructions.
+  cdl::Status write(const npu::RunReport& report);
+
+  /// Adds up the time of each instruction of the image.
+  void observe(npu::FunctionalOptions& options, std::vector<uint64_t>& spent) const;
 
   const cdl_image_t* image_;
   Compiled compiled_;
@@ -43,6 +53,7 @@ private:
   std::string madeBy_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<npu::Device>> idle_;
+  std::unique_ptr<LayerReport> layers_; ///< of the first execution that is reported
 };
 
 /// What save() wrote. INCOMPATIBLE: of another specification of the instruction set, or another configuration.

@@ -138,11 +138,11 @@ void Machine::execute(int engine) {
       runRequant(execution);
     else
       runVector(execution);
-    if (isCounting_) {
+    counted[static_cast<int>(Counter::kScratchpadRead)] = memory_.bytesRead;
+    counted[static_cast<int>(Counter::kScratchpadWritten)] = memory_.bytesWritten;
+    if (options_.onCounted) options_.onCounted(entry.instruction, counted);
+    if (isCounting_)
       for (size_t i = 0; i < counted.size(); ++i) run_.counters[i] += counted[i];
-      run_.counters[static_cast<int>(Counter::kScratchpadRead)] += memory_.bytesRead;
-      run_.counters[static_cast<int>(Counter::kScratchpadWritten)] += memory_.bytesWritten;
-    }
   }
   retire(entry.insn, engine, entry.instruction);
   queues_[engine].pop_front();

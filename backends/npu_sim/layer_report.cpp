@@ -1,0 +1,215 @@
+#include "layer_report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace npu_sim {
+
+namespace {
+
+/// The objects of compileProgram's JSON, each without its end, and the names in them as they are written there.
+std::vector<std::pair<std::string, std::string>> objectsOf(const std::string& costs) {
+  static const std::string kHead = "{\"node\":\"";
+  std::vector<std::pair<std::string, std::string>> objects;
+  for (size_t at = costs.find(kHead); at != std::string::npos; at = costs.find(kHead, at)) {
+    size_t end = at + kHead.size();
+    while (costs[end] != '"') end += costs[end] == '\\' ? 2 : 1;
+    const size_t close = costs.find('}', end); // behind the name there are numbers alone
+    objects.push_back({costs.substr(at + kHead.size(), end - at - kHead.size()), costs.substr(at, close - at)});
+    at = close;
+  }
+  return objects;
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return text;
+}
+
+std::string stallsText(const npu::StallCycles& stalls) {
+  std::string text;
+  for (const npu::Stall stall : {npu::Stall::kSemaphore, npu::Stall::kQueue, npu::Stall::kBank, npu::Stall::kDram})
+    text += cdl::text(text.empty() ? "{\"" : ",\"", std::string(npu::stallName(stall)),
+                      "\":", stalls[static_cast<size_t>(stall)]);
+  return text + "}";
+}
+
+/// Setting descriptors and registers: nothing that waits, and too many to list.
+bool isListed(const npu::InstructionTime& time) {
+  switch (time.op) {
+  case npu::Op::kSetd:
+  case npu::Op::kMovi:
+  case npu::Op::kAddi:
+  case npu::Op::kLoop:
+  case npu::Op::kConfig: return false;
+  default: return true;
+  }
+}
+
+} // namespace
+
+std::string quoted(const std::string& name) {
+  std::string text;
+  for (const char letter : name)
+    if (letter == '"' || letter == '\\')
+      text += std::string("\\") + letter;
+    else if (static_cast<unsigned char>(letter) >= ' ')
+      text += letter;
+  return text;
+}
+
+LayerReport::LayerReport(const Compiled& compiled, const npu::Configuration& configuration, const std::string& program)
+    : binary_(compiled.binary), configuration_(configuration), program_(program),
+      symbolOf_(binary_.code.size(), static_cast<uint32_t>(binary_.symbols.size())) {
+  std::map<std::string, uint32_t> byName;
+  for (auto& [name, text] : objectsOf(compiled.costs)) {
+    byName.emplace(name, static_cast<uint32_t>(layers_.size()));
+    layers_.emplace_back().fixed = std::move(text);
+  }
+  layers_.emplace_back();
+  for (uint32_t s = 0; s < binary_.symbols.size(); ++s) {
+    const npu::Symbol& symbol = binary_.symbols[s];
+    const auto known = byName.find(quoted(symbol.node));
+    layerOf_.push_back(known == byName.end() ? static_cast<uint32_t>(layers_.size() - 1) : known->second);
+    std::fill_n(symbolOf_.begin() + symbol.first, symbol.count, s);
+  }
+  layerOf_.push_back(static_cast<uint32_t>(layers_.size() - 1));
+}
+
+void LayerReport::count(uint32_t instruction, const npu::Counters& counters) {
+  npu::Counters& sums = layers_[layerOf_[symbolOf_[instruction]]].counters;
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += counters[i];
+}
+
+void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
+  const uint32_t symbol = symbolOf_[time.instruction];
+  Layer& layer = layers_[layerOf_[symbol]];
+  layer.busy[time.engine] += time.done - time.start;
+  if (time.engine) {
+    for (size_t i = 0; i < time.stalls.size(); ++i) layer.stalls[i] += time.stalls[i];
+    layer.start = layer.start < 0 ? time.start : std::min(layer.start, time.start);
+    layer.done = std::max(layer.done, time.done);
+  }
+  if (!wanted || !isListed(time)) return;
+  const auto stall = [&](npu::Stall by) { return time.stalls[static_cast<size_t>(by)]; };
+  timeline_ += cdl::text(
+      "{\"seq\":", time.sequence, ",\"engine\":\"", std::string(npu::engineName(time.engine)),
+      "\",\"instruction\":", time.instruction, ",\"op\":\"",
+      std::string(npu::opInfo(static_cast<uint64_t>(time.op))->name), "\",\"start\":", time.start,
+      ",\"done\":", time.done, ",\"waited\":{\"queue\":", stall(npu::Stall::kQueue),
+      ",\"semaphore\":", stall(npu::Stall::kSemaphore), "},\"stall\":\"", std::string(npu::stallName(time.stall())),
+      "\",\"within\":{\"bank\":", stall(npu::Stall::kBank), ",\"dram\":", stall(npu::Stall::kDram), "}");
+  if (time.waitCount) {
+    timeline_ += cdl::text(",\"wait\":[", int{time.waitSemaphore}, ",", int{time.waitCount}, "],\"after\":[");
+    for (int i = 0; i < time.waitCount; ++i) timeline_ += cdl::text(i ? "," : "", time.after[static_cast<size_t>(i)]);
+    timeline_ += "]";
+  }
+  if (time.signalCount)
+    timeline_ += cdl::text(",\"signal\":[", int{time.signalSemaphore}, ",", int{time.signalCount}, "]");
+  if (symbol < binary_.symbols.size())
+    timeline_ +=
+        cdl::text(",\"node\":\"", quoted(binary_.symbols[symbol].node), "\",\"tile\":", binary_.symbols[symbol].tile);
+  if (time.bytes) timeline_ += cdl::text(",\"bytes\":", time.bytes);
+  timeline_ += "}\n";
+}
+
+void LayerReport::finish(const npu::TimeReport& time) {
+  time_ = time;
+  hasTime_ = true;
+  int64_t frontier = 0;
+  Layer* last = nullptr;
+  for (Layer& layer : layers_) {
+    if (layer.start < 0 || layer.fixed.empty()) continue;
+    last = &layer;
+    layer.cycles = std::max<int64_t>(0, layer.done - frontier);
+    frontier = std::max(frontier, layer.done);
+  }
+  if (last) last->cycles += time.cycles - frontier;
+  timeline_ =
+      cdl::text("{\"program\":\"", quoted(program_), "\",\"npu\":\"", quoted(configuration_.name), "\",\"fidelity\":\"",
+                std::string(npu::fidelityName(time.fidelity)), "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],
+                ",\"cycles\":", time.cycles, ",\"instructions\":", binary_.code.size(), "}\n") +
+      timeline_;
+}
+
+std::string LayerReport::engines(const std::array<int64_t, npu::kEngineCount>& cycles) const {
+  std::string text;
+  for (int engine = 0; engine < npu::kEngineCount; ++engine)
+    if (configuration_.engines() >> engine & 1)
+      text += cdl::text(text.empty() ? "{\"" : ",\"", std::string(npu::engineName(engine)),
+                        "\":", cycles[static_cast<size_t>(engine)]);
+  return text + "}";
+}
+
+/// The engine that has most to do; channels of a direction share it.
+std::string LayerReport::boundOf(const Layer& layer) const {
+  if (layer.start < 0) return "none";
+  std::array<std::pair<int64_t, const char*>, 6> busy{
+      {{layer.busy[static_cast<size_t>(npu::Engine::kMatrix)], "matrix"},
+       {layer.busy[static_cast<size_t>(npu::Engine::kRequant)], "requant"},
+       {layer.busy[static_cast<size_t>(npu::Engine::kVector)], "vector"},
+       {0, "load"},
+       {0, "store"},
+       {layer.busy[0], "control"}}};
+  for (int engine = 0; engine < npu::kEngineCount; ++engine) {
+    const int64_t cycles = layer.busy[static_cast<size_t>(engine)];
+    if (npu::isLoad(engine)) busy[3].first = std::max(busy[3].first, cycles);
+    if (npu::isStore(engine)) busy[4].first = std::max(busy[4].first, cycles);
+  }
+  const auto most =
+      std::max_element(busy.begin(), busy.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return 2 * most->first < layer.cycles ? "latency" : most->second;
+}
+
+std::string LayerReport::timeText() const {
+  std::array<int64_t, npu::kEngineCount> busy{};
+  std::string stalls, constants, provenance;
+  for (int engine = 0; engine < npu::kEngineCount; ++engine) {
+    const npu::EngineTime& each = time_.engines[static_cast<size_t>(engine)];
+    busy[static_cast<size_t>(engine)] = each.busy;
+    if (configuration_.engines() >> engine & 1)
+      stalls += cdl::text(stalls.empty() ? "{\"" : ",\"", std::string(npu::engineName(engine)),
+                          "\":", stallsText(each.stalls));
+  }
+  int64_t all = 0;
+  for (const int64_t cycles : time_.tagged) all += cycles;
+  for (int tag = 0; tag < npu::kTags; ++tag)
+    provenance += cdl::text(
+        tag ? ",\"" : "{\"", std::string(npu::tagName(static_cast<npu::Tag>(tag))), "\":",
+        number(all ? static_cast<double>(time_.tagged[static_cast<size_t>(tag)]) / static_cast<double>(all) : 0));
+  for (const npu::TimingConstant& c : npu::timingConstants())
+    constants += cdl::text(constants.empty() ? "[" : ",", "{\"name\":\"", std::string(c.name), "\",\"value\":", c.value,
+                           ",\"unit\":\"", std::string(c.unit), "\",\"tag\":\"", std::string(npu::tagName(c.tag)),
+                           "\",\"source\":\"", quoted(std::string(c.source)), "\"}");
+  return cdl::text("{\"fidelity\":\"", std::string(npu::fidelityName(time_.fidelity)),
+                   "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz], ",\"cycles\":", time_.cycles,
+                   ",\"peak_macs_per_cycle\":", configuration_.rows() * configuration_.columns(),
+                   ",\"dram_bytes_per_cycle\":", number(time_.dramBytesPerCycle),
+                   ",\"dram\":{\"bytes\":", time_.dramBytes, ",\"bursts\":", time_.dramBursts,
+                   ",\"row_hits\":", time_.rowHits, ",\"row_misses\":", time_.rowMisses,
+                   ",\"bus_busy\":", time_.dramBusy, ",\"refreshes\":", time_.refreshes, "},\"busy\":", engines(busy),
+                   ",\"stall\":", stalls, "},\"provenance\":", provenance, "},\"constants\":", constants, "]}");
+}
+
+std::string LayerReport::text() const {
+  std::string text = hasTime_ ? cdl::text(",\"cycles\":", time_.counter, ",\"time\":", timeText()) : std::string();
+  std::string layers;
+  for (const Layer& layer : layers_) {
+    if (layer.fixed.empty()) continue;
+    const auto counter = [&](npu::Counter which) { return layer.counters[static_cast<size_t>(which)]; };
+    layers += cdl::text(layers.empty() ? "" : ",", layer.fixed, ",\"passes\":", counter(npu::Counter::kArrayPasses),
+                        ",\"requant_values\":", counter(npu::Counter::kRequantValues),
+                        ",\"vector_values\":", counter(npu::Counter::kVectorValues),
+                        ",\"scratchpad_read\":", counter(npu::Counter::kScratchpadRead),
+                        ",\"scratchpad_written\":", counter(npu::Counter::kScratchpadWritten));
+    if (hasTime_)
+      layers += cdl::text(",\"cycles\":", layer.cycles, ",\"start\":", std::max<int64_t>(0, layer.start),
+                          ",\"done\":", layer.done, ",\"busy\":", engines(layer.busy),
+                          ",\"stall\":", stallsText(layer.stalls), ",\"bound\":\"", boundOf(layer), "\"");
+    layers += "}";
+  }
+  return text + ",\"layers\":[" + layers + "]";
+}
+
+} // namespace npu_sim

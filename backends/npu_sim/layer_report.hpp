@@ -1,0 +1,56 @@
+// What layers count and take, and each instruction in time: text for the files of report= and timeline=.
+#pragma once
+
+#include "compile.hpp"
+
+#include "simulator/npu_device.h"
+#include "simulator/timing/schedule.h"
+
+#include <map>
+#include <string>
+
+namespace npu_sim {
+
+/// A name as JSON shows it, without the quotes.
+std::string quoted(const std::string& name);
+
+/// Of one program; neither counts nor time depend on data.
+class LayerReport {
+public:
+  /// `compiled` and `configuration` must outlive it.
+  LayerReport(const Compiled& compiled, const npu::Configuration& configuration, const std::string& program);
+
+  /// What an instruction counted; on the functional model, once each time that it ended.
+  void count(uint32_t instruction, const npu::Counters& counters);
+  /// An instruction that ended, in the order of ends.
+  void add(const npu::InstructionTime& time, bool isListed);
+  void finish(const npu::TimeReport& time);
+
+  /// `,"cycles":..,"time":{..},"layers":[..]`; without add and finish: `,"layers":[..]`.
+  std::string text() const;
+  /// Lines of JSON: the program, then its instructions.
+  const std::string& timeline() const { return timeline_; }
+
+private:
+  struct Layer {
+    std::string fixed; ///< the compiler's part of its object, without the end
+    npu::Counters counters{};
+    std::array<int64_t, npu::kEngineCount> busy{};
+    npu::StallCycles stalls{};
+    int64_t start = -1, done = 0, cycles = 0;
+  };
+  std::string engines(const std::array<int64_t, npu::kEngineCount>& cycles) const;
+  std::string boundOf(const Layer& layer) const;
+  std::string timeText() const;
+
+  const npu::Binary& binary_;
+  const npu::Configuration& configuration_;
+  std::string program_, timeline_;
+  std::vector<Layer> layers_;      ///< in the order of the program; one more at the end, of what belongs to none
+  std::vector<uint32_t> symbolOf_; ///< by instruction
+  std::vector<uint32_t> layerOf_;  ///< by symbol
+  bool hasTime_ = false;
+  npu::TimeReport time_;
+};
+
+} // namespace npu_sim

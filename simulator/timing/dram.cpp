@@ -1,0 +1,164 @@
+#include "simulator/timing/dram.h"
+
+#include <algorithm>
+
+#include "simulator/timing/constants.h"
+
+namespace candela::npu {
+namespace {
+
+constexpr std::string_view kDdr3 = "JESD79-3F and data sheets of 4 Gb x8 DDR3-2133, 14-14-14";
+constexpr std::string_view kDdr4 = "JESD79-4 and data sheets of 4 Gb x8 devices; DRAMSys memory specifications";
+constexpr std::string_view kLp4 = "JESD209-4 and DRAMSys memory specifications, x16, 8 Gb a channel";
+constexpr std::string_view kLp5 = "JESD209-5, x16, 16 banks in 4 groups, WCK to CK 4:1";
+
+constexpr DramTiming kTimingsOfDram[] = {
+    {"DDR3-2133", kDdr3, 3200, 3, 64, 8, 4, 8, 1, 8192, 14, 14, 14, 10, 36, 4, 4, 6, 27, 8, 16, 8, 8, 8320, 278},
+    {"DDR4-2400", kDdr4, 1200, 1, 64, 8, 4, 16, 4, 8192, 16, 16, 16, 12, 39, 4, 6, 6, 26, 9, 18, 3, 9, 9360, 312},
+    {"DDR4-3200", kDdr4, 1600, 1, 64, 8, 4, 16, 4, 8192, 22, 22, 22, 16, 52, 4, 8, 8, 34, 12, 24, 4, 12, 12480, 416},
+    {"LPDDR4-3200", kLp4, 1600, 1, 16, 16, 8, 8, 1, 2048, 29, 29, 28, 14, 68, 8, 8, 16, 64, 12, 29, 16, 16, 6246, 448},
+    {"LPDDR5-6400", kLp5, 800, 1, 16, 16, 2, 16, 4, 2048, 15, 15, 17, 9, 34, 2, 4, 4, 16, 8, 28, 5, 10, 3124, 224},
+};
+
+/// Writes that a channel gathers before it turns the bus around.
+constexpr size_t kWriteBuffer = 32;
+/// Cycles between the data of a read and that of a write behind it.
+constexpr int64_t kTurn = 2;
+
+} // namespace
+
+std::span<const DramTiming> dramTimings() { return kTimingsOfDram; }
+
+const DramTiming& dramTimingOf(const Configuration& configuration) {
+  return kTimingsOfDram[configuration[key::kDramType]];
+}
+
+Dram::Dram(const Configuration& configuration)
+    : timing_(dramTimingOf(configuration)), clockMhz_(configuration[key::kClockMhz]) {
+  const int64_t width = configuration[key::kDramWidthBits], bits = std::min(width, timing_.channelBits);
+  granule_ = bits / 8 * timing_.burstLength;
+  timing_.rowBytes = timing_.rowBytes * bits / timing_.channelBits;
+  controller_ = valueOf(Timing::kControllerLatency) * timing_.clockNumerator / (1000 * timing_.clockDenominator);
+  channels_.resize(static_cast<size_t>(width / bits));
+  for (Channel& channel : channels_) {
+    channel.banks.resize(static_cast<size_t>(timing_.banks));
+    channel.groupCas.assign(static_cast<size_t>(timing_.groups), kLongAgo);
+    channel.nextRefresh = timing_.refi;
+  }
+}
+
+double Dram::bytesPerCycle() const {
+  const double perMemoryCycle = static_cast<double>(granule_ * channels()) / static_cast<double>(timing_.burstCycles);
+  return perMemoryCycle * static_cast<double>(timing_.clockNumerator) /
+         static_cast<double>(timing_.clockDenominator * clockMhz_);
+}
+
+int64_t Dram::toMemory(int64_t cycle) const {
+  const int64_t by = timing_.clockDenominator * clockMhz_;
+  return (cycle * timing_.clockNumerator + by - 1) / by;
+}
+int64_t Dram::toNpu(int64_t cycles) const {
+  return (cycles * timing_.clockDenominator * clockMhz_ + timing_.clockNumerator - 1) / timing_.clockNumerator;
+}
+
+int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
+  const DramTiming& t = timing_;
+  while (at >= channel.nextRefresh || channel.lastCas >= channel.nextRefresh) {
+    // All rows close, and no bank opens one before the end.
+    const int64_t end = std::max(channel.nextRefresh, channel.lastCas) + t.rp + t.rfc;
+    for (Bank& bank : channel.banks) bank = {-1, kLongAgo, end - t.rp};
+    channel.nextRefresh += t.refi;
+    ++counts_.refreshes;
+  }
+  const int64_t group = unit % t.groups, inGroup = t.banks / t.groups, columns = t.rowBytes / granule_;
+  const int64_t column = unit / t.groups;
+  const int64_t bankOf = column / columns % inGroup, row = column / columns / inGroup;
+  // The upper bits of the row permute the banks: strides of a power of two spread.
+  Bank& bank = channel.banks[static_cast<size_t>(group * inGroup + (bankOf + row) % inGroup)];
+  int64_t ready = at;
+  if (bank.row == row) {
+    ++counts_.rowHits;
+  } else {
+    ++counts_.rowMisses;
+    int64_t open = std::max(at, bank.prechargeable + t.rp);
+    if (bank.row >= 0) open = std::max(open, at + t.rp);
+    open = std::max({open, channel.activations[3] + t.rrd, channel.activations[0] + t.faw});
+    std::copy(channel.activations.begin() + 1, channel.activations.end(), channel.activations.begin());
+    channel.activations[3] = open;
+    bank.row = row;
+    bank.activated = open;
+    bank.prechargeable = open + t.ras;
+  }
+  ready = std::max(ready, bank.activated + t.rcd);
+  int64_t& groupCas = channel.groupCas[static_cast<size_t>(group)];
+  int64_t cas = std::max({ready, channel.lastCas + t.ccdShort, groupCas + t.ccdLong});
+  if (isWrite) {
+    cas = std::max(cas, channel.lastReadCas + t.readLatency + t.burstCycles + kTurn - t.writeLatency);
+    channel.writeEnd = cas + t.writeLatency + t.burstCycles;
+    channel.writeGroup = group;
+    bank.prechargeable = std::max(bank.prechargeable, channel.writeEnd + t.wr);
+  } else {
+    cas = std::max(cas, channel.writeEnd + (channel.writeGroup == group ? t.wtrLong : t.wtrShort));
+    channel.lastReadCas = cas;
+    bank.prechargeable = std::max(bank.prechargeable, cas + t.rtp);
+  }
+  channel.lastCas = groupCas = cas;
+  ++counts_.bursts;
+  counts_.busBusy += static_cast<uint64_t>(t.burstCycles);
+  return cas + (isWrite ? t.writeLatency : t.readLatency) + t.burstCycles;
+}
+
+/// Writes that can be done before `until`, all of them where it is negative. Returns when the first one left.
+int64_t Dram::drainWrites(Channel& channel, int64_t from, int64_t until) {
+  int64_t first = from;
+  size_t done = 0;
+  for (const Write& write : channel.writes) {
+    const int64_t begin = std::max({write.arrival, channel.lastCas, until < 0 ? from : write.arrival});
+    // An idle channel writes ahead of what comes, as long as that need not wait for it.
+    if (until >= 0 &&
+        begin + timing_.rp + timing_.rcd + timing_.writeLatency + timing_.burstCycles + timing_.wtrLong > until)
+      break;
+    const int64_t end = serve(channel, begin, write.unit, true);
+    if (done++ == 0) first = end;
+  }
+  channel.writes.erase(channel.writes.begin(), channel.writes.begin() + static_cast<std::ptrdiff_t>(done));
+  return first;
+}
+
+int64_t Dram::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) {
+  const int64_t at = toMemory(cycle) + controller_, count = channels();
+  const auto first = static_cast<int64_t>(address) / granule_;
+  const int64_t last = (static_cast<int64_t>(address) + bytes - 1) / granule_;
+  Last& known = last_[static_cast<size_t>(requester)][isWrite];
+  int64_t done = at;
+  for (int64_t granule = first; granule <= last; ++granule) {
+    if (granule == known.granule) { // the rest of what was just there
+      done = std::max(done, known.done);
+      continue;
+    }
+    Channel& channel = channels_[static_cast<size_t>(granule % count)];
+    const int64_t unit = granule / count;
+    int64_t end = at;
+    if (!isWrite) {
+      if (!channel.writes.empty()) drainWrites(channel, at, at);
+      end = serve(channel, at, unit, false);
+    } else {
+      if (channel.writes.size() == kWriteBuffer) end = drainWrites(channel, at, -1);
+      channel.writes.push_back({at, unit});
+    }
+    known = {granule, end};
+    done = std::max(done, end);
+  }
+  return toNpu(done);
+}
+
+int64_t Dram::drain(int64_t cycle) {
+  int64_t end = toMemory(cycle);
+  for (Channel& channel : channels_) {
+    drainWrites(channel, end, -1);
+    end = std::max(end, channel.writeEnd);
+  }
+  return std::max(cycle, toNpu(end));
+}
+
+} // namespace candela::npu

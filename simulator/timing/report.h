@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "simulator/isa/isa.h"
+#include "simulator/isa/registers.h"
+#include "simulator/timing/constants.h"
+
+namespace candela::npu {
+
+/// How finely time is modelled; what instructions do is the same.
+enum class Fidelity : uint8_t {
+  kFast,    ///< closed forms: transfers by bandwidth and latency
+  kAccurate ///< bursts, banks and rows of the memory
+};
+std::string_view fidelityName(Fidelity fidelity);
+
+/// Why an engine stood still.
+enum class Stall : uint8_t {
+  kNone,
+  kQueue,     ///< its queue was empty; control: a queue was full, or a fence waited
+  kSemaphore, ///< tokens were not there
+  kBank,      ///< others used the same banks of the scratchpad
+  kDram       ///< the memory was slower than the channel's own port; control: a word was not yet fetched
+};
+inline constexpr int kStalls = 5;
+std::string_view stallName(Stall stall);
+/// Cycles by cause; those of kNone stay 0.
+using StallCycles = std::array<int64_t, kStalls>;
+
+inline constexpr int kMostAfter = 7; ///< tokens that one wait takes at most
+
+/// One instruction that ended. Cycles of the NPU from the start of the program; queue and semaphore lie before `start`
+/// and behind the end of the one before it in its engine, bank and dram within.
+struct InstructionTime {
+  uint32_t sequence = 0; ///< how many ended before
+  uint32_t instruction = 0;
+  uint8_t engine = 0;
+  Op op = Op::kNop;
+  int64_t start = 0, done = 0;
+  StallCycles stalls{};
+  uint8_t waitSemaphore = 0, waitCount = 0, signalSemaphore = 0, signalCount = 0;
+  std::array<uint32_t, kMostAfter> after{}; ///< sequence of those whose tokens it took, waitCount of them
+  int64_t bytes = 0;                        ///< of a transfer: what it writes
+
+  /// The cause of most cycles.
+  Stall stall() const;
+};
+
+struct EngineTime {
+  int64_t busy = 0; ///< from start to done of its instructions; control: words
+  StallCycles stalls{};
+};
+
+/// What a program took.
+struct TimeReport {
+  Fidelity fidelity = Fidelity::kAccurate;
+  int64_t cycles = 0;
+  std::array<EngineTime, kEngineCount> engines{};
+  TaggedCycles tagged{};        ///< busy cycles of all engines by what they rest on
+  double dramBytesPerCycle = 0; ///< of all channels, at most
+  uint64_t dramBytes = 0;       ///< that crossed the bus, in whole bursts, instructions too
+  uint64_t dramBursts = 0, rowHits = 0, rowMisses = 0, refreshes = 0; ///< rows and refreshes: accurate alone
+  int64_t dramBusy = 0;                                               ///< cycles of the NPU, mean over channels
+  uint64_t counter = 0;                             ///< Counter::kCycles at the end, as the program controlled it
+  std::array<uint64_t, kSnapshotSlots> snapshots{}; ///< the same at each snapshot
+};
+
+} // namespace candela::npu

@@ -1,0 +1,327 @@
+#include "simulator/timing/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace candela::npu {
+namespace {
+
+constexpr int64_t kPage = 4096;  ///< regions begin at multiples
+constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time where time is fast
+constexpr size_t kLines = 16;    ///< of the instruction buffer, one burst each
+
+} // namespace
+
+std::string_view fidelityName(Fidelity fidelity) { return fidelity == Fidelity::kFast ? "fast" : "accurate"; }
+std::string_view stallName(Stall stall) {
+  constexpr std::string_view kNames[] = {"none", "queue", "semaphore", "bank", "dram"};
+  return kNames[static_cast<int>(stall)];
+}
+Stall InstructionTime::stall() const {
+  const auto most = std::max_element(stalls.begin() + 1, stalls.end());
+  return *most > 0 ? static_cast<Stall>(most - stalls.begin()) : Stall::kNone;
+}
+
+Schedule::Schedule(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options)
+    : configuration_(configuration), binary_(binary), options_(options), dram_(configuration) {
+  code_.reserve(binary.code.size());
+  for (uint32_t i = 0; i < binary.code.size(); ++i) {
+    Result<Insn> insn = decode(binary.code[i]);
+    if (insn && !(configuration.engines() >> insn->engine & 1))
+      insn = error("'{}' has no engine {}", configuration.name, engineName(insn->engine));
+    if (!insn) {
+      fail(error("instruction {}: {}{}", i, binary.origin(i), insn.message()));
+      return;
+    }
+    code_.push_back(*insn);
+  }
+  uint64_t at = 0;
+  for (const Region& region : binary.regions) {
+    bases_.push_back(at);
+    at += (region.bytes + kPage - 1) / kPage * kPage;
+  }
+  programBase_ = at;
+  lineTags_.assign(kLines, -1);
+  lineReady_.assign(kLines, 0);
+  report_.fidelity = options.fidelity;
+  report_.dramBytesPerCycle = dram_.bytesPerCycle();
+  const DramTiming& t = dram_.timing();
+  latency_ = dram_.toNpu(t.readLatency + t.rcd / 2 + t.burstCycles +
+                         valueOf(Timing::kControllerLatency) * t.clockNumerator / (1000 * t.clockDenominator)) +
+             valueOf(Timing::kFabricLatency);
+  fetchPerByte_ = 1 / report_.dramBytesPerCycle;
+  processes_[0].event = 0;
+}
+
+void Schedule::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+  for (Process& process : processes_) process.event = kNever;
+}
+
+int Schedule::next() const {
+  int best = -1;
+  int64_t event = kNever;
+  for (int engine = 0; engine < kEngineCount; ++engine)
+    if (const int64_t at = processes_[static_cast<size_t>(engine)].event; at < event) event = at, best = engine;
+  return best;
+}
+
+void Schedule::step(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  if (++events_ > options_.maxEvents) return fail(error("more than {} words and bursts", options_.maxEvents));
+  if (pending_) flush(p.event);
+  if (engine == 0) return control();
+  switch (p.state) {
+  case State::kReady: return begin(engine);
+  case State::kMoves: return options_.fidelity == Fidelity::kAccurate ? moveBurst(engine) : moveChunk(engine);
+  case State::kRuns: return retire(engine);
+  default: p.event = kNever; return;
+  }
+}
+
+// ---- Engines
+
+/// An engine that may begin what is at the head of its queue.
+void Schedule::wake(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  if ((p.state != State::kIdle && p.state != State::kWaits) || p.queue.empty()) return;
+  const Entry& entry = p.queue.front();
+  if (p.state == State::kIdle) {
+    const Insn& insn = entry.operation.insn;
+    p.now = {};
+    p.now.instruction = entry.instruction;
+    p.now.engine = static_cast<uint8_t>(engine);
+    p.now.op = insn.op;
+    p.now.waitSemaphore = insn.waitSemaphore, p.now.waitCount = insn.waitCount;
+    p.now.signalSemaphore = insn.signalSemaphore, p.now.signalCount = insn.signalCount;
+    p.now.stalls[static_cast<size_t>(Stall::kQueue)] = std::max<int64_t>(0, entry.arrival - p.free);
+    p.state = State::kWaits;
+  }
+  int64_t visible = 0;
+  if (!takeTokens(p.now, visible)) return;
+  const int64_t ready = std::max(p.free, entry.arrival);
+  p.event = std::max(ready, visible);
+  p.now.stalls[static_cast<size_t>(Stall::kSemaphore)] = p.event - ready;
+  p.state = State::kReady;
+}
+
+bool Schedule::takeTokens(InstructionTime& now, int64_t& visible) {
+  if (now.waitCount == 0) return true;
+  std::deque<Token>& tokens = semaphores_[now.waitSemaphore];
+  if (tokens.size() < now.waitCount) return false;
+  for (int i = 0; i < now.waitCount; ++i) {
+    visible = std::max(visible, tokens.front().cycle);
+    now.after[static_cast<size_t>(i)] = tokens.front().sequence;
+    tokens.pop_front();
+  }
+  return true;
+}
+
+/// Cycles that the banks cost an engine which uses its ports for so many. Two streams that both go through all banks
+/// step out of each other's way after the first conflict; one that stays in few meets others in its share of the banks.
+int64_t Schedule::bankStall(int engine, int64_t cycles) const {
+  const Process& self = processes_[static_cast<size_t>(engine)];
+  const int64_t banks = configuration_[key::kScratchpadBanks];
+  int64_t stall = 0;
+  for (int other = 1; other < kEngineCount; ++other) {
+    const Process& o = processes_[static_cast<size_t>(other)];
+    if (other == engine || (o.state != State::kRuns && o.state != State::kMoves) || o.until <= self.now.start) continue;
+    const int64_t together = std::min(cycles, o.until - self.now.start);
+    const int64_t stay = std::max(o.spread, self.spread) - 1;
+    if (stay > 0) stall += together * o.rate / 1024 * stay / ((banks - 1) * banks);
+  }
+  return stall;
+}
+
+void Schedule::begin(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  const Operation& o = p.queue.front().operation;
+  const int64_t banks = configuration_[key::kScratchpadBanks];
+  p.now.start = p.event;
+  p.spread = 1;
+  const bool isDma = (isLoad(engine) || isStore(engine)) && o.insn.op != Op::kNop;
+  if (!isDma) {
+    p.cost = computeCost(configuration_, o);
+    p.spread = std::gcd(p.cost.step, banks);
+    p.rate = 1024 * p.cost.words / std::max<int64_t>(1, p.cost.cycles());
+    const int64_t stall = p.cost.words ? bankStall(engine, p.cost.stream) : 0;
+    p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
+    tag(p.cost.streamTag, p.cost.stream);
+    tag(p.cost.fixedTag, p.cost.fixed);
+    tag(Tag::kAssumed, stall);
+    p.state = State::kRuns;
+    p.event = p.until = p.now.start + p.cost.cycles() + stall;
+    return;
+  }
+  Result<Movement> movement = Movement::of(configuration_, o, binary_, bases_);
+  if (!movement) {
+    const uint32_t at = p.queue.front().instruction;
+    return fail(error("instruction {}: {}{}", at, binary_.origin(at), movement.message()));
+  }
+  p.movement = *std::move(movement);
+  const int64_t setup = valueOf(Timing::kDmaSetup), port = p.movement.portCycles();
+  const double memory = p.movement.isDram()
+                            ? memoryCycles(dram_, configuration_, p.movement.farRuns(), p.movement.farRun(),
+                                           p.movement.farStep(), p.movement.isStore())
+                            : 0;
+  p.now.bytes = p.movement.isStore() ? p.movement.farBytes() : p.movement.nearBytes();
+  p.rate =
+      memory > static_cast<double>(port) ? static_cast<int64_t>(1024.0 * static_cast<double>(port) / memory) : 1024;
+  const int64_t stall = bankStall(engine, port);
+  p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
+  p.until = p.now.start + setup + std::max(port, static_cast<int64_t>(memory)) + latency_;
+  if (!p.movement.isDram()) {
+    tag(timingConstant(Timing::kDmaSetup).tag, setup);
+    tag(timingConstant(Timing::kMovePipeline).tag, valueOf(Timing::kMovePipeline));
+    tag(Tag::kSpec, port);
+    tag(Tag::kAssumed, stall);
+    p.state = State::kRuns;
+    p.event = p.until = p.now.start + setup + port + valueOf(Timing::kMovePipeline) + stall;
+    return;
+  }
+  p.perByte = memory / static_cast<double>(p.movement.farBytes());
+  p.completions.assign(static_cast<size_t>(configuration_[key::kDmaOutstanding]), 0);
+  p.burst = 0;
+  p.last = p.issued = 0;
+  p.isLast = false;
+  p.port = p.now.start + setup + stall;
+  p.state = State::kMoves;
+  p.event = p.now.start + setup;
+  if (options_.fidelity == Fidelity::kFast) return;
+  p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
+  if (p.movement.isStore()) p.event = p.port + p.ahead.port;
+}
+
+/// One burst of a transfer: of a load it is asked for now, of a store it was read and is sent now.
+void Schedule::moveBurst(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  if (p.isLast) return endMovement(engine);
+  const int64_t there = valueOf(Timing::kFabricLatency) / 2, back = valueOf(Timing::kFabricLatency) - there;
+  const int64_t now = p.event;
+  const bool isStore = p.movement.isStore();
+  int64_t& slot = p.completions[p.burst++ % p.completions.size()];
+  slot = dram_.access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
+  p.port = isStore ? now : std::max(p.port, slot) + p.ahead.port;
+  p.last = isStore ? std::max(p.last, slot) : p.port;
+  p.isLast = p.movement.isDone();
+  if (p.isLast) {
+    p.event = std::max(p.last, now + 1);
+    return;
+  }
+  p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
+  p.event = std::max(now + valueOf(Timing::kDmaIssue), p.completions[p.burst % p.completions.size()]);
+  if (isStore) p.event = std::max(p.event, p.port + p.ahead.port);
+}
+
+/// Some of a transfer in closed form: the bus serves in the order of asking.
+void Schedule::moveChunk(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  if (p.issued == p.movement.farBytes()) return endMovement(engine);
+  const int64_t now = p.event, bytes = std::min(kChunk, p.movement.farBytes() - p.issued);
+  const double part = static_cast<double>(bytes);
+  const auto port = static_cast<int64_t>(
+      part * static_cast<double>(p.movement.portCycles()) / static_cast<double>(p.movement.farBytes()) + 0.5);
+  const int64_t burst = std::min(configuration_[key::kDmaBurstBytes], p.movement.farRun());
+  const int64_t window = std::max<int64_t>(1, configuration_[key::kDmaOutstanding]) * burst;
+  const int64_t asking = std::max(
+      (bytes + burst - 1) / burst * valueOf(Timing::kDmaIssue),
+      p.movement.isStore() ? 0
+                           : static_cast<int64_t>(part * static_cast<double>(latency_) / static_cast<double>(window)));
+  p.issued += bytes;
+  const double bus = part * p.perByte;
+  busFree_ = std::max(busFree_, static_cast<double>(now)) + bus;
+  fastBusy_ += bus;
+  fastBursts_ += static_cast<uint64_t>((bytes + burst - 1) / burst);
+  const auto served = static_cast<int64_t>(busFree_ + 0.5);
+  const int64_t next = std::max({now + std::max(port, asking), served});
+  if (p.movement.isStore()) {
+    p.port = std::max(p.port, now) + port;
+    p.last = std::max({p.last, p.port + valueOf(Timing::kFabricLatency), served});
+  } else {
+    p.port = std::max(p.port + port, std::max(served, now + asking) + latency_);
+    p.last = p.port;
+  }
+  p.event = p.issued == p.movement.farBytes() ? p.last : next;
+}
+
+void Schedule::endMovement(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  const int64_t setup = valueOf(Timing::kDmaSetup), took = p.event - p.now.start;
+  const int64_t bank = p.now.stalls[static_cast<size_t>(Stall::kBank)];
+  const int64_t alone = setup + p.movement.portCycles() + valueOf(Timing::kFabricLatency) + bank;
+  p.now.stalls[static_cast<size_t>(Stall::kDram)] = std::max<int64_t>(0, took - alone);
+  const int64_t assumed = std::min(took, setup + valueOf(Timing::kFabricLatency) + bank);
+  tag(timingConstant(Timing::kDmaSetup).tag, assumed);
+  tag(Tag::kSpec, took - assumed);
+  retire(engine);
+}
+
+void Schedule::retire(int engine) {
+  Process& p = processes_[static_cast<size_t>(engine)];
+  p.now.done = p.free = p.event;
+  p.event = kNever;
+  p.state = State::kIdle;
+  emit(p.now);
+  p.queue.pop_front();
+  const InstructionTime ended = p.now;
+  signal(ended);
+  wake(engine);
+  if (blockedSince_ >= 0 && processes_[0].event == kNever) processes_[0].event = ended.done;
+}
+
+void Schedule::signal(const InstructionTime& ended) {
+  if (ended.signalCount == 0) return;
+  for (int i = 0; i < ended.signalCount; ++i)
+    semaphores_[ended.signalSemaphore].push_back({ended.done + valueOf(Timing::kSemaphoreLatency), ended.sequence});
+  for (int other = 1; other < kEngineCount; ++other) {
+    const Process& o = processes_[static_cast<size_t>(other)];
+    if (o.state == State::kWaits && o.now.waitSemaphore == ended.signalSemaphore) wake(other);
+  }
+}
+
+void Schedule::emit(InstructionTime& time) {
+  time.sequence = sequence_++;
+  if (time.engine) { // control counted its own
+    EngineTime& engine = report_.engines[time.engine];
+    engine.busy += time.done - time.start;
+    for (size_t i = 0; i < time.stalls.size(); ++i) engine.stalls[i] += time.stalls[i];
+  }
+  if (options_.onRetire) options_.onRetire(time);
+}
+
+void Schedule::flush(int64_t before) {
+  if (!pending_ || pending_->done > before) return;
+  InstructionTime time = *std::exchange(pending_, std::nullopt);
+  emit(time);
+}
+
+Result<TimeReport> Schedule::finish() {
+  if (error_) return *error_;
+  flush(kNever);
+  if (!halted_) {
+    std::string text = fmt::format("deadlock at cycle {}: control stands at instruction {}", processes_[0].free, pc_);
+    for (int engine = 1; engine < kEngineCount; ++engine)
+      if (const Process& p = processes_[static_cast<size_t>(engine)]; p.state == State::kWaits)
+        text += fmt::format("; {} waits for {} of s{}, which has {}, at instruction {}", engineName(engine),
+                            p.now.waitCount, p.now.waitSemaphore, semaphores_[p.now.waitSemaphore].size(),
+                            p.now.instruction);
+    return error("{}", text);
+  }
+  const Dram::Counts& counts = dram_.counts();
+  const bool isFast = options_.fidelity == Fidelity::kFast;
+  const auto granule = static_cast<uint64_t>(dram_.granule());
+  report_.dramBursts = isFast ? fastBursts_ : counts.bursts;
+  report_.dramBytes = isFast ? static_cast<uint64_t>(fastBusy_ * report_.dramBytesPerCycle) : counts.bursts * granule;
+  report_.rowHits = counts.rowHits, report_.rowMisses = counts.rowMisses, report_.refreshes = counts.refreshes;
+  report_.dramBusy =
+      isFast ? static_cast<int64_t>(fastBusy_) : dram_.toNpu(static_cast<int64_t>(counts.busBusy) / dram_.channels());
+  return report_;
+}
+
+Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options) {
+  Schedule schedule(configuration, binary, options);
+  for (int engine = schedule.next(); engine >= 0; engine = schedule.next()) schedule.step(engine);
+  return schedule.finish();
+}
+
+} // namespace candela::npu

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "simulator/binary/binary.h"
+#include "simulator/timing/movement.h"
+#include "simulator/timing/report.h"
+
+namespace candela::npu {
+
+struct ScheduleOptions {
+  Fidelity fidelity = Fidelity::kAccurate;
+  /// Words and bursts; loops could otherwise run for years.
+  uint64_t maxEvents = uint64_t{1} << 33;
+  /// Called for each instruction that ends, in the order of ends (of one cycle: by engine).
+  std::function<void(const InstructionTime&)> onRetire;
+};
+
+/// A program in time: one process for each engine, which sleeps until something happens to it, and one for the control
+/// processor. Somebody drives it: takes the process with the earliest event, of several the lowest, and steps it.
+class Schedule {
+public:
+  static constexpr int64_t kNever = INT64_MAX;
+
+  /// All must outlive the schedule.
+  Schedule(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options);
+
+  /// The cycle of the next event of an engine's process (0: control), or kNever.
+  int64_t eventOf(int engine) const { return processes_[static_cast<size_t>(engine)].event; }
+  /// The process whose turn it is; -1: none, the program has ended or failed.
+  int next() const;
+  void step(int engine);
+
+  /// After the end. Errors: a word or descriptor that is none, no halt, bytes outside of a region, deadlock, too long.
+  Result<TimeReport> finish();
+
+private:
+  struct Entry {
+    Operation operation;
+    uint32_t instruction;
+    int64_t arrival;
+  };
+  enum class State : uint8_t { kIdle, kWaits, kReady, kMoves, kRuns };
+  struct Process {
+    State state = State::kIdle;
+    int64_t event = kNever;
+    std::deque<Entry> queue;
+    int64_t free = 0; ///< the end of its last instruction
+    InstructionTime now;
+    Movement movement;
+    ComputeCost cost;
+    Movement::Burst ahead{};          ///< of a transfer: the burst of the next event
+    bool isLast = false;              ///< it was the last one
+    int64_t issued = 0, port = 0;     ///< bytes that were asked for; when the port is done
+    double perByte = 0;               ///< fast: cycles of the memory's bus
+    std::vector<int64_t> completions; ///< of the last bursts, a ring
+    size_t burst = 0;
+    int64_t last = 0;
+    // What it does to the banks while it runs.
+    int64_t rate = 0;   ///< words in 1,024 cycles
+    int64_t spread = 1; ///< gcd of its step and the number of banks: 1 visits all of them
+    int64_t until = 0;
+  };
+  struct Token {
+    int64_t cycle;
+    uint32_t sequence;
+  };
+  struct Loop {
+    uint32_t begin, end;
+    int64_t left;
+  };
+
+  void wake(int engine);
+  void begin(int engine);
+  void moveBurst(int engine);
+  void moveChunk(int engine);
+  void endMovement(int engine);
+  void retire(int engine);
+  void signal(const InstructionTime& ended);
+  bool takeTokens(InstructionTime& now, int64_t& visible);
+  int64_t bankStall(int engine, int64_t cycles) const;
+  void tag(Tag tag, int64_t cycles) { report_.tagged[static_cast<size_t>(tag)] += cycles; }
+
+  void control();
+  void controlInstruction(const Insn& insn);
+  void dispatch(const Insn& insn);
+  bool fetched();
+  int64_t readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte, int requester);
+  void emit(InstructionTime& time);
+  void flush(int64_t before);
+  void fail(Error error);
+  uint64_t counted() const;
+
+  const Configuration& configuration_;
+  const Binary& binary_;
+  const ScheduleOptions& options_;
+  std::vector<Insn> code_;
+  std::vector<uint64_t> bases_;
+  uint64_t programBase_ = 0;
+  Dram dram_;
+  double busFree_ = 0, fastBusy_ = 0; ///< fast: when the bus is free
+  uint64_t fastBursts_ = 0;
+  int64_t latency_ = 0; ///< fast: of a read of an open row, there and back
+  double fetchPerByte_ = 0;
+
+  std::array<Process, kEngineCount> processes_;
+  std::array<std::deque<Token>, kSemaphores> semaphores_;
+  uint32_t pc_ = 0, sequence_ = 0;
+  std::vector<Loop> loops_;
+  std::array<int32_t, kIndexRegisters> index_{};
+  std::array<DescriptorBits, kDescriptors> descriptors_{};
+  std::vector<int64_t> lineTags_, lineReady_;
+  int64_t blockedSince_ = -1; ///< control: since when it stands
+  Stall blockedBy_ = Stall::kNone;
+  std::optional<InstructionTime> pending_; ///< of control, that ends in the next cycle
+  bool halted_ = false, isCounting_ = true;
+  int64_t countedFrom_ = 0;
+  uint64_t countedBefore_ = 0, events_ = 0;
+  std::optional<Error> error_;
+  TimeReport report_;
+};
+
+/// The whole program.
+Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary,
+                          const ScheduleOptions& options = {});
+
+} // namespace candela::npu

@@ -1,0 +1,80 @@
+// The memory against the closed forms of simple streams.
+#include <gtest/gtest.h>
+
+#include "simulator/timing/constants.h"
+#include "simulator/timing/dram.h"
+
+namespace candela::npu {
+namespace {
+
+Configuration with(int type, int64_t bits) {
+  Configuration c = *findConfiguration("gem16");
+  c.values[key::kDramType] = type;
+  c.values[key::kDramWidthBits] = bits;
+  return c;
+}
+
+TEST(Dram, AStreamComesAtTheRateOfTheBusLessRefresh) {
+  for (int type = 0; type < static_cast<int>(dramTimings().size()); ++type)
+    for (const int64_t bits : {16, 64, 128}) {
+      const Configuration c = with(type, bits);
+      Dram dram(c);
+      constexpr int64_t kBytes = 4 << 20;
+      int64_t end = 0;
+      // All are asked for at once: nothing but the bus is in the way.
+      for (int64_t at = 0; at < kBytes; at += 64) end = dram.access(0, static_cast<uint64_t>(at), 64, false, 1);
+      const DramTiming& t = dram.timing();
+      const double least = kBytes / dram.bytesPerCycle();
+      const double refreshed = least * static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
+      EXPECT_GT(static_cast<double>(end), least) << t.name << " x" << bits;
+      EXPECT_LT(static_cast<double>(end), 1.05 * refreshed + 200) << t.name << " x" << bits;
+      EXPECT_EQ(dram.counts().bursts, static_cast<uint64_t>(kBytes / dram.granule()));
+    }
+}
+
+TEST(Dram, OneAccessToAClosedBankOpensItAndReads) {
+  const Configuration c = with(1, 64); // DDR4-2400: 1,200 MHz beside 1,000
+  Dram dram(c);
+  const DramTiming& t = dram.timing();
+  const int64_t controller = valueOf(Timing::kControllerLatency) * 1200 / 1000;
+  EXPECT_EQ(dram.access(0, 0, 64, false, 1), dram.toNpu(controller + t.rcd + t.readLatency + t.burstCycles));
+  EXPECT_EQ(dram.counts().rowMisses, 1u);
+}
+
+TEST(Dram, RowsOfOneBankCostARowCycleEach) {
+  const Configuration c = with(1, 64);
+  Dram dram(c);
+  const DramTiming& t = dram.timing();
+  // The same bank, another row: row r of a group lies behind all banks of it, moved by r.
+  const int64_t column = t.rowBytes * t.groups, row = column * (t.banks / t.groups);
+  constexpr int64_t kTimes = 100;
+  int64_t end = 0;
+  for (int64_t i = 0; i < kTimes; ++i) {
+    const int64_t bank = ((-i) % 4 + 4) % 4;
+    end = dram.access(0, static_cast<uint64_t>(i * row + bank * column), 64, false, 1);
+  }
+  EXPECT_EQ(dram.counts().rowMisses, static_cast<uint64_t>(kTimes));
+  EXPECT_GE(end, dram.toNpu((kTimes - 1) * (t.ras + t.rp)));
+  EXPECT_LE(end, dram.toNpu(kTimes * (t.ras + t.rp) + 500));
+}
+
+TEST(Dram, ARestOfABurstIsNotReadAgain) {
+  const Configuration c = with(1, 64);
+  Dram dram(c);
+  for (uint64_t at = 0; at < 256; at += 16) dram.access(0, at, 16, false, 1);
+  EXPECT_EQ(dram.counts().bursts, 4u);
+}
+
+TEST(Dram, WritesAreGatheredAndAllArrive) {
+  const Configuration c = with(1, 64);
+  Dram dram(c);
+  int64_t accepted = 0;
+  for (uint64_t at = 0; at < 64 * 1000; at += 64) accepted = dram.access(accepted, at, 64, true, 5);
+  const int64_t end = dram.drain(accepted);
+  EXPECT_EQ(dram.counts().bursts, 1000u);
+  EXPECT_GE(end, dram.toNpu(1000 * dram.timing().burstCycles));
+  EXPECT_LE(accepted, end);
+}
+
+} // namespace
+} // namespace candela::npu

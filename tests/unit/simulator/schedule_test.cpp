@@ -1,0 +1,237 @@
+// Time of whole programs against what can be said of it with a pencil: bounds, order, and what must not change.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "simulator/npu_device.h"
+#include "simulator/timing/schedule.h"
+#include "tests/unit/simulator/tiled_layer.h"
+
+namespace candela::npu {
+namespace {
+
+Configuration preset(const char* name) { return *findConfiguration(name); }
+
+TimeReport timed(const Configuration& c, const Binary& binary, Fidelity fidelity = Fidelity::kAccurate) {
+  const Result<TimeReport> report = timeOf(c, binary, {fidelity, uint64_t{1} << 33, {}});
+  if (!report) throw std::runtime_error(report.message());
+  return *report;
+}
+int64_t cyclesOf(const Configuration& c, const TiledLayer& layer, Fidelity fidelity = Fidelity::kAccurate) {
+  return timed(c, layer.program(c), fidelity).cycles;
+}
+
+TEST(Schedule, NoProgramIsFasterThanItsArrayOrItsMemory) {
+  for (const Preset& each : presets()) {
+    const Configuration c = preset(std::string(each.name).c_str());
+    for (const TiledLayer layer :
+         {TiledLayer{64, 64, 64, 16, 16}, TiledLayer{128, 32, 128, 64, 16}, TiledLayer{64, 128, 32, 8, 32}})
+      for (const Fidelity fidelity : {Fidelity::kFast, Fidelity::kAccurate}) {
+        ASSERT_TRUE(layer.fits(c)) << each.name;
+        const TimeReport report = timed(c, layer.program(c), fidelity);
+        EXPECT_GE(report.cycles, layer.macs() / (c.rows() * c.columns()));
+        EXPECT_GE(static_cast<double>(report.cycles), static_cast<double>(layer.bytes()) / report.dramBytesPerCycle);
+        for (const EngineTime& engine : report.engines) EXPECT_LE(engine.busy, report.cycles);
+      }
+  }
+}
+
+TEST(Schedule, TheSameProgramIsFasterOnAWiderMemory) {
+  const TiledLayer layer{512, 64, 16, 64, 16};
+  Configuration c = preset("gem16");
+  const Binary program = layer.program(c);
+  for (const Fidelity fidelity : {Fidelity::kFast, Fidelity::kAccurate}) {
+    int64_t before = INT64_MAX;
+    for (const int64_t bits : {16, 32, 64}) {
+      c.values[key::kDramWidthBits] = bits;
+      const int64_t cycles = timed(c, program, fidelity).cycles;
+      EXPECT_LT(cycles, before) << bits << " bits, " << fidelityName(fidelity);
+      before = cycles;
+    }
+  }
+}
+
+TEST(Schedule, AChannelAboveTheArrayCostsAPass) {
+  const Configuration c = preset("gem16");
+  const auto matrix = [&](int64_t cout) {
+    return timed(c, TiledLayer{64, 64, cout, 64, cout}.program(c)).engines[static_cast<size_t>(Engine::kMatrix)].busy;
+  };
+  EXPECT_EQ(matrix(17) - matrix(16), 4 * 64);
+  EXPECT_EQ(matrix(32) - matrix(17), 0);
+}
+
+TEST(Schedule, TwoBuffersHideTheLoads) {
+  const Configuration c = preset("gem16");
+  TiledLayer layer{1024, 64, 16, 64, 16};
+  const TimeReport twice = timed(c, layer.program(c));
+  layer.buffers = 1;
+  const TimeReport once = timed(c, layer.program(c));
+  EXPECT_LT(4 * twice.cycles, 3 * once.cycles);
+  const auto matrix = [](const TimeReport& report) { return report.engines[static_cast<size_t>(Engine::kMatrix)]; };
+  EXPECT_LT(matrix(twice).stalls[static_cast<size_t>(Stall::kSemaphore)],
+            matrix(once).stalls[static_cast<size_t>(Stall::kSemaphore)]);
+}
+
+TEST(Schedule, WhatStaysDependsOnWhatIsLarger) {
+  const Configuration c = preset("edge4t");
+  // Few pixels by many weights: weights come once for all pixels, or again for each tile of them.
+  TiledLayer few{64, 512, 512, 16, 128}, many{4096, 64, 64, 512, 32};
+  for (const Fidelity fidelity : {Fidelity::kFast, Fidelity::kAccurate}) {
+    few.weightsStay = many.weightsStay = true;
+    const int64_t fewWeights = cyclesOf(c, few, fidelity), manyWeights = cyclesOf(c, many, fidelity);
+    few.weightsStay = many.weightsStay = false;
+    EXPECT_LT(fewWeights, cyclesOf(c, few, fidelity));
+    EXPECT_GT(manyWeights, cyclesOf(c, many, fidelity));
+  }
+}
+
+TEST(Schedule, RowsThatStayOpenAreFaster) {
+  const Configuration c = preset("gem16");
+  TiledLayer layer{1024, 64, 16, 256, 16};
+  const TimeReport dense = timed(c, layer.program(c));
+  layer.actStride = 4 * 8192 * 4; // another row of the same bank for each pixel
+  const TimeReport apart = timed(c, layer.program(c));
+  EXPECT_GT(apart.rowMisses, dense.rowMisses + 1000);
+  EXPECT_GT(apart.cycles, 2 * dense.cycles);
+}
+
+TEST(Schedule, StallsSayWhatTheEngineWaitedFor) {
+  const Configuration c = preset("gem16");
+  TiledLayer layer{256, 64, 64, 64, 64};
+  layer.buffers = 1;
+  std::vector<InstructionTime> times;
+  ScheduleOptions options;
+  options.onRetire = [&](const InstructionTime& time) { times.push_back(time); };
+  const Binary program = layer.program(c);
+  const Result<TimeReport> report = timeOf(c, program, options);
+  ASSERT_TRUE(report) << report.message();
+  std::array<int64_t, kEngineCount> free{};
+  int64_t last = 0;
+  for (uint32_t i = 0; i < times.size(); ++i) {
+    const InstructionTime& t = times[i];
+    EXPECT_EQ(t.sequence, i);
+    EXPECT_GE(t.done, last) << "in the order of ends";
+    last = t.done;
+    for (int k = 0; k < t.waitCount; ++k) EXPECT_LE(times[t.after[static_cast<size_t>(k)]].done, t.start);
+    if (t.engine == 0) continue;
+    const auto stall = [&](Stall by) { return t.stalls[static_cast<size_t>(by)]; };
+    EXPECT_EQ(t.start - free[t.engine], stall(Stall::kQueue) + stall(Stall::kSemaphore))
+        << "instruction " << t.instruction;
+    free[t.engine] = t.done;
+  }
+  const EngineTime& matrix = report->engines[static_cast<size_t>(Engine::kMatrix)];
+  EXPECT_GT(matrix.stalls[static_cast<size_t>(Stall::kSemaphore)], matrix.stalls[static_cast<size_t>(Stall::kQueue)]);
+}
+
+TEST(Schedule, FastOrdersTilingsAsAccurateDoes) {
+  const Configuration c = preset("gem16");
+  std::vector<std::pair<int64_t, int64_t>> times;
+  double worst = 0;
+  for (const int64_t tp : {16, 32, 64, 128, 256, 512})
+    for (const int64_t tn : {8, 16, 32, 64, 128})
+      for (const bool stay : {true, false}) {
+        const TiledLayer layer{512, 128, 128, tp, tn, 2, stay};
+        if (!layer.fits(c)) continue;
+        times.push_back({cyclesOf(c, layer, Fidelity::kFast), cyclesOf(c, layer)});
+        worst = std::max(
+            worst, std::abs(static_cast<double>(times.back().first) / static_cast<double>(times.back().second) - 1));
+      }
+  int64_t agree = 0, pairs = 0;
+  for (size_t i = 0; i < times.size(); ++i)
+    for (size_t j = 0; j < i; ++j) {
+      const auto sign = [](int64_t v) { return (v > 0) - (v < 0); };
+      agree += sign(times[i].first - times[j].first) * sign(times[i].second - times[j].second);
+      ++pairs;
+    }
+  const double tau = static_cast<double>(agree) / static_cast<double>(pairs);
+  RecordProperty("tilings", static_cast<int>(times.size()));
+  std::printf("%zu tilings, tau %.3f, largest difference %.1f %%\n", times.size(), tau, 100 * worst);
+  EXPECT_GE(times.size(), 30u);
+  EXPECT_GE(tau, 0.9);
+}
+
+TEST(Schedule, ADeviceWithTimeHasTheSameValues) {
+  const Configuration c = preset("gem16");
+  const TiledLayer layer{128, 32, 64, 32, 32};
+  const auto run = [&](Device& device) {
+    EXPECT_FALSE(device.load(layer.program(c)));
+    std::vector<std::byte> in(static_cast<size_t>(layer.pixels * layer.cin)),
+        out(static_cast<size_t>(layer.pixels * layer.cout));
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::byte>(i * 7);
+    EXPECT_FALSE(device.bind(1, in));
+    EXPECT_FALSE(device.bind(2, out));
+    const Result<RunReport> report = device.run();
+    EXPECT_TRUE(report) << report.message();
+    EXPECT_FALSE(report->fault) << report->fault->message;
+    return std::pair(out, *report);
+  };
+  std::vector<std::vector<RetireRecord>> records(2);
+  FunctionalOptions untimed;
+  untimed.onRetire = [&](const RetireRecord& record) { records[0].push_back(record); };
+  TimedOptions options;
+  options.functional.onRetire = [&](const RetireRecord& record) { records[1].push_back(record); };
+  const auto [values, plain] = run(*makeFunctionalDevice(c, untimed));
+  const auto [same, report] = run(*makeTimedDevice(c, options));
+  EXPECT_EQ(values, same);
+  EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](std::byte b) { return b != std::byte{0}; }));
+  EXPECT_FALSE(plain.hasTime);
+  ASSERT_TRUE(report.hasTime);
+  EXPECT_EQ(report.counters[static_cast<size_t>(Counter::kCycles)], static_cast<uint64_t>(report.time->cycles));
+  for (const CounterInfo& counter : kCounters)
+    if (!counter.isTiming) {
+      EXPECT_EQ(plain.counters[static_cast<size_t>(counter.id)], report.counters[static_cast<size_t>(counter.id)])
+          << counter.name;
+    }
+  // Records are those of the functional model, in the order of ends.
+  ASSERT_EQ(records[0].size(), records[1].size());
+  std::array<std::vector<std::pair<uint64_t, uint64_t>>, 2> crcs;
+  uint64_t done = 0;
+  for (size_t i = 0; i < records[1].size(); ++i) {
+    EXPECT_EQ(records[1][i][trace::kSequence], i);
+    EXPECT_GE(records[1][i][trace::kDone], done);
+    done = records[1][i][trace::kDone];
+  }
+  for (int side : {0, 1})
+    for (const RetireRecord& r : records[static_cast<size_t>(side)])
+      crcs[static_cast<size_t>(side)].push_back({r[trace::kInstruction], r[trace::kCrc]});
+  for (auto& side : crcs) std::sort(side.begin(), side.end());
+  EXPECT_EQ(crcs[0], crcs[1]);
+  // Without values the same time.
+  options = {};
+  options.hasValues = false;
+  EXPECT_EQ(run(*makeTimedDevice(c, options)).second.time->cycles, report.time->cycles);
+}
+
+TEST(Schedule, BadProgramsAreErrors) {
+  const Configuration c = preset("gem16");
+  const auto messageOf = [&](auto build) {
+    ProgramBuilder p(c);
+    p.binary.regions = {{"input", RegionClass::kInput, 64}};
+    build(p);
+    const Result<TimeReport> report = timeOf(c, p.binary, {Fidelity::kAccurate, 1000, {}});
+    return report ? std::string() : report.message();
+  };
+  EXPECT_EQ(messageOf([](ProgramBuilder&) {}), "the program ends without halt");
+  EXPECT_EQ(messageOf([](ProgramBuilder& p) {
+              p.descriptor(0, DescriptorKind::kTransfer, {{"run", 65}});
+              p.op("load", {{"d", 0}});
+              p.op("halt", {});
+            }),
+            "instruction 4: bytes 0..64 of region 'input', which has 64");
+  const std::string deadlock = messageOf([](ProgramBuilder& p) {
+    p.op("nop", {}, {3, 1}, {}, static_cast<int>(Engine::kMatrix));
+    p.op("halt", {});
+  });
+  EXPECT_EQ(deadlock.substr(0, 18), "deadlock at cycle ");
+  EXPECT_EQ(deadlock.substr(deadlock.find(':')),
+            ": control stands at instruction 1; matrix waits for 1 of s3, which has 0, at instruction 0");
+  EXPECT_EQ(messageOf([](ProgramBuilder& p) {
+              p.op("loop", {{"count", 60000}, {"length", 1}});
+              p.op("movi", {{"x", 1}});
+              p.op("halt", {});
+            }),
+            "more than 1000 words and bursts");
+}
+
+} // namespace
+} // namespace candela::npu
