@@ -49,6 +49,7 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   BoxLimits limits;
   const std::array<int64_t, 3> bytes{from.bytes, from.bytes, 0};
   const int near = isDram(to) ? 0 : 1, far = 1 - near;
+  walk.inner = far; // neighbours in DRAM one after the other, so that a burst is fetched once
   for (int o = 0; o < 2; ++o) {
     limits.low[static_cast<size_t>(o)] = o == far ? -kFar : 0;
     limits.high[static_cast<size_t>(o)] = o == far ? kFar : kNear;
