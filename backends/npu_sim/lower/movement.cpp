@@ -43,6 +43,7 @@ Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
 }
 
 void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
+  if (from.memory == Access::kPayload) return lowerCopy(l, l.image.packed(from, to), to);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
   // Bytes: several of an element stay together.
   Walk walk = walkOf(from, to);
