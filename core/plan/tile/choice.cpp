@@ -200,7 +200,7 @@ private:
     Tiling tiling;
     tiling.buffers = buffers;
     tiling.held.assign(ports_.size(), false);
-    uint64_t copies = 0, local = 0, sumBytes = 0, boxes = 1;
+    uint64_t copies = 0, local = 0, sumBytes = 0, boxes = 1, first = 0;
     for (const int64_t trips : trips_) boxes *= static_cast<uint64_t>(trips);
     const auto isFirst = [&](const Port& port, size_t operand) {
       return std::ranges::find(port.uses, std::pair<size_t, size_t>(0, operand)) != port.uses.end();
@@ -229,6 +229,7 @@ private:
       local += tiling.held[p] ? whole : rotating;
       tiling.bytes += tiling.held[p] ? views_[p].wholeBytes : load.bytes;
       copies += tiling.held[p] ? 1 : load.copies;
+      first += tiling.held[p] ? views_[p].wholeBytes : load.bytes / load.copies;
     }
     for (size_t l = 0; l < between_.size(); ++l) {
       if (chain_.links[l].leaves) continue; // a port
@@ -246,25 +247,27 @@ private:
     const double copying =
         static_cast<double>(tiling.bytes) / costs_.bytesPerCycle + static_cast<double>(copies) * costs_.copyCycles;
     const bool overlaps = buffers > 1 && boxes > 1;
-    tiling.cost = costOf(copying, computeCycles(at, boxes), overlaps);
+    const double filling = overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : copying;
+    tiling.cost = costOf(copying, filling, computeCycles(at, boxes));
     const bool isBest = !best_ || tiling.cost < best_->cost;
     if (!isBest && !costs_.device) return;
     for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
     tiling.order = order;
-    if (costs_.device) remember({tiling, copying, boxes, overlaps});
+    if (costs_.device) remember({tiling, copying, filling, boxes});
     if (isBest) best_ = std::move(tiling);
   }
 
-  static double costOf(double copying, double computing, bool overlaps) {
-    return (overlaps ? std::max(copying, computing) : copying + computing) + copying;
+  /// `filling`: the copies before the first tile is computed, beside which nothing of this instruction runs. Copies count
+  /// once more, for they take from the others.
+  static double costOf(double copying, double filling, double computing) {
+    return filling + std::max(copying - filling, computing) + copying;
   }
 
   /// What the device is asked about: the best of each tile, and of these the best.
   struct Candidate {
     Tiling tiling;
-    double copying = 0;
+    double copying = 0, filling = 0;
     uint64_t boxes = 1;
-    bool overlaps = false;
   };
   static constexpr size_t kMostAsked = 16;
 
@@ -296,7 +299,7 @@ private:
     for (size_t c = 0; c < candidates_.size(); ++c) {
       Candidate& candidate = candidates_[c];
       candidate.tiling.cost =
-          costOf(candidate.copying, static_cast<double>(candidate.boxes) * *cycles[c], candidate.overlaps);
+          costOf(candidate.copying, candidate.filling, static_cast<double>(candidate.boxes) * *cycles[c]);
       if (!best_ || candidate.tiling.cost < best_->cost) best_ = candidate.tiling;
     }
   }
