@@ -16,6 +16,8 @@ struct Trial {
   /// What the INPUT, INOUT and STATE buffers hold, in order and whole, for run `salt`: other data for another salt.
   std::function<Result<std::vector<Tensor>>(uint64_t salt)> inputs;
   Judge judge = primitiveBounds;
+  /// Steps of an expression are tried wherever a row names their kind, also those that are no instruction of their own.
+  bool trustsSteps = false;
 };
 
 /// Runs a trial three times on the port, by the door that it has: two runs on different inputs, then one on the first

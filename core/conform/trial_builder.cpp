@@ -168,6 +168,16 @@ TrialBuilder& TrialBuilder::rounds(int64_t count) {
   return *this;
 }
 
+TrialBuilder& TrialBuilder::laidOut(program::Layout layout) {
+  (instr_.outputs.empty() ? instr_.inputs : instr_.outputs).back().layout = std::move(layout);
+  return *this;
+}
+
+TrialBuilder& TrialBuilder::trustSteps() {
+  trustsSteps_ = true;
+  return *this;
+}
+
 TrialBuilder& TrialBuilder::attr(program::Attr attr) {
   instr_.attrs.push_back(std::move(attr));
   return *this;
@@ -197,7 +207,7 @@ Result<Trial> TrialBuilder::make(Port& port, Judge judge) {
   CDL_ASSIGN(const std::shared_ptr<runtime::Device> device, port.device());
   program_.spaces = {defaultSpace(device->target())};
   for (program::Buffer& buffer : program_.buffers) buffer.alignment = device->target().alignment();
-  Trial trial{program_, {}, std::move(judge)};
+  Trial trial{program_, {}, std::move(judge), trustsSteps_};
   trial.program.instrs = {instr_};
   program::Instr& instr = trial.program.instrs[0];
   for (uint32_t l = 0; l < loops_; ++l) {

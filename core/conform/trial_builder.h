@@ -49,6 +49,9 @@ public:
   /// The instruction stands in a `for` region, each round of which has elements of its own in every buffer but
   /// constants, behind those of the round before. No two views share a buffer.
   TrialBuilder& rounds(int64_t count);
+  /// The layout of the view that was added last, whose dims are physical ones.
+  TrialBuilder& laidOut(program::Layout layout);
+  TrialBuilder& trustSteps();
   TrialBuilder& attr(program::Attr attr);
   TrialBuilder& expr(program::Expr expr);
 
@@ -71,6 +74,7 @@ private:
   std::vector<std::pair<Elem, int64_t>> fed_;
   size_t loops_ = 0;
   int64_t rounds_ = 1;
+  bool trustsSteps_ = false;
 };
 
 /// Numbers of a kind, as randomData makes them.

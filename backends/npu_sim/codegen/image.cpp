@@ -116,7 +116,7 @@ void Image::findTouches() {
 
 /// Constants that are copied, inputs, outputs and values, each in its region.
 void Image::place(const void* const* payloads) {
-  enum : int { kConstants, kInput, kOutput, kActivations };
+  enum : int { kNowhere = -1, kConstants, kInput, kOutput, kActivations };
   layout_.regions = {{"constants", npu::RegionClass::kConstants, 0},
                      {"inputs", npu::RegionClass::kInput, 0},
                      {"outputs", npu::RegionClass::kOutput, 0},
@@ -136,13 +136,13 @@ void Image::place(const void* const* payloads) {
       bytes[kActivations] = std::max(bytes[kActivations], padded(part.at + part.bytes));
       continue;
     case CDL_ROLE_CONSTANT: {
-      part.region = kConstants;
-      const auto [at, isNew] = constants.try_emplace(buffer->constant, static_cast<int64_t>(layout_.constants.size()));
+      part.region = kNowhere;
+      const auto [at, isNew] = constants.try_emplace(buffer->constant, static_cast<int64_t>(payloads_.size()));
       part.at = at->second;
       if (!isNew) continue;
       const cdl_constant_t* constant = cdl_get_constant(image_, buffer->constant);
-      layout_.constants.resize(layout_.constants.size() + static_cast<size_t>(padded(part.bytes)));
-      std::byte* const to = layout_.constants.data() + part.at;
+      payloads_.resize(payloads_.size() + static_cast<size_t>(padded(part.bytes)));
+      std::byte* const to = payloads_.data() + part.at;
       const auto elemBytes = static_cast<int64_t>((cdl_elem_bits(constant->elem) + 7) / 8);
       if (payloads[buffer->constant])
         std::memcpy(to, payloads[buffer->constant], static_cast<size_t>(part.bytes));
@@ -161,12 +161,42 @@ void Image::place(const void* const* payloads) {
 }
 
 int64_t Image::addConstant(const std::vector<std::byte>& bytes) {
-  const auto [at, isNew] = added_.try_emplace(bytes, static_cast<int64_t>(layout_.constants.size()));
-  if (isNew) {
-    layout_.constants.insert(layout_.constants.end(), bytes.begin(), bytes.end());
-    layout_.constants.resize(static_cast<size_t>(padded(static_cast<int64_t>(layout_.constants.size()))));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const size_t hash = std::hash<std::string_view>{}(text);
+  const auto [first, last] = added_.equal_range(hash);
+  for (auto each = first; each != last; ++each)
+    if (const auto& [at, size] = each->second;
+        size == static_cast<int64_t>(bytes.size()) && std::memcmp(layout_.constants.data() + at, bytes.data(), bytes.size()) == 0)
+      return at;
+  const auto at = static_cast<int64_t>(layout_.constants.size());
+  added_.insert({hash, {at, static_cast<int64_t>(bytes.size())}});
+  layout_.constants.insert(layout_.constants.end(), bytes.begin(), bytes.end());
+  layout_.constants.resize(static_cast<size_t>(padded(static_cast<int64_t>(layout_.constants.size()))));
+  return at;
+}
+
+Operand Image::packed(const Operand& payload, const Operand& to) {
+  std::array<size_t, CDL_MAX_RANK> order{}; // dims, outer to inner
+  for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+  std::stable_sort(order.begin(), order.begin() + to.rank,
+                   [&](size_t a, size_t b) { return std::abs(to.strides[a]) > std::abs(to.strides[b]); });
+  Operand from = payload, sorted = payload;
+  int64_t within = 1;
+  for (auto d = static_cast<size_t>(to.rank); d-- > 0;) {
+    from.strides[order[d]] = within;
+    within *= payload.dims[order[d]];
+    sorted.dims[d] = payload.dims[order[d]];
+    sorted.strides[d] = payload.strides[order[d]];
   }
-  return at->second;
+  std::vector<std::byte> bytes;
+  bytes.reserve(static_cast<size_t>(within * payload.bytes));
+  forEachElement(sorted, [&](int64_t at) {
+    const auto begin = payloads_.begin() + payload.at + at * payload.bytes;
+    bytes.insert(bytes.end(), begin, begin + payload.bytes);
+  });
+  from.memory = Access::kRegions;
+  from.at = addConstant(bytes);
+  return from;
 }
 
 Operand Image::operand(const cdl_view_t& view) const {
@@ -186,7 +216,8 @@ Operand Image::operand(const cdl_view_t& view) const {
     o.memory = Access::kScratchpad;
     o.at = static_cast<int64_t>(buffer->offset) + view.offset * o.bytes;
   } else {
-    o.memory = Access::kRegions + layout_.parts[view.buffer].region;
+    const int region = layout_.parts[view.buffer].region;
+    o.memory = region < 0 ? Access::kPayload : Access::kRegions + region;
     o.at = layout_.parts[view.buffer].at + view.offset * o.bytes;
   }
   return o;
@@ -204,7 +235,7 @@ void Image::advance(const cdl::Op& op) {
     Operand source;
     if (op.kind() == cdl::Kind::Copy) {
       source = input(op, 0);
-      if (source.memory == Access::kRegions) forEachElement(source, [&](int64_t at) { from.push_back(at); });
+      if (source.memory == Access::kPayload) forEachElement(source, [&](int64_t at) { from.push_back(at); });
     }
     if (from.empty() && isKnown.empty()) continue; // nothing was known, nothing is
     isKnown.resize(static_cast<size_t>(buffer->bytes));
@@ -216,7 +247,7 @@ void Image::advance(const cdl::Op& op) {
         isKnown[place] = !from.empty();
         if (!from.empty())
           values_[view.buffer][place] = static_cast<uint8_t>(
-              layout_.constants[static_cast<size_t>(source.at + from[i] * source.bytes + b)]);
+              payloads_[static_cast<size_t>(source.at + from[i] * source.bytes + b)]);
       }
       ++i;
     });
@@ -235,8 +266,8 @@ std::optional<int32_t> Image::known(const Operand& operand, int64_t element) con
     return static_cast<int32_t>(bits);
   };
   if (operand.bytes > 4) return std::nullopt;
-  if (operand.memory == Access::kRegions)
-    return read([&](int64_t at) { return std::optional(static_cast<uint8_t>(layout_.constants[static_cast<size_t>(operand.at + at)])); });
+  if (operand.memory == Access::kPayload)
+    return read([&](int64_t at) { return std::optional(static_cast<uint8_t>(payloads_[static_cast<size_t>(operand.at + at)])); });
   if (!operand.isLocal()) return std::nullopt;
   const auto base = operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
   return read([&](int64_t at) -> std::optional<uint8_t> {

@@ -3,6 +3,7 @@
 
 #include <candela/backend.hpp>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,14 +30,14 @@ struct Operand : cdl::Shape {
 struct Layout {
   struct Part {
     uint32_t buffer = 0;
-    int32_t region = 0;
+    int32_t region = 0; ///< -1: of a constant, `at` counts in the payloads
     int64_t at = 0, bytes = 0;
     uint8_t in = 0, out = 0; ///< 1: copied before, after an execution
     uint8_t zero[6]{};       ///< stored with the rest
   };
   std::vector<npu::Region> regions; ///< region 0 holds the constants
   std::vector<Part> parts;          ///< by buffer of the image; [0] unused
-  std::vector<std::byte> constants;
+  std::vector<std::byte> constants; ///< what the program loads
 };
 
 /// One checked image. Throws Refusal for what does not fit into the device.
@@ -69,6 +70,9 @@ public:
 
   /// Bytes that the program loads: the offset in region 0, the same for the same bytes.
   int64_t addConstant(const std::vector<std::byte>& bytes);
+  /// A view of a payload as the program loads it: in the order in which `to`, of the same dims, lies in its memory, so
+  /// that bursts are whole.
+  Operand packed(const Operand& payload, const Operand& to);
 
 private:
   void findImmediates();
@@ -89,7 +93,8 @@ private:
   /// What local buffers of few bytes hold; an empty one is not known.
   std::vector<std::vector<uint8_t>> values_;
   std::vector<std::vector<bool>> isKnown_;
-  std::map<std::vector<std::byte>, int64_t> added_;
+  std::vector<std::byte> payloads_; ///< of all constants, one behind the other
+  std::multimap<size_t, std::array<int64_t, 2>> added_; ///< by hash: offset and bytes in the constants
 };
 
 /// Does input `i` go into the program as numbers?

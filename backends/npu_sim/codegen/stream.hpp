@@ -16,7 +16,8 @@ namespace npu = candela::npu;
 
 /// Bytes of a memory, or rows of the accumulators, that an instruction reads or writes.
 struct Access {
-  static constexpr int kScratchpad = 0, kAccumulators = 1, kRegions = 2; ///< region r of DRAM: kRegions + r
+  /// Region r of DRAM: kRegions + r. The payload of a constant is nowhere until a copy asks for it.
+  static constexpr int kPayload = -1, kScratchpad = 0, kAccumulators = 1, kRegions = 2;
   int memory = kScratchpad;
   int64_t begin = 0, end = 0;
   bool write = false;

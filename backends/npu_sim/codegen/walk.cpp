@@ -8,15 +8,14 @@ namespace {
 
 using Dim = Walk::Dim;
 
-/// Without dims of 1; neighbours that every operand steps through evenly are one. The last operand, which is written,
-/// says what is inside.
+/// Without dims of 1; neighbours that every operand steps through evenly are one.
 std::vector<Dim> joined(const Walk& walk) {
   std::vector<Dim> dims;
   for (const Dim& dim : walk.dims)
     if (dim.extent != 1) dims.push_back(dim);
-  const auto last = static_cast<size_t>(walk.operands - 1);
+  const auto by = static_cast<size_t>(walk.inner < 0 ? walk.operands - 1 : walk.inner);
   std::stable_sort(dims.begin(), dims.end(), [&](const Dim& a, const Dim& b) {
-    return std::abs(a.strides[last]) > std::abs(b.strides[last]);
+    return std::abs(a.strides[by]) > std::abs(b.strides[by]);
   });
   for (size_t d = dims.size(); d-- > 1;) {
     bool joins = true;
@@ -138,12 +137,15 @@ void forEachBox(const Walk& walk, const std::array<int64_t, 3>& bytes, const Box
 }
 
 bool stepsOver(const Box& box, int operand, int64_t bytes) {
+  std::array<std::array<int64_t, 2>, 3> dims; // stride, extent
+  for (size_t d = 0; d < 3; ++d)
+    dims[d] = {std::abs(box.strides[static_cast<size_t>(operand)][d]), box.extents[d]};
+  std::sort(dims.begin(), dims.end());
   int64_t within = box.run * bytes;
-  for (size_t d = 0; d < 3; ++d) {
-    if (box.extents[d] == 1) continue;
-    const int64_t stride = std::abs(box.strides[static_cast<size_t>(operand)][d]);
+  for (const auto& [stride, extent] : dims) {
+    if (extent == 1) continue;
     if (stride < within) return false;
-    within += stride * (box.extents[d] - 1);
+    within += stride * (extent - 1);
   }
   return true;
 }

@@ -14,8 +14,9 @@ struct Walk {
     int64_t extent = 1;
     std::array<int64_t, 3> strides{};
   };
-  std::vector<Dim> dims; ///< outer to inner; the order is free
+  std::vector<Dim> dims; ///< the order is free
   int operands = 2;
+  int inner = -1; ///< the operand whose smallest strides lie inside; -1: the last one, which is written
 };
 
 /// What a descriptor can hold.
@@ -39,7 +40,7 @@ struct Box {
 void forEachBox(const Walk& walk, const std::array<int64_t, 3>& bytes, const BoxLimits& limits,
                 const std::function<bool(const Box&)>& isLegal, const std::function<void(const Box&)>& emit);
 
-/// Every dim steps over what lies within it, so that no byte of the operand is touched twice.
+/// Every dim steps over what lies within those of smaller strides, so that no byte of the operand is touched twice.
 bool stepsOver(const Box& box, int operand, int64_t bytes);
 
 /// Bytes from the lowest to behind the highest that the box touches of an operand, relative to where it begins.

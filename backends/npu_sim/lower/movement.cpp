@@ -43,12 +43,14 @@ Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
 }
 
 void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
+  if (from.memory == Access::kPayload) return lowerCopy(l, l.image.packed(from, to), to);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
   // Bytes: several of an element stay together.
   Walk walk = walkOf(from, to);
   BoxLimits limits;
   const std::array<int64_t, 3> bytes{from.bytes, from.bytes, 0};
   const int near = isDram(to) ? 0 : 1, far = 1 - near;
+  walk.inner = far; // neighbours in DRAM one after the other, so that a burst is fetched once
   for (int o = 0; o < 2; ++o) {
     limits.low[static_cast<size_t>(o)] = o == far ? -kFar : 0;
     limits.high[static_cast<size_t>(o)] = o == far ? kFar : kNear;

@@ -89,7 +89,7 @@ private:
     l_.accumulatorTurn ^= 1;
     const Access sums{Access::kAccumulators, acc, acc + accRows, false};
     if (p_.accumulate) moveSums(npu::Op::kAccload, piece, acc, sums, p_.start, p_.startRow, p_.startPixel);
-    multiply(piece, acc, sums);
+    if (p_.cin > 0) multiply(piece, acc, sums);
     if (ending_.epilogue)
       requantize(piece, acc, sums);
     else
@@ -247,6 +247,11 @@ const Operand* startOf(const cdl::Op& op, const Operand& y, const Ending& ending
   return ending.epilogue && ending.epilogue->start ? &*ending.epilogue->start : nullptr;
 }
 
+/// Sums of nothing begin with these, for each channel.
+int64_t zeroSums(Lowering& l, const Product& p) {
+  return l.records(std::vector<std::byte>(static_cast<size_t>(4 * p.cout), std::byte{0}));
+}
+
 /// x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
 void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& ending) {
   const Operand x = l.image.input(op, 0), w = l.image.input(op, 1);
@@ -276,7 +281,7 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   evenly(0, w.dims[1] * inputs * p.weightPitch);
   const int64_t bytes = y.bytes;
   const Operand* start = startOf(op, y, ending);
-  p.accumulate = start != nullptr;
+  p.accumulate = start || !inputs;
   p.yRow = y.strides[1] * bytes, p.yPixel = y.strides[2] * bytes;
   p.wBytes = bytesFrom(w);
   for (int64_t n = 0; n < y.dims[0]; ++n)
@@ -285,6 +290,7 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
       p.w = w.at + g * p.cout;
       p.y = y.at + (n * y.strides[0] + g * p.cout) * bytes;
       p.channel = static_cast<size_t>(g * p.cout);
+      if (!inputs) p.start = zeroSums(l, p);
       if (start) {
         p.start = start->at + (n * start->strides[0] + g * p.cout) * 4;
         p.startRow = start->strides[1] * 4, p.startPixel = start->strides[2] * 4;
@@ -312,7 +318,7 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   p.transposed = isTransposed;
   p.weightPitch = isTransposed ? b.strides[2] : b.dims[1] > 1 ? b.strides[1] : p.cout;
   const Operand* start = startOf(op, y, ending);
-  p.accumulate = start != nullptr;
+  p.accumulate = start || !p.cin;
   p.yRow = y.strides[1] * y.bytes;
   Operand one = b;
   one.dims[0] = 1;
@@ -321,6 +327,7 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
     p.x = a.at + n * a.strides[0];
     p.w = b.at + n * b.strides[0];
     p.y = y.at + n * y.strides[0] * y.bytes;
+    if (!p.cin) p.start = zeroSums(l, p);
     if (start) {
       p.start = start->at + n * start->strides[0] * 4;
       p.startRow = start->strides[1] * 4;
@@ -373,8 +380,7 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
         throw Refusal{CDL_REASON_OPERAND_CLASS, "an operand of the epilogue lies where the result goes"};
     }
   const int64_t summed = isConv ? l.image.input(op, 1).dims[2] : l.image.input(op, 0).dims[2];
-  if (summed == 0) { // sums of nothing
-    if (ending.epilogue) throw Refusal{CDL_REASON_DIM, "a product over nothing, with an epilogue that ends in bytes"};
+  if (summed == 0 && !ending.epilogue) { // sums of nothing
     if (op.attr(CDL_ATTR_ACCUMULATE, 0) == 0) lowerFill(l, y, 0);
   } else if (isConv) {
     convolve(l, op, y, ending);
