@@ -16,9 +16,6 @@
 
 namespace candela::npu {
 
-/// Counters of the PMU by static_cast<int>(Counter).
-using Counters = std::array<uint64_t, kCounterSlots>;
-
 /// Why a program stopped before halt.
 enum class FaultKind : uint8_t {
   kInstruction,   ///< a word that is no instruction, a descriptor that is none, a value that the hardware has not
@@ -86,7 +83,7 @@ struct TimedOptions {
   /// onRetire: records with time, in the order of ends, when the program has ended.
   FunctionalOptions functional;
   Fidelity fidelity = Fidelity::kAccurate;
-  /// false: time alone, without values; memory stays as it is. Time does not depend on data.
+  /// false: time and counters alone, which do not depend on data; memory stays as it is, and no fault is looked for.
   bool hasValues = true;
   /// Called for each instruction that ends, in the order of ends.
   std::function<void(const InstructionTime&)> onTime;

@@ -59,6 +59,8 @@ cdl::Status NpuExecutable::count(npu::FunctionalOptions& options, std::unique_pt
   };
   if (!options_.hasTime) return cdl::ok();
   npu::ScheduleOptions schedule;
+  schedule.counts = !options_.hasData;
+  if (schedule.counts) schedule.onCounted = options.onCounted;
   schedule.fidelity = options_.fidelity;
   schedule.onRetire = [&](const npu::InstructionTime& time) { layers->add(time, !options_.timeline.empty()); };
   npu::Result<npu::TimeReport> time = npu::timeOf(configuration_, compiled_.binary, schedule);
@@ -70,8 +72,9 @@ cdl::Status NpuExecutable::count(npu::FunctionalOptions& options, std::unique_pt
 /// A line of JSON: counters by name, time, layers.
 cdl::Status NpuExecutable::write(const npu::RunReport& report) {
   std::string line = cdl::text("{\"program\":\"", cdl_get_string(image_, image_->name), "\",\"words\":", compiled_.binary.code.size());
+  const npu::Counters& counters = options_.hasData ? report.counters : layers_->counters();
   for (const npu::CounterInfo& counter : npu::kCounters)
-    if (!counter.isTiming) line += cdl::text(",\"", std::string(counter.name), "\":", report.counters[static_cast<size_t>(counter.id)]);
+    if (!counter.isTiming) line += cdl::text(",\"", std::string(counter.name), "\":", counters[static_cast<size_t>(counter.id)]);
   line += layers_->text() + "}\n";
   if (!options_.report.empty() && !append(options_.report, line))
     return cdl::error(CDL_IO, "report=" + options_.report + ": it cannot be written");
@@ -112,7 +115,7 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
     if (part.in && part.bytes)
       std::memcpy(place(part), buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)),
                   static_cast<size_t>(part.bytes));
-  npu::Result<npu::RunReport> report = device->run();
+  npu::Result<npu::RunReport> report = options_.hasData ? device->run() : npu::RunReport{};
   if (!report) return cdl::error(CDL_INTERNAL, report.message());
   if (report->fault)
     return cdl::error(CDL_INTERNAL, cdl::text("the NPU stopped at instruction ", report->fault->instruction, ": ",

@@ -16,7 +16,7 @@ struct RunOptions {
   npu::FunctionalOptions functional;
   std::string report; ///< file that takes a line of counts for each execution; empty: none
   std::string timeline; ///< file that takes a line for each instruction of each execution; empty: none
-  bool hasTime = false;
+  bool hasTime = false, hasData = true; ///< without data: counts and time alone, outputs are zero
   npu::Fidelity fidelity = npu::Fidelity::kAccurate;
 };
 

@@ -193,7 +193,7 @@ std::string LayerReport::timeText() const {
 }
 
 std::string LayerReport::text() const {
-  std::string text = hasTime_ ? cdl::text(",\"cycles\":", time_.counter, ",\"time\":", timeText()) : std::string();
+  std::string text = hasTime_ ? cdl::text(",\"cycles\":", time_.counters[static_cast<size_t>(npu::Counter::kCycles)], ",\"time\":", timeText()) : std::string();
   std::string layers;
   for (const Layer& layer : layers_) {
     if (layer.fixed.empty()) continue;

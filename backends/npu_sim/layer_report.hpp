@@ -30,6 +30,8 @@ public:
   std::string text() const;
   /// Lines of JSON: the program, then its instructions.
   const std::string& timeline() const { return timeline_; }
+  /// Of the PMU, where the schedule counted them.
+  const npu::Counters& counters() const { return time_.counters; }
 
 private:
   struct Layer {

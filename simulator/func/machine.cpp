@@ -10,17 +10,6 @@ namespace {
 constexpr size_t kMaxLoops = 4;
 constexpr uint64_t kInstructionCost = 4096; ///< in operations: a loop over nothing also ends
 
-Counter instructionCounter(int engine) {
-  if (isLoad(engine)) return Counter::kInstructionsLoad;
-  if (isStore(engine)) return Counter::kInstructionsStore;
-  switch (static_cast<Engine>(engine)) {
-  case Engine::kMatrix: return Counter::kInstructionsMatrix;
-  case Engine::kRequant: return Counter::kInstructionsRequant;
-  case Engine::kVector: return Counter::kInstructionsVector;
-  default: return Counter::kInstructionsControl;
-  }
-}
-
 } // namespace
 
 Machine::Machine(const Configuration& configuration, const FunctionalOptions& options, const Binary& binary,

@@ -95,6 +95,7 @@ void Schedule::control() {
     pending_ = time;
     controlInstruction(insn);
     if (error_) return;
+    count(0, insn.mark, nullptr);
     if (insn.signalCount) { // who waits names its sequence
       flush(kNever);
       time.sequence = sequence_ - 1;
@@ -106,7 +107,7 @@ void Schedule::control() {
   if (halted_) {
     report_.cycles = options_.fidelity == Fidelity::kAccurate ? dram_.drain(p.event)
                                                               : std::max(p.event, static_cast<int64_t>(busFree_ + 0.5));
-    report_.counter = counted();
+    report_.counters[static_cast<size_t>(Counter::kCycles)] = counted();
     p.event = kNever;
     return;
   }
@@ -151,12 +152,18 @@ void Schedule::controlInstruction(const Insn& insn) {
     descriptors_[static_cast<size_t>(v[field::setd::kD])][static_cast<size_t>(v[field::setd::kWord])] =
         static_cast<uint64_t>(v[field::setd::kValue]);
     break;
-  case Op::kSnapshot: report_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])] = counted(); break;
+  case Op::kSnapshot: {
+    Counters& slot = report_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])];
+    slot = report_.counters;
+    slot[static_cast<size_t>(Counter::kCycles)] = counted();
+    break;
+  }
   case Op::kConfig:
     if (v[field::config::kOffset] == kPmuControl) {
       countedBefore_ = (v[field::config::kValue] & 2) ? 0 : counted();
       isCounting_ = v[field::config::kValue] & 1;
       countedFrom_ = processes_[0].event;
+      if (v[field::config::kValue] & 2) report_.counters = {};
     }
     break;
   default: break; // nop, fence

@@ -66,7 +66,7 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
   while (at >= channel.nextRefresh || channel.lastCas >= channel.nextRefresh) {
     // All rows close, and no bank opens one before the end.
     const int64_t end = std::max(channel.nextRefresh, channel.lastCas) + t.rp + t.rfc;
-    for (Bank& bank : channel.banks) bank = {-1, kLongAgo, end - t.rp};
+    for (Bank& bank : channel.banks) bank = {-1, -1, kLongAgo, kLongAgo, end - t.rp};
     channel.nextRefresh += t.refi;
     ++counts_.refreshes;
   }
@@ -76,7 +76,9 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
   // The upper bits of the row permute the banks: strides of a power of two spread.
   Bank& bank = channel.banks[static_cast<size_t>(group * inGroup + (bankOf + row) % inGroup)];
   int64_t ready = at;
-  if (bank.row == row) {
+  // What was there before the row gave way to another one would have gone first: the controller prefers open rows.
+  const bool isLate = bank.row != row && bank.previous == row && at <= bank.closed;
+  if (bank.row == row || isLate) {
     ++counts_.rowHits;
   } else {
     ++counts_.rowMisses;
@@ -85,11 +87,13 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
     open = std::max({open, channel.activations[3] + t.rrd, channel.activations[0] + t.faw});
     std::copy(channel.activations.begin() + 1, channel.activations.end(), channel.activations.begin());
     channel.activations[3] = open;
+    bank.previous = bank.row;
+    bank.closed = open - t.rp;
     bank.row = row;
     bank.activated = open;
     bank.prechargeable = open + t.ras;
   }
-  ready = std::max(ready, bank.activated + t.rcd);
+  if (!isLate) ready = std::max(ready, bank.activated + t.rcd);
   int64_t& groupCas = channel.groupCas[static_cast<size_t>(group)];
   int64_t cas = std::max({ready, channel.lastCas + t.ccdShort, groupCas + t.ccdLong});
   if (isWrite) {

@@ -10,6 +10,20 @@
 
 namespace candela::npu {
 
+/// Counters of the PMU by static_cast<int>(Counter).
+using Counters = std::array<uint64_t, kCounterSlots>;
+/// The one that counts the instructions of an engine.
+inline Counter instructionCounter(int engine) {
+  if (isLoad(engine)) return Counter::kInstructionsLoad;
+  if (isStore(engine)) return Counter::kInstructionsStore;
+  switch (static_cast<Engine>(engine)) {
+  case Engine::kMatrix: return Counter::kInstructionsMatrix;
+  case Engine::kRequant: return Counter::kInstructionsRequant;
+  case Engine::kVector: return Counter::kInstructionsVector;
+  default: return Counter::kInstructionsControl;
+  }
+}
+
 /// How finely time is modelled; what instructions do is the same.
 enum class Fidelity : uint8_t {
   kFast,    ///< closed forms: transfers by bandwidth and latency
@@ -64,8 +78,9 @@ struct TimeReport {
   uint64_t dramBytes = 0;       ///< that crossed the bus, in whole bursts, instructions too
   uint64_t dramBursts = 0, rowHits = 0, rowMisses = 0, refreshes = 0; ///< rows and refreshes: accurate alone
   int64_t dramBusy = 0;                                               ///< cycles of the NPU, mean over channels
-  uint64_t counter = 0;                             ///< Counter::kCycles at the end, as the program controlled it
-  std::array<uint64_t, kSnapshotSlots> snapshots{}; ///< the same at each snapshot
+  /// Of the PMU, as the program controls them: cycles, and with ScheduleOptions::counts all.
+  Counters counters{};
+  std::array<Counters, kSnapshotSlots> snapshots{};
 };
 
 } // namespace candela::npu

@@ -23,7 +23,8 @@ Stall InstructionTime::stall() const {
 }
 
 Schedule::Schedule(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options)
-    : configuration_(configuration), binary_(binary), options_(options), dram_(configuration) {
+    : configuration_(configuration), binary_(binary), options_(options), dram_(configuration),
+      counting_(configuration, binary) {
   code_.reserve(binary.code.size());
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
     Result<Insn> insn = decode(binary.code[i]);
@@ -139,6 +140,10 @@ void Schedule::begin(int engine) {
   const int64_t banks = configuration_[key::kScratchpadBanks];
   p.now.start = p.event;
   p.spread = 1;
+  if (options_.counts && o.insn.op != Op::kNop) {
+    p.counted = counting_.of(o);
+    if (options_.onCounted) options_.onCounted(p.queue.front().instruction, p.counted);
+  }
   const bool isDma = (isLoad(engine) || isStore(engine)) && o.insn.op != Op::kNop;
   if (!isDma) {
     p.cost = computeCost(configuration_, o);
@@ -262,6 +267,8 @@ void Schedule::retire(int engine) {
   p.event = kNever;
   p.state = State::kIdle;
   emit(p.now);
+  const Insn& insn = p.queue.front().operation.insn;
+  count(engine, insn.mark, insn.op == Op::kNop ? nullptr : &p.counted);
   p.queue.pop_front();
   const InstructionTime ended = p.now;
   signal(ended);
@@ -277,6 +284,17 @@ void Schedule::signal(const InstructionTime& ended) {
     const Process& o = processes_[static_cast<size_t>(other)];
     if (o.state == State::kWaits && o.now.waitSemaphore == ended.signalSemaphore) wake(other);
   }
+}
+
+/// Adds up what an instruction that ends counts.
+void Schedule::count(int engine, bool isMarked, const Counters* counted) {
+  if (!options_.counts || !isCounting_) return;
+  const auto add = [&](Counter counter, uint64_t by) { report_.counters[static_cast<size_t>(counter)] += by; };
+  add(Counter::kInstructions, 1);
+  add(instructionCounter(engine), 1);
+  add(Counter::kDramReadProgram, sizeof(Word));
+  add(Counter::kMarks, isMarked);
+  for (size_t i = 0; counted && i < counted->size(); ++i) report_.counters[i] += (*counted)[i];
 }
 
 void Schedule::emit(InstructionTime& time) {

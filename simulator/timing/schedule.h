@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "simulator/binary/binary.h"
+#include "simulator/timing/counts.h"
 #include "simulator/timing/movement.h"
 #include "simulator/timing/report.h"
 
@@ -16,6 +17,10 @@ struct ScheduleOptions {
   uint64_t maxEvents = uint64_t{1} << 33;
   /// Called for each instruction that ends, in the order of ends (of one cycle: by engine).
   std::function<void(const InstructionTime&)> onRetire;
+  /// Counts what the functional model would (simulator/timing/counts.h).
+  bool counts = false;
+  /// Called with `counts` for each instruction but nops and those of control, with what it counts alone.
+  std::function<void(uint32_t instruction, const Counters&)> onCounted;
 };
 
 /// A program in time: one process for each engine, which sleeps until something happens to it, and one for the control
@@ -49,6 +54,7 @@ private:
     std::deque<Entry> queue;
     int64_t free = 0; ///< the end of its last instruction
     InstructionTime now;
+    Counters counted{}; ///< of the instruction, with ScheduleOptions::counts
     Movement movement;
     ComputeCost cost;
     Movement::Burst ahead{};          ///< of a transfer: the burst of the next event
@@ -89,6 +95,7 @@ private:
   bool fetched();
   int64_t readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte, int requester);
   void emit(InstructionTime& time);
+  void count(int engine, bool isMarked, const Counters* counted);
   void flush(int64_t before);
   void fail(Error error);
   uint64_t counted() const;
@@ -100,6 +107,7 @@ private:
   std::vector<uint64_t> bases_;
   uint64_t programBase_ = 0;
   Dram dram_;
+  Counting counting_;
   double busFree_ = 0, fastBusy_ = 0; ///< fast: when the bus is free
   uint64_t fastBursts_ = 0;
   int64_t latency_ = 0; ///< fast: of a read of an open row, there and back

@@ -33,6 +33,8 @@ public:
     }
     ScheduleOptions schedule;
     schedule.fidelity = options_.fidelity;
+    schedule.counts = !options_.hasValues;
+    schedule.onCounted = options_.functional.onCounted;
     const bool isRecording = options_.hasValues && options_.functional.onRetire;
     if (isRecording || options_.onTime)
       schedule.onRetire = [&](const InstructionTime& time) {
@@ -42,9 +44,14 @@ public:
     const Result<TimeReport> time = timeOf(configuration(), program(), schedule);
     if (!time) return error("{}", time.message());
     report.hasTime = true;
-    report.counters[static_cast<size_t>(Counter::kCycles)] = time->counter;
+    if (schedule.counts) {
+      report.counters = time->counters;
+      report.snapshots = time->snapshots;
+    }
+    constexpr auto kCycles = static_cast<size_t>(Counter::kCycles);
+    report.counters[kCycles] = time->counters[kCycles];
     for (size_t slot = 0; slot < report.snapshots.size(); ++slot)
-      report.snapshots[slot][static_cast<size_t>(Counter::kCycles)] = time->snapshots[slot];
+      report.snapshots[slot][kCycles] = time->snapshots[slot][kCycles];
     report.time = *time;
     return report;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "simulator/isa/assembler.h"
 #include "simulator/npu_device.h"
 #include "simulator/timing/schedule.h"
 #include "tests/unit/simulator/tiled_layer.h"
@@ -12,8 +13,14 @@ namespace {
 
 Configuration preset(const char* name) { return *findConfiguration(name); }
 
+ScheduleOptions optionsOf(Fidelity fidelity, uint64_t maxEvents) {
+  ScheduleOptions options;
+  options.fidelity = fidelity;
+  options.maxEvents = maxEvents;
+  return options;
+}
 TimeReport timed(const Configuration& c, const Binary& binary, Fidelity fidelity = Fidelity::kAccurate) {
-  const Result<TimeReport> report = timeOf(c, binary, {fidelity, uint64_t{1} << 33, {}});
+  const Result<TimeReport> report = timeOf(c, binary, optionsOf(fidelity, uint64_t{1} << 33));
   if (!report) throw std::runtime_error(report.message());
   return *report;
 }
@@ -196,10 +203,79 @@ TEST(Schedule, ADeviceWithTimeHasTheSameValues) {
       crcs[static_cast<size_t>(side)].push_back({r[trace::kInstruction], r[trace::kCrc]});
   for (auto& side : crcs) std::sort(side.begin(), side.end());
   EXPECT_EQ(crcs[0], crcs[1]);
-  // Without values the same time.
+  // Without values the same time and the same counts.
   options = {};
   options.hasValues = false;
-  EXPECT_EQ(run(*makeTimedDevice(c, options)).second.time->cycles, report.time->cycles);
+  const RunReport without = run(*makeTimedDevice(c, options)).second;
+  EXPECT_EQ(without.time->cycles, report.time->cycles);
+  EXPECT_EQ(without.counters, report.counters);
+}
+
+TEST(Schedule, CountsAreThoseOfTheFunctionalModel) {
+  const Configuration c = preset("gem16");
+  ProgramBuilder p(c);
+  p.binary.regions = {{"in", RegionClass::kInput, 8192}, {"out", RegionClass::kOutput, 8192}};
+  p.descriptor(0, DescriptorKind::kTransfer, {{"run", 8192}});
+  p.op("load", {{"d", 0}});
+  p.descriptor(1, DescriptorKind::kTransfer, {{"run", 8}, {"len1", 5}, {"len2", 3}, {"far_stride1", 16}, {"far_stride2", 100}, {"near_stride1", 8},
+                                              {"near_stride2", 64}, {"pad_left", 1}, {"pad_right", 2}, {"pad_bottom", 1}, {"len3", 2}, {"near_stride3", 256}});
+  p.op("load", {{"far", 64}, {"dst", 8192}, {"d", 1}});
+  p.op("copy", {{"src", 64}, {"dst", 9216}, {"d", 1}});
+  p.op("fill", {{"dst", 10240}, {"d", 1}});
+  p.fence();
+  const Fields window = {{"in_h", 6}, {"in_w", 7}, {"out_h", 3}, {"out_w", 3}, {"cin", 20}, {"cout", 24}, {"kernel_h", 2}, {"kernel_w", 2},
+                         {"stride_h", 2}, {"stride_w", 3}, {"pad_top", 1}, {"pad_left", 1}, {"row_stride", 140}, {"pixel_stride", 20},
+                         {"weight_pitch", 24}, {"acc_pitch", 9}};
+  p.descriptor(2, DescriptorKind::kWindow, window);
+  p.op("conv", {{"act", 0}, {"wgt", 2048}, {"d", 2}});
+  p.op("dwconv", {{"act", 0}, {"wgt", 2048}, {"acc", 100}, {"d", 2}});
+  p.op("ldw", {{"k", 10}, {"n", 12}, {"wgt", 2048}, {"d", 2}});
+  p.op("mm", {{"acc", 200}, {"swap", 1}, {"d", 2}});
+  p.fence();
+  p.descriptor(3, DescriptorKind::kEpilogue, {{"out_h", 2}, {"out_w", 2}, {"in_h", 3}, {"in_w", 3}, {"channels", 24}, {"acc_pitch", 9}, {"pool_h", 2},
+                                              {"pool_w", 2}, {"row_stride", 48}, {"pixel_stride", 24}, {"low", -128}, {"high", 127}});
+  p.descriptor(4, DescriptorKind::kRescale, {{"row_stride", 48}, {"pixel_stride", 24}, {"low", -128}, {"high", 127}});
+  p.op("requant", {{"acc", 0}, {"dst", 12288}, {"res", 4096}, {"residual", 1}, {"table", 1}, {"d", 3}, {"r", 4}});
+  p.descriptor(5, DescriptorKind::kEpilogue, {{"out_h", 3}, {"out_w", 3}, {"channels", 20}, {"acc_pitch", 9}, {"row_stride", 240}, {"pixel_stride", 80}});
+  p.op("accstore", {{"acc", 100}, {"dst", 13312}, {"d", 5}});
+  p.op("accload", {{"acc", 300}, {"src", 13312}, {"d", 5}});
+  p.descriptor(6, DescriptorKind::kLanes, {{"run", 10}, {"len1", 3}, {"len2", 4}, {"a_stride1", 10}, {"a_stride2", 0}, {"b_stride1", 0}, {"b_stride2", 1},
+                                           {"out_stride1", 10}, {"out_stride2", 40}, {"b_scalar", 1}, {"a_type", 1}});
+  p.op("vbinary", {{"a", 0}, {"b", 512}, {"dst", 16384}, {"d", 6}});
+  p.op("vselect", {{"a", 0}, {"b", 512}, {"dst", 16384}, {"d", 6}});
+  p.op("vreduce", {{"a", 0}, {"dst", 17408}, {"d", 6}});
+  p.op("vunary", {{"a", 0}, {"b", 1024}, {"dst", 18432}, {"fn", 4}, {"d", 6}});
+  p.descriptor(8, DescriptorKind::kPooling, {{"in_h", 6}, {"in_w", 7}, {"out_h", 3}, {"out_w", 3}, {"channels", 5}, {"kernel_h", 2}, {"kernel_w", 1},
+                                             {"stride_h", 2}, {"stride_w", 3}, {"in_row_stride", 35}, {"in_pixel_stride", 5}, {"out_row_stride", 15},
+                                             {"out_pixel_stride", 5}});
+  p.op("vpool", {{"a", 0}, {"dst", 19456}, {"d", 8}});
+  p.fence();
+  p.descriptor(9, DescriptorKind::kTransfer, {{"run", 16}, {"len1", 4}, {"far_stride1", 64}, {"near_stride1", 0}});
+  p.op("store", {{"region", 1}, {"src", 16384}, {"d", 9}});
+  p.op("halt", {});
+  std::vector<std::vector<std::pair<uint32_t, Counters>>> counted(2);
+  std::vector<Counters> totals;
+  for (const bool hasValues : {true, false}) {
+    TimedOptions options;
+    options.hasValues = hasValues;
+    options.functional.onCounted = [&](uint32_t instruction, const Counters& counters) { counted[hasValues].push_back({instruction, counters}); };
+    const auto device = makeTimedDevice(c, options);
+    ASSERT_FALSE(device->load(p.binary));
+    std::vector<std::byte> in(8192, std::byte{1}), out(8192);
+    ASSERT_FALSE(device->bind(0, in));
+    ASSERT_FALSE(device->bind(1, out));
+    const Result<RunReport> report = device->run();
+    ASSERT_TRUE(report) << report.message();
+    ASSERT_FALSE(report->fault) << report->fault->message;
+    totals.push_back(report->counters);
+  }
+  for (auto& each : counted) std::sort(each.begin(), each.end());
+  ASSERT_EQ(counted[0].size(), counted[1].size());
+  for (size_t i = 0; i < counted[0].size(); ++i)
+    for (const CounterInfo& counter : kCounters)
+      EXPECT_EQ(counted[0][i].second[static_cast<size_t>(counter.id)], counted[1][i].second[static_cast<size_t>(counter.id)])
+          << counter.name << " of instruction " << counted[0][i].first << ", " << insnText(*decode(p.binary.code[counted[0][i].first]));
+  EXPECT_EQ(totals[0], totals[1]);
 }
 
 TEST(Schedule, BadProgramsAreErrors) {
@@ -208,7 +284,7 @@ TEST(Schedule, BadProgramsAreErrors) {
     ProgramBuilder p(c);
     p.binary.regions = {{"input", RegionClass::kInput, 64}};
     build(p);
-    const Result<TimeReport> report = timeOf(c, p.binary, {Fidelity::kAccurate, 1000, {}});
+    const Result<TimeReport> report = timeOf(c, p.binary, optionsOf(Fidelity::kAccurate, 1000));
     return report ? std::string() : report.message();
   };
   EXPECT_EQ(messageOf([](ProgramBuilder&) {}), "the program ends without halt");

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "simulator/binary/binary.h"
+#include "simulator/timing/compute.h"
+#include "simulator/timing/report.h"
+
+namespace candela::npu {
+
+/// What the counters of the PMU say of instructions without running them: they follow from descriptors, as time does.
+class Counting {
+public:
+  /// Both must outlive it.
+  Counting(const Configuration& configuration, const Binary& binary) : configuration_(configuration), binary_(binary) {}
+
+  /// What one instruction counts, those of the matrix engine in their order (mm streams through what ldw loaded). Of what
+  /// is counted for each instruction alike, such as its word, nothing.
+  Counters of(const Operation& operation);
+
+private:
+  const Configuration& configuration_;
+  const Binary& binary_;
+  struct Weights {
+    int64_t k = 0, n = 0;
+  };
+  Weights shadow_, active_;
+};
+
+} // namespace candela::npu
