@@ -50,6 +50,10 @@ bool isSame(const Operand& a, const Operand& b) {
 
 } // namespace
 
+uint8_t sumsOf(const cdl::Op& op) {
+  return cdl_get_input(op.image(), &op.instr(), 0)->elem == CDL_I16 ? CDL_I64 : CDL_I32;
+}
+
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
   const cdl_image_t* image = op.image();
   const cdl_expr_t* expr = op.expr();
@@ -58,6 +62,8 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
   Epilogue e;
   e.bias.assign(channels, 0);
   e.type = y.type();
+  const uint8_t sumElem = sumsOf(op);
+  e.wide = sumElem == CDL_I64;
   const auto view = [&](const cdl_operand_t& o, const char* what) {
     return byChannel(l, l.image.input(op, o.index), channelDim, what);
   };
@@ -68,15 +74,16 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
     const auto isBefore = [&](const cdl_operand_t& o) {
       return k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1;
     };
-    if (step.kind == CDL_KIND_BINARY && step.fn == CDL_BINARY_ADD && !isScaled && step.elem == CDL_I32) {
+    if (step.kind == CDL_KIND_BINARY && step.fn == CDL_BINARY_ADD && !isScaled && step.elem == sumElem) {
       const size_t other = isBefore(step.in[0]) ? 1 : 0;
       if (!isBefore(step.in[1 - other])) otherExpression(k);
       std::vector<int32_t> bias(channels, static_cast<int32_t>(step.imm));
+      if (e.wide && static_cast<int64_t>(step.imm) != bias.front()) otherExpression(k);
       if (step.in[other].source == CDL_FROM_VIEW) {
         const Operand from = l.image.input(op, step.in[other].index);
         if (!isKnown(l, from)) {
           const auto channel = static_cast<size_t>(channelDim);
-          if (e.start || !from.isLocal() || (channels > 1 && from.strides[channel] != 1)) otherExpression(k);
+          if (e.start || e.wide || !from.isLocal() || (channels > 1 && from.strides[channel] != 1)) otherExpression(k);
           e.start = from;
           continue;
         }
@@ -84,8 +91,11 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
       } else if (step.in[other].source != CDL_FROM_CONST) {
         otherExpression(k);
       }
-      for (size_t c = 0; c < channels; ++c)
-        e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(e.bias[c]) + static_cast<uint32_t>(bias[c]));
+      for (size_t c = 0; c < channels; ++c) {
+        const int64_t sum = int64_t{e.bias[c]} + bias[c];
+        e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(sum));
+        if (e.wide && sum != e.bias[c]) throw Refusal{CDL_REASON_VENDOR, cdl::text("a bias of ", sum, " has more than 32 bits")};
+      }
     } else if (step.kind == CDL_KIND_RESCALE && !isScaled && isBefore(step.in[0])) {
       e.mult = view(step.in[1], "the multiplier");
       e.shift = view(step.in[2], "the shift");
@@ -96,13 +106,17 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
           throw Refusal{CDL_REASON_VENDOR, cdl::text("a scale of ", e.mult[c], " / 2^", e.shift[c])};
       }
       e.zero = zero.empty() ? 0 : zero[0];
+      if (e.zero < limitsOf(y.elem).low || e.zero > limitsOf(y.elem).high)
+        throw Refusal{CDL_REASON_VENDOR, cdl::text("zero point ", e.zero, " is no ", cdl::elemName(y.elem))};
       e.low = static_cast<int32_t>(step.imm & 0xffffffff);
       e.high = static_cast<int32_t>(step.imm >> 32);
       isScaled = true;
     } else if (step.kind == CDL_KIND_BINARY && (step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN) && isScaled) {
       const size_t other = isBefore(step.in[0]) ? 1 : 0;
       if (!isBefore(step.in[1 - other])) otherExpression(k);
-      int32_t bound = step.elem == CDL_I8 ? static_cast<int8_t>(step.imm) : static_cast<int32_t>(step.imm);
+      int32_t bound = step.elem == CDL_I8    ? static_cast<int8_t>(step.imm)
+                      : step.elem == CDL_I16 ? static_cast<int16_t>(step.imm)
+                                             : static_cast<int32_t>(step.imm);
       if (step.in[other].source == CDL_FROM_VIEW)
         bound = l.image.scalar(l.image.input(op, step.in[other].index), "the bound");
       else if (step.in[other].source != CDL_FROM_CONST)
@@ -116,7 +130,7 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
     }
   }
   if (!isScaled) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
-  const int low = e.type == npu::Type::kI8 ? -128 : 0, high = e.type == npu::Type::kI8 ? 127 : 255;
+  const auto [low, high] = limitsOf(y.elem);
   e.low = std::clamp(e.low, low, high), e.high = std::clamp(e.high, low, high);
   return e;
 }
@@ -127,7 +141,7 @@ void lowerSteps(Lowering& l, const cdl::Op& op) {
   const Operand y = l.image.output(op);
   for (uint32_t k = 0; k < expr->steps; ++k) {
     const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
-    if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || step.operands != 2) otherExpression(k);
+    if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || y.elem != CDL_I32 || step.operands != 2) otherExpression(k);
     const auto operand = [&](const cdl_operand_t& o) -> Operand {
       if (k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1) return y;
       if (o.source == CDL_FROM_VIEW) return l.image.input(op, o.index);
@@ -152,7 +166,7 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
                 y = l.image.output(add);
   const bool isFirst = isSame(a, product), isSecond = isSame(b, product);
   if (isFirst == isSecond || !l.image.readsAlone(op.index(), next, product.buffer)) return std::nullopt;
-  if (y.type() == npu::Type::kI32) return std::nullopt;
+  if (y.type() == npu::Type::kI32 || y.bytes != product.bytes) return std::nullopt;
   Residual r;
   r.from = isFirst ? b : a;
   if (r.from.type() == npu::Type::kI32 || !r.from.isLocal() || r.from.buffer == product.buffer) return std::nullopt;
@@ -167,9 +181,9 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
     s.zero = l.image.scalar(l.image.input(add, 3), "the zero point");
     s.aShift = static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_A_LEFT_SHIFT : CDL_ATTR_B_LEFT_SHIFT, 0));
     s.bShift = static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_B_LEFT_SHIFT : CDL_ATTR_A_LEFT_SHIFT, 0));
-    s.low = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MIN, y.elem == CDL_I8 ? -128 : 0));
-    s.high = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MAX, y.elem == CDL_I8 ? 127 : 255));
-    checkScale(s);
+    s.low = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MIN, limitsOf(y.elem).low));
+    s.high = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MAX, limitsOf(y.elem).high));
+    checkScale(s, product.elem, r.from.elem, y.elem);
   } catch (const Refusal&) {
     return std::nullopt; // on its own it may be done all the same, and says why not otherwise
   }

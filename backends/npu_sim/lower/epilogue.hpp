@@ -10,8 +10,12 @@ struct Epilogue {
   std::vector<int32_t> bias, mult, shift; ///< by channel
   std::optional<Operand> start;           ///< what the sums begin with, where that is no constant
   int32_t zero = 0, low = 0, high = 0;
+  bool wide = false;                      ///< the sums have 40 bits
   npu::Type type = npu::Type::kI8;
 };
+
+/// The type of the sums of a product: CDL_I64 of activations of 16 bits, of which the device has 40 bits.
+uint8_t sumsOf(const cdl::Op& op);
 
 /// `channelDim`: of the result. Throws Refusal for an expression that is another one.
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim);

@@ -66,8 +66,8 @@ void lowerPool(Lowering& l, const cdl::Op& op);
 struct Scale {
   int32_t aMult = 0, bMult = 0, aShift = 0, bShift = 0, shift = 0, zero = 0, low = 0, high = 0;
 };
-/// Multipliers and shifts that the device has; throws Refusal.
-void checkScale(const Scale& scale);
+/// Multipliers, shifts and zero points that the device has for operands and a result of these types; throws Refusal.
+void checkScale(const Scale& scale, uint8_t a, uint8_t b, uint8_t y);
 npu::DescriptorValues rescaleValues(const Scale& scale, npu::Type out);
 
 } // namespace npu_sim

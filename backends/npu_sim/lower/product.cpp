@@ -8,6 +8,8 @@ namespace npu_sim {
 namespace {
 
 constexpr int64_t kMostRows = 4096; ///< of a tile, and its pixels
+/// Terms of a sum that is exact in 40 bits with any zero points and a bias of 32 bits.
+constexpr int64_t kMostTerms = 1 << 15;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -21,7 +23,9 @@ struct Product {
   bool transposed = false, depthwise = false, accumulate = false;
   npu::Type xType{}, wType{};
   int32_t xZero = 0, wZero = 0;
-  int64_t xBytes = 0, wBytes = 0; ///< of the operands from x and w on
+  int64_t wBytes = 0;               ///< of the weights from w on
+  int64_t xUnit = 1, yUnit = 1, residualUnit = 1; ///< bytes of an element
+  int64_t sumUnit = 4;                            ///< of a sum in the scratchpad: 8 of activations of 16 bits
 
   int64_t y = 0, yRow = 0, yPixel = 0; ///< the result: address and strides
   int64_t start = 0, startRow = 0, startPixel = 0; ///< with `accumulate`: what the sums begin with
@@ -130,7 +134,7 @@ private:
     values[w::kWZp] = p_.wZero;
     values[w::kTransposed] = p_.transposed;
     npu::Insn insn = insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
-    const int64_t act = p_.x + high.begin * p_.rowStride + wide.begin * p_.pixelStride + (p_.depthwise ? piece.channel : 0);
+    const int64_t act = p_.x + high.begin * p_.rowStride + wide.begin * p_.pixelStride + (p_.depthwise ? piece.channel * p_.xUnit : 0);
     const int64_t wgt = p_.w + piece.channel * (p_.transposed ? p_.weightPitch : 1);
     insn.values[f::kAcc] = acc;
     insn.values[f::kAct] = act;
@@ -140,11 +144,11 @@ private:
     sums.write = true;
     l_.here().macs += static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels * piece.rows * piece.columns);
     const int64_t reach = (high.count - 1) * p_.rowStride + (wide.count - 1) * p_.pixelStride +
-                          (p_.depthwise ? piece.channels : p_.cin);
+                          (p_.depthwise ? piece.channels : p_.cin) * p_.xUnit;
     l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false}, {Access::kScratchpad, p_.w, p_.w + p_.wBytes, false}, sums});
   }
 
-  static npu::DescriptorValues places(const Piece& piece, int64_t row, int64_t pixel) {
+  npu::DescriptorValues places(const Piece& piece, int64_t row, int64_t pixel) const {
     namespace e = npu::descriptor::epilogue;
     npu::DescriptorValues values{};
     values[e::kOutH] = values[e::kInH] = piece.rows;
@@ -154,6 +158,7 @@ private:
     values[e::kPoolH] = values[e::kPoolW] = values[e::kPoolStrideH] = values[e::kPoolStrideW] = 1;
     values[e::kRowStride] = row;
     values[e::kPixelStride] = pixel;
+    values[e::kWide] = p_.sumUnit == 8;
     return values;
   }
 
@@ -166,12 +171,12 @@ private:
     namespace f = npu::field::accload;
     static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} && int{f::kD} == int{npu::field::accstore::kD});
     npu::Insn insn = insnFor(op, npu::Engine::kRequant);
-    const int64_t at = base + piece.row * row + piece.column * pixel + piece.channel * 4;
+    const int64_t at = base + piece.row * row + piece.column * pixel + piece.channel * p_.sumUnit;
     insn.values[f::kAcc] = acc;
     insn.values[f::kSrc] = at;
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, row, pixel));
     sums.write = op == npu::Op::kAccload;
-    l_.stream.add(insn, {sums, result(piece, at, row, pixel, 4, !sums.write)});
+    l_.stream.add(insn, {sums, result(piece, at, row, pixel, p_.sumUnit, !sums.write)});
   }
 
   void requantize(const Piece& piece, int64_t acc, const Access& sums) {
@@ -195,9 +200,9 @@ private:
     values[e::kLow] = epilogue.low;
     values[e::kHigh] = epilogue.high;
     npu::Insn insn = insnFor(npu::Op::kRequant, npu::Engine::kRequant);
-    const int64_t at = p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel;
+    const int64_t at = p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel * p_.yUnit;
     std::vector<Access> accesses{
-        sums, {Access::kScratchpad, params, params + 8 * piece.channels, false}, result(piece, at, p_.yRow, p_.yPixel, 1, true)};
+        sums, {Access::kScratchpad, params, params + 8 * piece.channels, false}, result(piece, at, p_.yRow, p_.yPixel, p_.yUnit, true)};
     insn.values[f::kAcc] = acc;
     insn.values[f::kDst] = at;
     if (ending_.residual) {
@@ -206,11 +211,11 @@ private:
       second[r::kBType] = static_cast<int64_t>(ending_.residual->from.type());
       second[r::kRowStride] = p_.residualRow;
       second[r::kPixelStride] = p_.residualPixel;
-      const int64_t from = p_.residual + piece.row * p_.residualRow + piece.column * p_.residualPixel + piece.channel;
+      const int64_t from = p_.residual + piece.row * p_.residualRow + piece.column * p_.residualPixel + piece.channel * p_.residualUnit;
       insn.values[f::kRes] = from;
       insn.values[f::kR] = l_.stream.descriptor(npu::DescriptorKind::kRescale, second);
       insn.values[f::kResidual] = 1;
-      accesses.push_back(result(piece, from, p_.residualRow, p_.residualPixel, 1, false));
+      accesses.push_back(result(piece, from, p_.residualRow, p_.residualPixel, p_.residualUnit, false));
     }
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, values);
     l_.stream.add(insn, accesses);
@@ -235,8 +240,12 @@ void needInside(const Operand& o, size_t channel, const char* what) {
       throw Refusal{CDL_REASON_OPERAND_CLASS, cdl::text(what, " runs backwards")};
 }
 
-void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w) {
+void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w, const Operand& y,
+              const Ending& ending) {
   p.xType = x.type(), p.wType = w.type();
+  p.xUnit = x.bytes, p.yUnit = y.bytes;
+  p.sumUnit = sumsOf(op) == CDL_I64 ? 8 : 4;
+  if (ending.residual) p.residualUnit = ending.residual->from.bytes;
   if (op.operands() > 2) p.xZero = l.image.scalar(l.image.input(op, 2), "the zero point");
   if (op.operands() > 3) p.wZero = l.image.scalar(l.image.input(op, 3), "the weights' zero point");
 }
@@ -249,7 +258,7 @@ const Operand* startOf(const cdl::Op& op, const Operand& y, const Ending& ending
 
 /// Sums of nothing begin with these, for each channel.
 int64_t zeroSums(Lowering& l, const Product& p) {
-  return l.records(std::vector<std::byte>(static_cast<size_t>(4 * p.cout), std::byte{0}));
+  return l.records(std::vector<std::byte>(static_cast<size_t>(p.sumUnit * p.cout), std::byte{0}));
 }
 
 /// x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
@@ -258,9 +267,9 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   needInside(x, 3, "x"), needInside(w, 3, "w"), needInside(y, 3, "y");
   const int64_t group = op.attr(CDL_ATTR_GROUP, 1), inputs = w.dims[2], outputs = y.dims[3];
   Product p;
-  setTypes(l, op, p, x, w);
+  setTypes(l, op, p, x, w, y, ending);
   p.height = x.dims[1], p.width = x.dims[2];
-  p.rowStride = x.strides[1], p.pixelStride = x.strides[2];
+  p.rowStride = x.strides[1] * x.bytes, p.pixelStride = x.strides[2] * x.bytes;
   p.outHeight = y.dims[1], p.outWidth = y.dims[2];
   p.depthwise = group > 1 && inputs == 1 && outputs == group;
   p.cin = inputs;
@@ -286,19 +295,19 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   p.wBytes = bytesFrom(w);
   for (int64_t n = 0; n < y.dims[0]; ++n)
     for (int64_t g = 0; g < (p.depthwise ? 1 : group); ++g) {
-      p.x = x.at + n * x.strides[0] + g * inputs;
+      p.x = x.at + (n * x.strides[0] + g * inputs) * x.bytes;
       p.w = w.at + g * p.cout;
       p.y = y.at + (n * y.strides[0] + g * p.cout) * bytes;
       p.channel = static_cast<size_t>(g * p.cout);
       if (!inputs) p.start = zeroSums(l, p);
       if (start) {
-        p.start = start->at + (n * start->strides[0] + g * p.cout) * 4;
-        p.startRow = start->strides[1] * 4, p.startPixel = start->strides[2] * 4;
+        p.start = start->at + (n * start->strides[0] + g * p.cout) * p.sumUnit;
+        p.startRow = start->strides[1] * p.sumUnit, p.startPixel = start->strides[2] * p.sumUnit;
       }
       if (ending.residual) {
         const Operand& r = ending.residual->from;
-        p.residual = r.at + n * r.strides[0] + g * p.cout;
-        p.residualRow = r.strides[1], p.residualPixel = r.strides[2];
+        p.residual = r.at + (n * r.strides[0] + g * p.cout) * r.bytes;
+        p.residualRow = r.strides[1] * r.bytes, p.residualPixel = r.strides[2] * r.bytes;
       }
       Emitter(l, p, ending).emit();
     }
@@ -311,10 +320,10 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   const bool isTransposed = b.dims[2] > 1 && b.strides[2] != 1;
   needInside(b, isTransposed ? 1 : 2, "b");
   Product p;
-  setTypes(l, op, p, a, b);
+  setTypes(l, op, p, a, b, y, ending);
   p.height = p.outHeight = y.dims[1];
   p.cin = a.dims[2], p.cout = y.dims[2];
-  p.rowStride = a.strides[1];
+  p.rowStride = a.strides[1] * a.bytes;
   p.transposed = isTransposed;
   p.weightPitch = isTransposed ? b.strides[2] : b.dims[1] > 1 ? b.strides[1] : p.cout;
   const Operand* start = startOf(op, y, ending);
@@ -324,17 +333,17 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   one.dims[0] = 1;
   p.wBytes = bytesFrom(one);
   for (int64_t n = 0; n < y.dims[0]; ++n) {
-    p.x = a.at + n * a.strides[0];
+    p.x = a.at + n * a.strides[0] * a.bytes;
     p.w = b.at + n * b.strides[0];
     p.y = y.at + n * y.strides[0] * y.bytes;
     if (!p.cin) p.start = zeroSums(l, p);
     if (start) {
-      p.start = start->at + n * start->strides[0] * 4;
-      p.startRow = start->strides[1] * 4;
+      p.start = start->at + n * start->strides[0] * p.sumUnit;
+      p.startRow = start->strides[1] * p.sumUnit;
     }
     if (ending.residual) {
-      p.residual = ending.residual->from.at + n * ending.residual->from.strides[0];
-      p.residualRow = ending.residual->from.strides[1];
+      p.residual = ending.residual->from.at + n * ending.residual->from.strides[0] * p.residualUnit;
+      p.residualRow = ending.residual->from.strides[1] * p.residualUnit;
     }
     Emitter(l, p, ending).emit();
   }
@@ -349,7 +358,8 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
   Ending ending;
   std::optional<Epilogue> epilogue;
   std::optional<Residual> residual;
-  if (op.expr() && y.elem != CDL_I32) {
+  const uint8_t sums = sumsOf(op);
+  if (op.expr() && y.elem != sums) {
     epilogue = epilogueOf(l, op, isConv ? 3 : 2);
     ending.epilogue = &*epilogue;
     if (next && (residual = residualOf(l, op, next, *epilogue))) {
@@ -370,8 +380,8 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
       }
     }
     ending.type = y.type();
-  } else if (y.elem != CDL_I32) {
-    throw Refusal{CDL_REASON_DTYPE, "a product without an epilogue has sums of i32"};
+  } else if (y.elem != sums) {
+    throw Refusal{CDL_REASON_DTYPE, cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
   }
   if (op.expr() && !ending.epilogue) // step by step on the result: what is read there must not lie under it
     for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
@@ -379,7 +389,12 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
       if (read.memory == written.memory && read.begin < written.end && written.begin < read.end)
         throw Refusal{CDL_REASON_OPERAND_CLASS, "an operand of the epilogue lies where the result goes"};
     }
-  const int64_t summed = isConv ? l.image.input(op, 1).dims[2] : l.image.input(op, 0).dims[2];
+  const Operand w = l.image.input(op, 1);
+  const int64_t summed = isConv ? w.dims[2] : w.dims[1], terms = isConv ? w.dims[0] * w.dims[1] * summed : summed;
+  if (sums == CDL_I64 && terms > kMostTerms)
+    throw Refusal{CDL_REASON_DIM, cdl::text("sums of ", terms, " products of 16 bits: more than ", kMostTerms, " may leave 40 bits")};
+  if (sums == CDL_I64 && op.attr(CDL_ATTR_ACCUMULATE, 0) != 0)
+    throw Refusal{CDL_REASON_ATTRIBUTE, "sums of 64 bits that go on: the accumulators have 40"};
   if (summed == 0 && !ending.epilogue) { // sums of nothing
     if (op.attr(CDL_ATTR_ACCUMULATE, 0) == 0) lowerFill(l, y, 0);
   } else if (isConv) {
