@@ -39,7 +39,7 @@ uint32_t lower(Lowering& l, uint32_t i) {
     lowerFill(l, l.image.output(op), static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0)));
     return 1;
   case cdl::Kind::Conv2d:
-  case cdl::Kind::MatMul: return lowerProduct(l, op, i + 1 < l.image.instrs() ? i + 1 : 0) ? 2 : 1;
+  case cdl::Kind::MatMul: return lowerProduct(l, op);
   case cdl::Kind::Convert:
   case cdl::Kind::Binary:
   case cdl::Kind::Compare:

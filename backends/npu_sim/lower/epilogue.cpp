@@ -30,9 +30,9 @@ bool isKnown(const Lowering& l, const Operand& o) { return o.elements() > 0 && l
                 cdl::text("step ", step, " of the epilogue is none of: add(acc, bias), rescale, max, min")};
 }
 
-/// Two views of the same bytes in the same order.
-bool isSame(const Operand& a, const Operand& b) {
-  if (a.memory != b.memory || a.at != b.at || a.elem != b.elem || a.elements() != b.elements()) return false;
+/// Two views that step in the same way over as many elements, from wherever they begin.
+bool isAlike(const Operand& a, const Operand& b) {
+  if (a.elements() != b.elements()) return false;
   std::vector<std::array<int64_t, 2>> dims[2];
   const Operand* both[2] = {&a, &b};
   for (int side = 0; side < 2; ++side) // dims above 1, neighbours joined
@@ -46,6 +46,11 @@ bool isSame(const Operand& a, const Operand& b) {
         list.push_back({extent, stride});
     }
   return dims[0] == dims[1];
+}
+
+/// Two views of the same bytes in the same order.
+bool isSame(const Operand& a, const Operand& b) {
+  return a.memory == b.memory && a.at == b.at && a.elem == b.elem && isAlike(a, b);
 }
 
 } // namespace
@@ -188,6 +193,46 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
     return std::nullopt; // on its own it may be done all the same, and says why not otherwise
   }
   return r;
+}
+
+std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next, const Epilogue& epilogue) {
+  if (next >= l.image.instrs() || epilogue.start) return std::nullopt;
+  const cdl::Op pool = l.image.op(next);
+  if (pool.kind() != cdl::Kind::Pool2d || pool.fn() != CDL_POOL2D_MAX) return std::nullopt;
+  const Operand y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool), w = l.image.input(op, 1);
+  const Operand image = l.image.input(op, 0);
+  if (image.dims[1] > 4000 || image.dims[2] > 4000) return std::nullopt; // a descriptor says up to 4,096 with padding
+  if (x.dims != y.dims || !isSame(x, y) || !l.image.readsAlone(op.index(), next, y.buffer)) return std::nullopt;
+  // Scales are not negative: what is largest stays it, unless the sum with its bias wraps.
+  int64_t bias = 0;
+  for (const int32_t each : epilogue.bias) bias = std::max(bias, std::abs(int64_t{each}));
+  if (!epilogue.wide && w.dims[0] * w.dims[1] * w.dims[2] * 255 * 255 + bias > INT32_MAX) return std::nullopt;
+  Pool p;
+  int64_t rows = 0;
+  for (uint32_t d = 0; d < 2; ++d) {
+    const int64_t kernel = pool.attr(CDL_ATTR_KERNEL, 1, d), stride = pool.attr(CDL_ATTR_STRIDES, 1, d);
+    const int64_t pad = pool.attr(CDL_ATTR_PADS, 0, d), extent = y.dims[d + 1];
+    const bool reaches = pad < kernel && (end.dims[d + 1] - 1) * stride - pad < extent;
+    if (kernel > 16 || stride > 16 || pad > 7 || !reaches || pool.attr(CDL_ATTR_DILATIONS, 1, d) != 1) return std::nullopt;
+    p.kernel[d] = kernel, p.stride[d] = stride, p.pad[d] = pad;
+    // Windows that overlap are no reason to compute sums twice: all of them lie in the accumulators then.
+    if (d == 0) rows = stride < kernel ? extent : std::min(kernel, extent);
+  }
+  if (rows * y.dims[2] > l.configuration.accumulatorRows() / 2) return std::nullopt;
+  return p;
+}
+
+std::optional<Mapping> mappingOf(const Lowering& l, uint32_t writer, const Operand& y, uint32_t next) {
+  if (next >= l.image.instrs()) return std::nullopt;
+  const cdl::Op op = l.image.op(next);
+  if (op.kind() != cdl::Kind::Table) return std::nullopt;
+  const Operand x = l.image.input(op, 0), end = l.image.output(op);
+  Mapping m{l.image.input(op, 1), y};
+  if (!isSame(x, y) || !isAlike(end, y) || end.elem != y.elem || !l.image.readsAlone(writer, next, y.buffer))
+    return std::nullopt;
+  if (m.entries.elem != y.elem || !m.entries.isLocal() || m.entries.strides[0] != 1) return std::nullopt;
+  m.to.memory = end.memory, m.to.at = end.at, m.to.buffer = end.buffer;
+  return m;
 }
 
 } // namespace npu_sim

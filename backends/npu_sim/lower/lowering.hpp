@@ -49,9 +49,9 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to);
 /// `bits` of one element into all of them.
 void lowerFill(Lowering& l, const Operand& to, uint64_t bits);
 
-/// CONV2D and MATMUL with what follows them. `next`: the instruction behind it, which is taken in where the device does
-/// both in one pass; true if it was.
-bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next);
+/// CONV2D and MATMUL with what follows them: a residual or a pool, then a table, where the device does all in one pass.
+/// How many instructions that are, with the product.
+uint32_t lowerProduct(Lowering& l, const cdl::Op& op);
 
 /// CONVERT, BINARY, COMPARE, RESCALE, TABLE: on the vector engine.
 void lowerElementwise(Lowering& l, const cdl::Op& op);

@@ -17,7 +17,8 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct Product {
   int64_t x = 0, w = 0;                       ///< addresses
   int64_t height = 1, width = 1, rowStride = 0, pixelStride = 0;
-  int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1;
+  int64_t sumHeight = 1, sumWidth = 1;        ///< positions that are summed
+  int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1; ///< of the result: fewer positions behind a pool
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, dilation{1, 1}, pad{0, 0};
   int64_t weightPitch = 1;
   bool transposed = false, depthwise = false, accumulate = false;
@@ -36,6 +37,8 @@ struct Product {
 struct Ending {
   const Epilogue* epilogue = nullptr;
   const Residual* residual = nullptr;
+  const Pool* pool = nullptr;
+  const Operand* entries = nullptr; ///< of a table
   npu::Type type = npu::Type::kI32; ///< of the result
 };
 
@@ -50,15 +53,25 @@ public:
 
   void emit() {
     const int64_t width = l_.configuration.columns(), half = l_.configuration.accumulatorRows() / 2;
-    const int64_t places = p_.outHeight * p_.outWidth;
+    const int64_t places = p_.sumHeight * p_.sumWidth;
     // Blocks of channels share the activations that a pass streams; a pass should be longer than the weights that load
     // behind it.
     const int64_t passes = std::min(places, 8 * static_cast<int64_t>(l_.configuration.rows()));
     int64_t blocks = std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
     if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks); // two sets
-    const int64_t room = std::max<int64_t>(half / blocks, 1);
-    const int64_t columns = std::min({p_.outWidth, room, mostOf(1)});
-    const int64_t rows = std::min({std::max<int64_t>(room / columns, 1), p_.outHeight, mostOf(0)});
+    int64_t columns = p_.outWidth, rows = p_.outHeight;
+    if (ending_.pool) { // whole rows of windows
+      const Pool& pool = *ending_.pool;
+      const bool isApart = pool.stride[0] >= pool.kernel[0];
+      const int64_t least = (isApart ? std::min(pool.kernel[0], p_.sumHeight) : p_.sumHeight) * p_.sumWidth;
+      blocks = std::clamp<int64_t>(half / least, 1, blocks);
+      const int64_t high = half / blocks / p_.sumWidth; // rows of sums
+      if (isApart) rows = std::clamp<int64_t>((high - pool.kernel[0]) / pool.stride[0] + 1, 1, rows);
+    } else {
+      const int64_t room = std::max<int64_t>(half / blocks, 1);
+      columns = std::min({columns, room, mostOf(1)});
+      rows = std::min({std::max<int64_t>(room / columns, 1), rows, mostOf(0)});
+    }
     for (int64_t c = 0; c < p_.cout; c += blocks * width)
       for (int64_t r = 0; r < p_.outHeight; r += rows)
         for (int64_t q = 0; q < p_.outWidth; q += columns)
@@ -86,8 +99,27 @@ private:
     return {begin, std::max<int64_t>(std::min(end, extent) - begin, 1), std::max<int64_t>(-from, 0)};
   }
 
-  void piece(const Piece& piece) {
+  /// The positions that are summed for a piece, and the rows and columns of padding before them that windows begin with.
+  Piece summed(const Piece& piece, int64_t& top, int64_t& left) const {
+    Piece sums = piece;
+    top = left = 0;
+    if (!ending_.pool) return sums;
+    const Pool& pool = *ending_.pool;
+    const auto cut = [&](size_t d, int64_t& begin, int64_t& count, int64_t extent, int64_t& before) {
+      const int64_t from = begin * pool.stride[d] - pool.pad[d], end = from + (count - 1) * pool.stride[d] + pool.kernel[d];
+      before = std::max<int64_t>(-from, 0);
+      begin = std::max<int64_t>(from, 0);
+      count = std::min(end, extent) - begin;
+    };
+    cut(0, sums.row, sums.rows, p_.sumHeight, top);
+    cut(1, sums.column, sums.columns, p_.sumWidth, left);
+    return sums;
+  }
+
+  void piece(const Piece& outputs) {
     const int64_t half = l_.configuration.accumulatorRows() / 2, width = l_.configuration.columns();
+    int64_t top = 0, left = 0;
+    const Piece piece = summed(outputs, top, left);
     const int64_t places = piece.rows * piece.columns, acc = l_.accumulatorTurn * half;
     const int64_t accRows = ceilDiv(piece.channels, width) * places;
     l_.accumulatorTurn ^= 1;
@@ -95,7 +127,7 @@ private:
     if (p_.accumulate) moveSums(npu::Op::kAccload, piece, acc, sums, p_.start, p_.startRow, p_.startPixel);
     if (p_.cin > 0) multiply(piece, acc, sums);
     if (ending_.epilogue)
-      requantize(piece, acc, sums);
+      requantize(outputs, piece, {top, left}, acc, sums);
     else
       moveSums(npu::Op::kAccstore, piece, acc, sums, p_.y, p_.yRow, p_.yPixel);
   }
@@ -179,7 +211,8 @@ private:
     l_.stream.add(insn, {sums, result(piece, at, row, pixel, p_.sumUnit, !sums.write)});
   }
 
-  void requantize(const Piece& piece, int64_t acc, const Access& sums) {
+  void requantize(const Piece& piece, const Piece& summed, const std::array<int64_t, 2>& before, int64_t acc,
+                  const Access& sums) {
     namespace e = npu::descriptor::epilogue;
     namespace f = npu::field::requant;
     const Epilogue& epilogue = *ending_.epilogue;
@@ -195,6 +228,13 @@ private:
     const int64_t params = l_.records(records);
     npu::DescriptorValues values = places(piece, p_.yRow, p_.yPixel);
     values[e::kParams] = params;
+    if (ending_.pool) {
+      values[e::kInH] = summed.rows, values[e::kInW] = summed.columns;
+      values[e::kAccPitch] = summed.rows * summed.columns;
+      values[e::kPoolH] = ending_.pool->kernel[0], values[e::kPoolW] = ending_.pool->kernel[1];
+      values[e::kPoolStrideH] = ending_.pool->stride[0], values[e::kPoolStrideW] = ending_.pool->stride[1];
+      values[e::kPoolPadTop] = before[0], values[e::kPoolPadLeft] = before[1];
+    }
     values[e::kOutType] = static_cast<int64_t>(epilogue.type);
     values[e::kZp] = epilogue.zero;
     values[e::kLow] = epilogue.low;
@@ -216,6 +256,12 @@ private:
       insn.values[f::kR] = l_.stream.descriptor(npu::DescriptorKind::kRescale, second);
       insn.values[f::kResidual] = 1;
       accesses.push_back(result(piece, from, p_.residualRow, p_.residualPixel, p_.residualUnit, false));
+    }
+    if (ending_.entries) {
+      const Operand& entries = *ending_.entries;
+      values[e::kTable] = entries.at;
+      insn.values[f::kTable] = 1;
+      accesses.push_back({Access::kScratchpad, entries.at, entries.at + entries.dims[0] * entries.bytes, false});
     }
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, values);
     l_.stream.add(insn, accesses);
@@ -270,6 +316,8 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   setTypes(l, op, p, x, w, y, ending);
   p.height = x.dims[1], p.width = x.dims[2];
   p.rowStride = x.strides[1] * x.bytes, p.pixelStride = x.strides[2] * x.bytes;
+  const Operand sums = l.image.output(op);
+  p.sumHeight = sums.dims[1], p.sumWidth = sums.dims[2];
   p.outHeight = y.dims[1], p.outWidth = y.dims[2];
   p.depthwise = group > 1 && inputs == 1 && outputs == group;
   p.cin = inputs;
@@ -321,7 +369,7 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   needInside(b, isTransposed ? 1 : 2, "b");
   Product p;
   setTypes(l, op, p, a, b, y, ending);
-  p.height = p.outHeight = y.dims[1];
+  p.height = p.sumHeight = p.outHeight = y.dims[1];
   p.cin = a.dims[2], p.cout = y.dims[2];
   p.rowStride = a.strides[1] * a.bytes;
   p.transposed = isTransposed;
@@ -351,34 +399,55 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
 
 } // namespace
 
-bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
+uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
   const bool isConv = op.kind() == cdl::Kind::Conv2d;
+  const size_t channel = isConv ? 3 : 2;
   Operand y = l.image.output(op);
-  if (y.elements() == 0) return false;
+  if (y.elements() == 0) return 1;
   Ending ending;
   std::optional<Epilogue> epilogue;
   std::optional<Residual> residual;
+  std::optional<Pool> pool;
+  std::optional<Mapping> mapping;
+  const uint32_t first = op.index();
+  uint32_t taken = 1;
   const uint8_t sums = sumsOf(op);
   if (op.expr() && y.elem != sums) {
-    epilogue = epilogueOf(l, op, isConv ? 3 : 2);
+    epilogue = epilogueOf(l, op, static_cast<int>(channel));
     ending.epilogue = &*epilogue;
-    if (next && (residual = residualOf(l, op, next, *epilogue))) {
-      const Operand end = l.image.output(l.image.op(next));
-      const size_t channel = isConv ? 3 : 2;
-      // The channels of all three lie side by side. The end may lie where the product's operands were: parts of it
-      // would be written before the last part reads those.
+    // An end of the pass that is another one than the product's may lie where its operands were: parts of it would be
+    // written before the last part reads those. Its channels lie side by side.
+    const auto fits = [&](const Operand& end, std::initializer_list<const Operand*> others) {
       const auto overlaps = [&](const Operand& o) {
         const Access a = o.access(false), b = end.access(true);
         return a.begin < b.end && b.begin < a.end;
       };
-      const bool fits = end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) &&
-                        !overlaps(l.image.input(op, 0)) && !overlaps(l.image.input(op, 1)) &&
-                        (end.dims[channel] == 1 || (end.strides[channel] == 1 && residual->from.strides[channel] == 1));
-      if (fits) {
+      for (const Operand* other : others)
+        if (overlaps(*other)) return false;
+      return end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) && !overlaps(l.image.input(op, 0)) &&
+             !overlaps(l.image.input(op, 1)) && (end.dims[channel] == 1 || end.strides[channel] == 1);
+    };
+    if ((residual = residualOf(l, op, first + 1, *epilogue))) {
+      const Operand end = l.image.output(l.image.op(first + 1));
+      if (fits(end, {}) && (end.dims[channel] == 1 || residual->from.strides[channel] == 1)) {
         y = end;
         ending.residual = &*residual;
+        ++taken;
+      }
+    } else if (isConv && (pool = poolOf(l, op, first + 1, *epilogue))) {
+      const Operand end = l.image.output(l.image.op(first + 1));
+      if (fits(end, {})) {
+        y = end;
+        ending.pool = &*pool;
+        ++taken;
       }
     }
+    if ((mapping = mappingOf(l, first + taken - 1, y, first + taken)))
+      if (fits(mapping->to, {&mapping->entries, ending.residual ? &ending.residual->from : &mapping->entries})) {
+        y = mapping->to;
+        ending.entries = &mapping->entries;
+        ++taken;
+      }
     ending.type = y.type();
   } else if (y.elem != sums) {
     throw Refusal{CDL_REASON_DTYPE, cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
@@ -403,7 +472,7 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
     multiply(l, op, y, ending);
   }
   if (op.expr() && !ending.epilogue) lowerSteps(l, op);
-  return ending.residual != nullptr;
+  return taken;
 }
 
 } // namespace npu_sim
