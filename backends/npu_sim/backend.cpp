@@ -3,8 +3,8 @@
 
 namespace npu_sim {
 
-/// All rows; `localBytes`: of the scratchpad as core sees it.
-void claimAll(cdl::Capabilities& c, int64_t localBytes);
+/// All rows; `localBytes`: of the scratchpad as core sees it; `hasInt16`: of 16 bits too.
+void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16);
 
 namespace {
 
@@ -38,7 +38,7 @@ public:
                  static_cast<uint64_t>(configuration_.scratchpadBytes() - reserved)};
     space("dram", CDL_SPACE_HOST_MAPPED, capacity_[0], 64);
     space("scratchpad", CDL_SPACE_LOCAL, capacity_[1], 64);
-    claimAll(capabilities(), static_cast<int64_t>(capacity_[1]));
+    claimAll(capabilities(), static_cast<int64_t>(capacity_[1]), configuration_.hasInt16());
     engines(3); // computes, loads, stores
     declareTiling();
     run_.functional.checks = options().get("checks") == "on";

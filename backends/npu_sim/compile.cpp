@@ -35,7 +35,7 @@ uint32_t lower(Lowering& l, uint32_t i) {
     lowerFill(l, l.image.output(op), static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0)));
     return 1;
   case cdl::Kind::Conv2d:
-  case cdl::Kind::MatMul: return lowerProduct(l, op, i + 1 < l.image.instrs() ? i + 1 : 0) ? 2 : 1;
+  case cdl::Kind::MatMul: return lowerProduct(l, op);
   case cdl::Kind::Convert:
   case cdl::Kind::Binary:
   case cdl::Kind::Compare:
@@ -51,7 +51,8 @@ uint32_t lower(Lowering& l, uint32_t i) {
 
 int64_t reservedBytes(const npu::Configuration& configuration) {
   // Records of two blocks of columns at least, or two tables.
-  const int64_t least = 2 * std::max<int64_t>(int64_t{8} * configuration.columns(), 256);
+  const int64_t table = configuration.hasInt16() ? 1088 : 256; // rounded up to 64
+  const int64_t least = 2 * std::max<int64_t>(int64_t{8} * configuration.columns(), table);
   const int64_t bytes = std::clamp<int64_t>(configuration.scratchpadBytes() / 32 / 64 * 64, least, 32768);
   return bytes + configuration.scratchpadBytes() % 64;
 }

@@ -336,13 +336,6 @@ std::string strangeStep(const target::Target& target, const cdl_image_t* image, 
       alone.operands.push_back(asked.operands.back());
       alone.operands.back().elem = static_cast<Elem>(k < step.operands ? step.in[k].elem : step.elem);
       alone.operands.back().layout = {};
-      if (k == step.operands) continue;
-      const cdl_operand_t& from = step.in[k];
-      alone.operands.back().isConstant =
-          from.source == CDL_FROM_CONST ||
-          (from.source == CDL_FROM_VIEW &&
-           cdl_get_buffer(image, cdl_get_input(image, cdl_get_instr(image, i), from.index)->buffer)->role ==
-               CDL_ROLE_CONSTANT);
     }
     const target::Answer answer = target.query(alone);
     const bool lacks = answer.support == target::Support::none && answer.reason == CDL_REASON_NO_ROW;

@@ -36,6 +36,7 @@ npu::Type Operand::type() const {
   case CDL_I8: return npu::Type::kI8;
   case CDL_U8:
   case CDL_BOOL: return npu::Type::kU8;
+  case CDL_I16: return npu::Type::kI16;
   case CDL_I32: return npu::Type::kI32;
   default: throw Refusal{CDL_REASON_DTYPE, cdl::text("the device has no elements of type ", cdl::elemName(elem))};
   }
@@ -230,7 +231,7 @@ void Image::advance(const cdl::Op& op) {
     if (buffer->space != localSpace_ || buffer->bytes > static_cast<uint64_t>(kFollowedBytes)) continue;
     const Operand to = operand(view);
     const auto start = to.at - static_cast<int64_t>(buffer->offset);
-    std::vector<bool>& isKnown = isKnown_[view.buffer];
+    std::vector<uint8_t>& isKnown = isKnown_[view.buffer];
     std::vector<int64_t> from;
     Operand source;
     if (op.kind() == cdl::Kind::Copy) {
@@ -255,26 +256,40 @@ void Image::advance(const cdl::Op& op) {
 }
 
 std::optional<int32_t> Image::known(const Operand& operand, int64_t element) const {
-  const auto read = [&](auto&& byteAt) -> std::optional<int32_t> {
-    uint32_t bits = 0;
-    for (int64_t b = 0; b < operand.bytes; ++b) {
-      const std::optional<uint8_t> byte = byteAt(element * operand.bytes + b);
-      if (!byte) return std::nullopt;
-      bits |= static_cast<uint32_t>(*byte) << (8 * b);
-    }
-    if (operand.elem == CDL_I8) return static_cast<int8_t>(bits);
-    return static_cast<int32_t>(bits);
-  };
-  if (operand.bytes > 4) return std::nullopt;
-  if (operand.memory == Access::kPayload)
-    return read([&](int64_t at) { return std::optional(static_cast<uint8_t>(payloads_[static_cast<size_t>(operand.at + at)])); });
-  if (!operand.isLocal()) return std::nullopt;
-  const auto base = operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
-  return read([&](int64_t at) -> std::optional<uint8_t> {
-    const auto place = static_cast<size_t>(base + at);
-    if (place >= isKnown_[operand.buffer].size() || !isKnown_[operand.buffer][place]) return std::nullopt;
-    return values_[operand.buffer][place];
-  });
+  const auto bytes = static_cast<size_t>(operand.bytes);
+  const void* from = nullptr;
+  if (operand.memory == Access::kPayload) {
+    from = payloads_.data() + operand.at + element * operand.bytes;
+  } else if (operand.isLocal()) {
+    const auto base = operand.at - static_cast<int64_t>(cdl_get_buffer(image_, operand.buffer)->offset);
+    const auto place = static_cast<size_t>(base + element * operand.bytes);
+    const std::vector<uint8_t>& isKnown = isKnown_[operand.buffer];
+    if (place + bytes > isKnown.size()) return std::nullopt;
+    for (size_t b = 0; b < bytes; ++b)
+      if (!isKnown[place + b]) return std::nullopt;
+    from = values_[operand.buffer].data() + place;
+  }
+  if (!from || bytes > 8) return std::nullopt;
+  uint64_t bits = 0;
+  std::memcpy(&bits, from, bytes);
+  switch (operand.elem) {
+  case CDL_I8: return static_cast<int8_t>(bits);
+  case CDL_I16: return static_cast<int16_t>(bits);
+  case CDL_I64:
+    if (const auto value = static_cast<int64_t>(bits); value < INT32_MIN || value > INT32_MAX)
+      throw refuse(CDL_REASON_VENDOR, cdl::text("the number ", value, " has more than 32 bits"));
+    [[fallthrough]];
+  default: return static_cast<int32_t>(bits);
+  }
+}
+
+IntegerLimits limitsOf(uint8_t elem) {
+  switch (elem) {
+  case CDL_I8: return {-128, 127};
+  case CDL_U8: return {0, 255};
+  case CDL_I16: return {-32768, 32767};
+  default: return {INT32_MIN, INT32_MAX};
+  }
 }
 
 int32_t Image::scalar(const Operand& operand, const char* what) const {

@@ -26,6 +26,12 @@ struct Operand : cdl::Shape {
   Access access(bool write) const;
 };
 
+/// What integers of a type there are; of other types those of i32.
+struct IntegerLimits {
+  int32_t low, high;
+};
+IntegerLimits limitsOf(uint8_t elem);
+
 /// Where the buffers of a Program lie in DRAM: one region for each class.
 struct Layout {
   struct Part {
@@ -56,7 +62,8 @@ public:
 
   /// Follows what is known: every instruction is shown before the next one is lowered.
   void advance(const cdl::Op& op);
-  /// The element at these bytes of a buffer, where a constant stands there.
+  /// The element at these bytes of a buffer, where a constant stands there. Throws Refusal for one that needs more than
+  /// 32 bits.
   std::optional<int32_t> known(const Operand& operand, int64_t element) const;
   /// The only value of the view; throws Refusal where it has several or is none that is known.
   int32_t scalar(const Operand& operand, const char* what) const;
@@ -92,7 +99,7 @@ private:
   std::vector<std::vector<Touch>> touches_; ///< by buffer
   /// What local buffers of few bytes hold; an empty one is not known.
   std::vector<std::vector<uint8_t>> values_;
-  std::vector<std::vector<bool>> isKnown_;
+  std::vector<std::vector<uint8_t>> isKnown_; ///< 1: known
   std::vector<std::byte> payloads_; ///< of all constants, one behind the other
   std::multimap<size_t, std::array<int64_t, 2>> added_; ///< by hash: offset and bytes in the constants
 };

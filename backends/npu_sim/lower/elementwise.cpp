@@ -71,7 +71,7 @@ void overLanes(Lowering& l, const npu::Insn& insn, const Operand& a, const Opera
       accesses.push_back(accessOf(*b, box, 1, false));
     } else if (table) {
       one.values[f::kB] = table->at;
-      accesses.push_back({Access::kScratchpad, table->at, table->at + 256, false});
+      accesses.push_back({Access::kScratchpad, table->at, table->at + table->dims[0] * table->bytes, false});
     }
     one.values[f::kDst] = y.at + box.offsets[last];
     accesses.push_back(accessOf(y, box, static_cast<int>(last), true));
@@ -115,7 +115,7 @@ void rescale(Lowering& l, const cdl::Op& op) {
         break;
       }
   if (y.elements() == 0) return;
-  const bool isI8 = y.elem == CDL_I8;
+  const IntegerLimits limits = limitsOf(y.elem);
   std::vector<int64_t> index(varying.size(), 0);
   for (;;) {
     const auto number = [&](size_t p, const char* what) { return l.image.scalar(at(parameters[p], varying, index), what); };
@@ -126,11 +126,9 @@ void rescale(Lowering& l, const cdl::Op& op) {
     if (hasB) scale.bMult = number(3, "the second multiplier");
     scale.aShift = static_cast<int32_t>(op.attr(CDL_ATTR_A_LEFT_SHIFT, 0));
     scale.bShift = static_cast<int32_t>(op.attr(CDL_ATTR_B_LEFT_SHIFT, 0));
-    scale.low = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MIN, isI8 ? -128 : 0));
-    scale.high = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MAX, isI8 ? 127 : 255));
-    checkScale(scale);
-    if (a.elem == CDL_I32 && scale.aShift > 7)
-      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("left shift ", scale.aShift, " > 7 of i32")};
+    scale.low = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MIN, limits.low));
+    scale.high = static_cast<int32_t>(op.attr(CDL_ATTR_CLAMP_MAX, limits.high));
+    checkScale(scale, a.elem, hasB ? l.image.input(op, 4).elem : a.elem, y.elem);
     const npu::DescriptorValues values = rescaleValues(scale, y.type());
     const Operand from = at(a, varying, index), to = at(y, varying, index);
     if (hasB) {
@@ -183,14 +181,20 @@ void pool(Lowering& l, const Operand& x, const Operand& y, const std::array<int,
 
 } // namespace
 
-void checkScale(const Scale& s) {
+void checkScale(const Scale& s, uint8_t a, uint8_t b, uint8_t y) {
   for (const int32_t mult : {s.aMult, s.bMult})
     if (mult < 0 || mult >= 1 << 24)
       throw Refusal{CDL_REASON_VENDOR, cdl::text("multiplier ", mult, " is none of 24 bits")};
   if (s.shift < 0 || s.shift > 63) throw Refusal{CDL_REASON_VENDOR, cdl::text("shift ", s.shift, " > 63")};
-  for (const int32_t shift : {s.aShift, s.bShift})
-    if (shift < 0 || shift > 30) throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("left shift ", shift, " > 30")};
-  if (s.zero < -128 || s.zero > 255) throw Refusal{CDL_REASON_VENDOR, cdl::text("zero point ", s.zero)};
+  const auto checkLeft = [](int32_t shift, uint8_t elem) {
+    const int32_t most = elem == CDL_I32 ? 7 : elem == CDL_I16 ? 22 : 30;
+    if (shift < 0 || shift > most)
+      throw Refusal{CDL_REASON_ATTRIBUTE, cdl::text("left shift ", shift, " > ", most, " of ", cdl::elemName(elem))};
+  };
+  checkLeft(s.aShift, a), checkLeft(s.bShift, b);
+  const IntegerLimits limits = limitsOf(y);
+  if (s.zero < limits.low || s.zero > limits.high)
+    throw Refusal{CDL_REASON_VENDOR, cdl::text("zero point ", s.zero, " is no ", cdl::elemName(y))};
 }
 
 npu::DescriptorValues rescaleValues(const Scale& s, npu::Type out) {
@@ -229,11 +233,12 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
   switch (op.kind()) {
   case cdl::Kind::Convert: {
     if (y.elem == CDL_BOOL) throw Refusal{CDL_REASON_NO_ROW, "a conversion to bool"};
+    // Whatever is widened stays what it is.
     if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32)
       return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
     Scale one; // times 1, within the bounds of the type
     one.aMult = 1;
-    one.low = y.elem == CDL_I8 ? -128 : 0, one.high = y.elem == CDL_I8 ? 127 : 255;
+    one.low = limitsOf(y.elem).low, one.high = limitsOf(y.elem).high;
     const npu::DescriptorValues values = rescaleValues(one, y.type());
     return overLanes(l, unary(npu::UnaryFn::kRescale), a, nullptr, y, &values);
   }
@@ -242,7 +247,7 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
     if (table.strides[0] != 1) { // the device reads entries side by side
       Operand dense = table;
       dense.strides[0] = 1;
-      dense.at = l.room(table.dims[0]);
+      dense.at = l.room(table.dims[0] * table.bytes);
       lowerCopy(l, table, dense);
       table = dense;
     }
@@ -266,9 +271,8 @@ void lowerReduce(Lowering& l, const cdl::Op& op) {
   const bool isSum = op.fn() == CDL_REDUCE_SUM, isMax = op.fn() == CDL_REDUCE_MAX;
   if (!isSum && !isMax && op.fn() != CDL_REDUCE_MIN) throw Refusal{CDL_REASON_NO_ROW, "no such reduction"};
   if (length == 0) { // what changes nothing that it is combined with
-    const bool isI32 = y.elem == CDL_I32, isU8 = y.elem == CDL_U8;
-    const int64_t lowest = isI32 ? INT32_MIN : isU8 ? 0 : -128, highest = isI32 ? INT32_MAX : isU8 ? 255 : 127;
-    return lowerFill(l, y, static_cast<uint64_t>(isSum ? 0 : isMax ? lowest : highest));
+    const IntegerLimits limits = limitsOf(y.elem);
+    return lowerFill(l, y, static_cast<uint64_t>(int64_t{isSum ? 0 : isMax ? limits.low : limits.high}));
   }
   for (int64_t o = 0; o < outer; ++o) {
     Operand from = x, to = y;
@@ -324,7 +328,7 @@ void lowerPool(Lowering& l, const cdl::Op& op) {
     to.dims[d + 1] = end - first;
     window[d] = kernel, window[2 + d] = stride, window[4 + d] = std::max<int64_t>(-start, 0);
   }
-  if (!isWhole) lowerFill(l, y, y.elem == CDL_I8 ? 0x80 : 0); // the lowest value
+  if (!isWhole) lowerFill(l, y, static_cast<uint64_t>(int64_t{limitsOf(y.elem).low}));
   if (isEmpty) return;
   for (int64_t n = 0; n < y.dims[0]; ++n) {
     Operand in = from, out = to;

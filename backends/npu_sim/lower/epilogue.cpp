@@ -30,9 +30,9 @@ bool isKnown(const Lowering& l, const Operand& o) { return o.elements() > 0 && l
                 cdl::text("step ", step, " of the epilogue is none of: add(acc, bias), rescale, max, min")};
 }
 
-/// Two views of the same bytes in the same order.
-bool isSame(const Operand& a, const Operand& b) {
-  if (a.memory != b.memory || a.at != b.at || a.elem != b.elem || a.elements() != b.elements()) return false;
+/// Two views that step in the same way over as many elements, from wherever they begin.
+bool isAlike(const Operand& a, const Operand& b) {
+  if (a.elements() != b.elements()) return false;
   std::vector<std::array<int64_t, 2>> dims[2];
   const Operand* both[2] = {&a, &b};
   for (int side = 0; side < 2; ++side) // dims above 1, neighbours joined
@@ -48,7 +48,16 @@ bool isSame(const Operand& a, const Operand& b) {
   return dims[0] == dims[1];
 }
 
+/// Two views of the same bytes in the same order.
+bool isSame(const Operand& a, const Operand& b) {
+  return a.memory == b.memory && a.at == b.at && a.elem == b.elem && isAlike(a, b);
+}
+
 } // namespace
+
+uint8_t sumsOf(const cdl::Op& op) {
+  return cdl_get_input(op.image(), &op.instr(), 0)->elem == CDL_I16 ? CDL_I64 : CDL_I32;
+}
 
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
   const cdl_image_t* image = op.image();
@@ -58,6 +67,8 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
   Epilogue e;
   e.bias.assign(channels, 0);
   e.type = y.type();
+  const uint8_t sumElem = sumsOf(op);
+  e.wide = sumElem == CDL_I64;
   const auto view = [&](const cdl_operand_t& o, const char* what) {
     return byChannel(l, l.image.input(op, o.index), channelDim, what);
   };
@@ -68,15 +79,16 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
     const auto isBefore = [&](const cdl_operand_t& o) {
       return k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1;
     };
-    if (step.kind == CDL_KIND_BINARY && step.fn == CDL_BINARY_ADD && !isScaled && step.elem == CDL_I32) {
+    if (step.kind == CDL_KIND_BINARY && step.fn == CDL_BINARY_ADD && !isScaled && step.elem == sumElem) {
       const size_t other = isBefore(step.in[0]) ? 1 : 0;
       if (!isBefore(step.in[1 - other])) otherExpression(k);
       std::vector<int32_t> bias(channels, static_cast<int32_t>(step.imm));
+      if (e.wide && static_cast<int64_t>(step.imm) != bias.front()) otherExpression(k);
       if (step.in[other].source == CDL_FROM_VIEW) {
         const Operand from = l.image.input(op, step.in[other].index);
         if (!isKnown(l, from)) {
           const auto channel = static_cast<size_t>(channelDim);
-          if (e.start || !from.isLocal() || (channels > 1 && from.strides[channel] != 1)) otherExpression(k);
+          if (e.start || e.wide || !from.isLocal() || (channels > 1 && from.strides[channel] != 1)) otherExpression(k);
           e.start = from;
           continue;
         }
@@ -84,8 +96,11 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
       } else if (step.in[other].source != CDL_FROM_CONST) {
         otherExpression(k);
       }
-      for (size_t c = 0; c < channels; ++c)
-        e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(e.bias[c]) + static_cast<uint32_t>(bias[c]));
+      for (size_t c = 0; c < channels; ++c) {
+        const int64_t sum = int64_t{e.bias[c]} + bias[c];
+        e.bias[c] = static_cast<int32_t>(static_cast<uint32_t>(sum));
+        if (e.wide && sum != e.bias[c]) throw Refusal{CDL_REASON_VENDOR, cdl::text("a bias of ", sum, " has more than 32 bits")};
+      }
     } else if (step.kind == CDL_KIND_RESCALE && !isScaled && isBefore(step.in[0])) {
       e.mult = view(step.in[1], "the multiplier");
       e.shift = view(step.in[2], "the shift");
@@ -96,13 +111,17 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
           throw Refusal{CDL_REASON_VENDOR, cdl::text("a scale of ", e.mult[c], " / 2^", e.shift[c])};
       }
       e.zero = zero.empty() ? 0 : zero[0];
+      if (e.zero < limitsOf(y.elem).low || e.zero > limitsOf(y.elem).high)
+        throw Refusal{CDL_REASON_VENDOR, cdl::text("zero point ", e.zero, " is no ", cdl::elemName(y.elem))};
       e.low = static_cast<int32_t>(step.imm & 0xffffffff);
       e.high = static_cast<int32_t>(step.imm >> 32);
       isScaled = true;
     } else if (step.kind == CDL_KIND_BINARY && (step.fn == CDL_BINARY_MAX || step.fn == CDL_BINARY_MIN) && isScaled) {
       const size_t other = isBefore(step.in[0]) ? 1 : 0;
       if (!isBefore(step.in[1 - other])) otherExpression(k);
-      int32_t bound = step.elem == CDL_I8 ? static_cast<int8_t>(step.imm) : static_cast<int32_t>(step.imm);
+      int32_t bound = step.elem == CDL_I8    ? static_cast<int8_t>(step.imm)
+                      : step.elem == CDL_I16 ? static_cast<int16_t>(step.imm)
+                                             : static_cast<int32_t>(step.imm);
       if (step.in[other].source == CDL_FROM_VIEW)
         bound = l.image.scalar(l.image.input(op, step.in[other].index), "the bound");
       else if (step.in[other].source != CDL_FROM_CONST)
@@ -116,7 +135,7 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
     }
   }
   if (!isScaled) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
-  const int low = e.type == npu::Type::kI8 ? -128 : 0, high = e.type == npu::Type::kI8 ? 127 : 255;
+  const auto [low, high] = limitsOf(y.elem);
   e.low = std::clamp(e.low, low, high), e.high = std::clamp(e.high, low, high);
   return e;
 }
@@ -127,7 +146,7 @@ void lowerSteps(Lowering& l, const cdl::Op& op) {
   const Operand y = l.image.output(op);
   for (uint32_t k = 0; k < expr->steps; ++k) {
     const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
-    if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || step.operands != 2) otherExpression(k);
+    if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || y.elem != CDL_I32 || step.operands != 2) otherExpression(k);
     const auto operand = [&](const cdl_operand_t& o) -> Operand {
       if (k == 0 ? o.source == CDL_FROM_ACC : o.source == CDL_FROM_STEP && o.index == k - 1) return y;
       if (o.source == CDL_FROM_VIEW) return l.image.input(op, o.index);
@@ -152,7 +171,7 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
                 y = l.image.output(add);
   const bool isFirst = isSame(a, product), isSecond = isSame(b, product);
   if (isFirst == isSecond || !l.image.readsAlone(op.index(), next, product.buffer)) return std::nullopt;
-  if (y.type() == npu::Type::kI32) return std::nullopt;
+  if (y.type() == npu::Type::kI32 || y.bytes != product.bytes) return std::nullopt;
   Residual r;
   r.from = isFirst ? b : a;
   if (r.from.type() == npu::Type::kI32 || !r.from.isLocal() || r.from.buffer == product.buffer) return std::nullopt;
@@ -167,13 +186,53 @@ std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next
     s.zero = l.image.scalar(l.image.input(add, 3), "the zero point");
     s.aShift = static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_A_LEFT_SHIFT : CDL_ATTR_B_LEFT_SHIFT, 0));
     s.bShift = static_cast<int32_t>(add.attr(isFirst ? CDL_ATTR_B_LEFT_SHIFT : CDL_ATTR_A_LEFT_SHIFT, 0));
-    s.low = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MIN, y.elem == CDL_I8 ? -128 : 0));
-    s.high = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MAX, y.elem == CDL_I8 ? 127 : 255));
-    checkScale(s);
+    s.low = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MIN, limitsOf(y.elem).low));
+    s.high = static_cast<int32_t>(add.attr(CDL_ATTR_CLAMP_MAX, limitsOf(y.elem).high));
+    checkScale(s, product.elem, r.from.elem, y.elem);
   } catch (const Refusal&) {
     return std::nullopt; // on its own it may be done all the same, and says why not otherwise
   }
   return r;
+}
+
+std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next, const Epilogue& epilogue) {
+  if (next >= l.image.instrs() || epilogue.start) return std::nullopt;
+  const cdl::Op pool = l.image.op(next);
+  if (pool.kind() != cdl::Kind::Pool2d || pool.fn() != CDL_POOL2D_MAX) return std::nullopt;
+  const Operand y = l.image.output(op), x = l.image.input(pool, 0), end = l.image.output(pool), w = l.image.input(op, 1);
+  const Operand image = l.image.input(op, 0);
+  if (image.dims[1] > 4000 || image.dims[2] > 4000) return std::nullopt; // a descriptor says up to 4,096 with padding
+  if (x.dims != y.dims || !isSame(x, y) || !l.image.readsAlone(op.index(), next, y.buffer)) return std::nullopt;
+  // Scales are not negative: what is largest stays it, unless the sum with its bias wraps.
+  int64_t bias = 0;
+  for (const int32_t each : epilogue.bias) bias = std::max(bias, std::abs(int64_t{each}));
+  if (!epilogue.wide && w.dims[0] * w.dims[1] * w.dims[2] * 255 * 255 + bias > INT32_MAX) return std::nullopt;
+  Pool p;
+  int64_t rows = 0;
+  for (uint32_t d = 0; d < 2; ++d) {
+    const int64_t kernel = pool.attr(CDL_ATTR_KERNEL, 1, d), stride = pool.attr(CDL_ATTR_STRIDES, 1, d);
+    const int64_t pad = pool.attr(CDL_ATTR_PADS, 0, d), extent = y.dims[d + 1];
+    const bool reaches = pad < kernel && (end.dims[d + 1] - 1) * stride - pad < extent;
+    if (kernel > 16 || stride > 16 || pad > 7 || !reaches || pool.attr(CDL_ATTR_DILATIONS, 1, d) != 1) return std::nullopt;
+    p.kernel[d] = kernel, p.stride[d] = stride, p.pad[d] = pad;
+    // Windows that overlap are no reason to compute sums twice: all of them lie in the accumulators then.
+    if (d == 0) rows = stride < kernel ? extent : std::min(kernel, extent);
+  }
+  if (rows * y.dims[2] > l.configuration.accumulatorRows() / 2) return std::nullopt;
+  return p;
+}
+
+std::optional<Mapping> mappingOf(const Lowering& l, uint32_t writer, const Operand& y, uint32_t next) {
+  if (next >= l.image.instrs()) return std::nullopt;
+  const cdl::Op op = l.image.op(next);
+  if (op.kind() != cdl::Kind::Table) return std::nullopt;
+  const Operand x = l.image.input(op, 0), end = l.image.output(op);
+  Mapping m{l.image.input(op, 1), y};
+  if (!isSame(x, y) || !isAlike(end, y) || end.elem != y.elem || !l.image.readsAlone(writer, next, y.buffer))
+    return std::nullopt;
+  if (m.entries.elem != y.elem || !m.entries.isLocal() || m.entries.strides[0] != 1) return std::nullopt;
+  m.to.memory = end.memory, m.to.at = end.at, m.to.buffer = end.buffer;
+  return m;
 }
 
 } // namespace npu_sim

@@ -10,8 +10,12 @@ struct Epilogue {
   std::vector<int32_t> bias, mult, shift; ///< by channel
   std::optional<Operand> start;           ///< what the sums begin with, where that is no constant
   int32_t zero = 0, low = 0, high = 0;
+  bool wide = false;                      ///< the sums have 40 bits
   npu::Type type = npu::Type::kI8;
 };
+
+/// The type of the sums of a product: CDL_I64 of activations of 16 bits, of which the device has 40 bits.
+uint8_t sumsOf(const cdl::Op& op);
 
 /// `channelDim`: of the result. Throws Refusal for an expression that is another one.
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim);
@@ -25,7 +29,23 @@ struct Residual {
   Scale scale;  ///< a is the product, b the residual
 };
 
+/// The largest of a window of what a product leaves, taken before it is scaled.
+struct Pool {
+  std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, pad{0, 0}; ///< height, width
+};
+
 /// The instruction `next` as part of `op`, whose result it reads alone; nullopt where it is none, or another one.
 std::optional<Residual> residualOf(Lowering& l, const cdl::Op& op, uint32_t next, const Epilogue& epilogue);
+
+/// The windows of a POOL2D at `next` that alone reads what `op`, a convolution, leaves; nullopt where there is none, or
+/// where the largest sum need not become the largest result. The device has windows up to 16 x 16 with padding up to 7.
+std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next, const Epilogue& epilogue);
+
+/// A TABLE at `next` that alone reads `y`, which instruction `writer` wrote: its entries, and where its result goes by the
+/// walk of y.
+struct Mapping {
+  Operand entries, to;
+};
+std::optional<Mapping> mappingOf(const Lowering& l, uint32_t writer, const Operand& y, uint32_t next);
 
 } // namespace npu_sim

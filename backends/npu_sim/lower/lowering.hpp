@@ -49,9 +49,9 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to);
 /// `bits` of one element into all of them.
 void lowerFill(Lowering& l, const Operand& to, uint64_t bits);
 
-/// CONV2D and MATMUL with what follows them. `next`: the instruction behind it, which is taken in where the device does
-/// both in one pass; true if it was.
-bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next);
+/// CONV2D and MATMUL with what follows them: a residual or a pool, then a table, where the device does all in one pass.
+/// How many instructions that are, with the product.
+uint32_t lowerProduct(Lowering& l, const cdl::Op& op);
 
 /// CONVERT, BINARY, COMPARE, RESCALE, TABLE: on the vector engine.
 void lowerElementwise(Lowering& l, const cdl::Op& op);
@@ -66,8 +66,8 @@ void lowerPool(Lowering& l, const cdl::Op& op);
 struct Scale {
   int32_t aMult = 0, bMult = 0, aShift = 0, bShift = 0, shift = 0, zero = 0, low = 0, high = 0;
 };
-/// Multipliers and shifts that the device has; throws Refusal.
-void checkScale(const Scale& scale);
+/// Multipliers, shifts and zero points that the device has for operands and a result of these types; throws Refusal.
+void checkScale(const Scale& scale, uint8_t a, uint8_t b, uint8_t y);
 npu::DescriptorValues rescaleValues(const Scale& scale, npu::Type out);
 
 } // namespace npu_sim

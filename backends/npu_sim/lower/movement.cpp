@@ -44,6 +44,8 @@ Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
 
 void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   if (from.memory == Access::kPayload) return lowerCopy(l, l.image.packed(from, to), to);
+  // Weights come ahead of time and are long: where there is a second channel, what is wanted at once passes them by.
+  const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) && l.configuration.loadChannels() > 1;
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
   // Bytes: several of an element stay together.
   Walk walk = walkOf(from, to);
@@ -79,7 +81,7 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
       l.here().stored += moved;
     } else if (isDram(from)) {
       namespace f = npu::field::load;
-      insn = insnFor(npu::Op::kLoad, npu::Engine::kLoad0);
+      insn = insnFor(npu::Op::kLoad, isAside ? npu::Engine::kLoad1 : npu::Engine::kLoad0);
       insn.values[f::kRegion] = from.memory - Access::kRegions;
       insn.values[f::kFar] = source;
       insn.values[f::kDst] = target;

@@ -8,6 +8,8 @@ namespace npu_sim {
 namespace {
 
 constexpr int64_t kMostRows = 4096; ///< of a tile, and its pixels
+/// Terms of a sum that is exact in 40 bits with any zero points and a bias of 32 bits.
+constexpr int64_t kMostTerms = 1 << 15;
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -15,13 +17,16 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct Product {
   int64_t x = 0, w = 0;                       ///< addresses
   int64_t height = 1, width = 1, rowStride = 0, pixelStride = 0;
-  int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1;
+  int64_t sumHeight = 1, sumWidth = 1;        ///< positions that are summed
+  int64_t outHeight = 1, outWidth = 1, cin = 1, cout = 1; ///< of the result: fewer positions behind a pool
   std::array<int64_t, 2> kernel{1, 1}, stride{1, 1}, dilation{1, 1}, pad{0, 0};
   int64_t weightPitch = 1;
   bool transposed = false, depthwise = false, accumulate = false;
   npu::Type xType{}, wType{};
   int32_t xZero = 0, wZero = 0;
-  int64_t xBytes = 0, wBytes = 0; ///< of the operands from x and w on
+  int64_t wBytes = 0;               ///< of the weights from w on
+  int64_t xUnit = 1, yUnit = 1, residualUnit = 1; ///< bytes of an element
+  int64_t sumUnit = 4;                            ///< of a sum in the scratchpad: 8 of activations of 16 bits
 
   int64_t y = 0, yRow = 0, yPixel = 0; ///< the result: address and strides
   int64_t start = 0, startRow = 0, startPixel = 0; ///< with `accumulate`: what the sums begin with
@@ -32,6 +37,8 @@ struct Product {
 struct Ending {
   const Epilogue* epilogue = nullptr;
   const Residual* residual = nullptr;
+  const Pool* pool = nullptr;
+  const Operand* entries = nullptr; ///< of a table
   npu::Type type = npu::Type::kI32; ///< of the result
 };
 
@@ -46,15 +53,25 @@ public:
 
   void emit() {
     const int64_t width = l_.configuration.columns(), half = l_.configuration.accumulatorRows() / 2;
-    const int64_t places = p_.outHeight * p_.outWidth;
+    const int64_t places = p_.sumHeight * p_.sumWidth;
     // Blocks of channels share the activations that a pass streams; a pass should be longer than the weights that load
     // behind it.
     const int64_t passes = std::min(places, 8 * static_cast<int64_t>(l_.configuration.rows()));
     int64_t blocks = std::clamp<int64_t>(half / std::max<int64_t>(passes, 1), 1, ceilDiv(p_.cout, width));
     if (ending_.epilogue) blocks = std::clamp<int64_t>(l_.recordsBytes / (16 * width), 1, blocks); // two sets
-    const int64_t room = std::max<int64_t>(half / blocks, 1);
-    const int64_t columns = std::min({p_.outWidth, room, mostOf(1)});
-    const int64_t rows = std::min({std::max<int64_t>(room / columns, 1), p_.outHeight, mostOf(0)});
+    int64_t columns = p_.outWidth, rows = p_.outHeight;
+    if (ending_.pool) { // whole rows of windows
+      const Pool& pool = *ending_.pool;
+      const bool isApart = pool.stride[0] >= pool.kernel[0];
+      const int64_t least = (isApart ? std::min(pool.kernel[0], p_.sumHeight) : p_.sumHeight) * p_.sumWidth;
+      blocks = std::clamp<int64_t>(half / least, 1, blocks);
+      const int64_t high = half / blocks / p_.sumWidth; // rows of sums
+      if (isApart) rows = std::clamp<int64_t>((high - pool.kernel[0]) / pool.stride[0] + 1, 1, rows);
+    } else {
+      const int64_t room = std::max<int64_t>(half / blocks, 1);
+      columns = std::min({columns, room, mostOf(1)});
+      rows = std::min({std::max<int64_t>(room / columns, 1), rows, mostOf(0)});
+    }
     for (int64_t c = 0; c < p_.cout; c += blocks * width)
       for (int64_t r = 0; r < p_.outHeight; r += rows)
         for (int64_t q = 0; q < p_.outWidth; q += columns)
@@ -82,8 +99,27 @@ private:
     return {begin, std::max<int64_t>(std::min(end, extent) - begin, 1), std::max<int64_t>(-from, 0)};
   }
 
-  void piece(const Piece& piece) {
+  /// The positions that are summed for a piece, and the rows and columns of padding before them that windows begin with.
+  Piece summed(const Piece& piece, int64_t& top, int64_t& left) const {
+    Piece sums = piece;
+    top = left = 0;
+    if (!ending_.pool) return sums;
+    const Pool& pool = *ending_.pool;
+    const auto cut = [&](size_t d, int64_t& begin, int64_t& count, int64_t extent, int64_t& before) {
+      const int64_t from = begin * pool.stride[d] - pool.pad[d], end = from + (count - 1) * pool.stride[d] + pool.kernel[d];
+      before = std::max<int64_t>(-from, 0);
+      begin = std::max<int64_t>(from, 0);
+      count = std::min(end, extent) - begin;
+    };
+    cut(0, sums.row, sums.rows, p_.sumHeight, top);
+    cut(1, sums.column, sums.columns, p_.sumWidth, left);
+    return sums;
+  }
+
+  void piece(const Piece& outputs) {
     const int64_t half = l_.configuration.accumulatorRows() / 2, width = l_.configuration.columns();
+    int64_t top = 0, left = 0;
+    const Piece piece = summed(outputs, top, left);
     const int64_t places = piece.rows * piece.columns, acc = l_.accumulatorTurn * half;
     const int64_t accRows = ceilDiv(piece.channels, width) * places;
     l_.accumulatorTurn ^= 1;
@@ -91,7 +127,7 @@ private:
     if (p_.accumulate) moveSums(npu::Op::kAccload, piece, acc, sums, p_.start, p_.startRow, p_.startPixel);
     if (p_.cin > 0) multiply(piece, acc, sums);
     if (ending_.epilogue)
-      requantize(piece, acc, sums);
+      requantize(outputs, piece, {top, left}, acc, sums);
     else
       moveSums(npu::Op::kAccstore, piece, acc, sums, p_.y, p_.yRow, p_.yPixel);
   }
@@ -130,7 +166,7 @@ private:
     values[w::kWZp] = p_.wZero;
     values[w::kTransposed] = p_.transposed;
     npu::Insn insn = insnFor(p_.depthwise ? npu::Op::kDwconv : npu::Op::kConv, npu::Engine::kMatrix);
-    const int64_t act = p_.x + high.begin * p_.rowStride + wide.begin * p_.pixelStride + (p_.depthwise ? piece.channel : 0);
+    const int64_t act = p_.x + high.begin * p_.rowStride + wide.begin * p_.pixelStride + (p_.depthwise ? piece.channel * p_.xUnit : 0);
     const int64_t wgt = p_.w + piece.channel * (p_.transposed ? p_.weightPitch : 1);
     insn.values[f::kAcc] = acc;
     insn.values[f::kAct] = act;
@@ -140,11 +176,11 @@ private:
     sums.write = true;
     l_.here().macs += static_cast<uint64_t>(taps * (p_.depthwise ? 1 : p_.cin) * piece.channels * piece.rows * piece.columns);
     const int64_t reach = (high.count - 1) * p_.rowStride + (wide.count - 1) * p_.pixelStride +
-                          (p_.depthwise ? piece.channels : p_.cin);
+                          (p_.depthwise ? piece.channels : p_.cin) * p_.xUnit;
     l_.stream.add(insn, {{Access::kScratchpad, act, act + reach, false}, {Access::kScratchpad, p_.w, p_.w + p_.wBytes, false}, sums});
   }
 
-  static npu::DescriptorValues places(const Piece& piece, int64_t row, int64_t pixel) {
+  npu::DescriptorValues places(const Piece& piece, int64_t row, int64_t pixel) const {
     namespace e = npu::descriptor::epilogue;
     npu::DescriptorValues values{};
     values[e::kOutH] = values[e::kInH] = piece.rows;
@@ -154,6 +190,7 @@ private:
     values[e::kPoolH] = values[e::kPoolW] = values[e::kPoolStrideH] = values[e::kPoolStrideW] = 1;
     values[e::kRowStride] = row;
     values[e::kPixelStride] = pixel;
+    values[e::kWide] = p_.sumUnit == 8;
     return values;
   }
 
@@ -166,15 +203,16 @@ private:
     namespace f = npu::field::accload;
     static_assert(int{f::kSrc} == int{npu::field::accstore::kDst} && int{f::kD} == int{npu::field::accstore::kD});
     npu::Insn insn = insnFor(op, npu::Engine::kRequant);
-    const int64_t at = base + piece.row * row + piece.column * pixel + piece.channel * 4;
+    const int64_t at = base + piece.row * row + piece.column * pixel + piece.channel * p_.sumUnit;
     insn.values[f::kAcc] = acc;
     insn.values[f::kSrc] = at;
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, places(piece, row, pixel));
     sums.write = op == npu::Op::kAccload;
-    l_.stream.add(insn, {sums, result(piece, at, row, pixel, 4, !sums.write)});
+    l_.stream.add(insn, {sums, result(piece, at, row, pixel, p_.sumUnit, !sums.write)});
   }
 
-  void requantize(const Piece& piece, int64_t acc, const Access& sums) {
+  void requantize(const Piece& piece, const Piece& summed, const std::array<int64_t, 2>& before, int64_t acc,
+                  const Access& sums) {
     namespace e = npu::descriptor::epilogue;
     namespace f = npu::field::requant;
     const Epilogue& epilogue = *ending_.epilogue;
@@ -190,14 +228,21 @@ private:
     const int64_t params = l_.records(records);
     npu::DescriptorValues values = places(piece, p_.yRow, p_.yPixel);
     values[e::kParams] = params;
+    if (ending_.pool) {
+      values[e::kInH] = summed.rows, values[e::kInW] = summed.columns;
+      values[e::kAccPitch] = summed.rows * summed.columns;
+      values[e::kPoolH] = ending_.pool->kernel[0], values[e::kPoolW] = ending_.pool->kernel[1];
+      values[e::kPoolStrideH] = ending_.pool->stride[0], values[e::kPoolStrideW] = ending_.pool->stride[1];
+      values[e::kPoolPadTop] = before[0], values[e::kPoolPadLeft] = before[1];
+    }
     values[e::kOutType] = static_cast<int64_t>(epilogue.type);
     values[e::kZp] = epilogue.zero;
     values[e::kLow] = epilogue.low;
     values[e::kHigh] = epilogue.high;
     npu::Insn insn = insnFor(npu::Op::kRequant, npu::Engine::kRequant);
-    const int64_t at = p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel;
+    const int64_t at = p_.y + piece.row * p_.yRow + piece.column * p_.yPixel + piece.channel * p_.yUnit;
     std::vector<Access> accesses{
-        sums, {Access::kScratchpad, params, params + 8 * piece.channels, false}, result(piece, at, p_.yRow, p_.yPixel, 1, true)};
+        sums, {Access::kScratchpad, params, params + 8 * piece.channels, false}, result(piece, at, p_.yRow, p_.yPixel, p_.yUnit, true)};
     insn.values[f::kAcc] = acc;
     insn.values[f::kDst] = at;
     if (ending_.residual) {
@@ -206,11 +251,17 @@ private:
       second[r::kBType] = static_cast<int64_t>(ending_.residual->from.type());
       second[r::kRowStride] = p_.residualRow;
       second[r::kPixelStride] = p_.residualPixel;
-      const int64_t from = p_.residual + piece.row * p_.residualRow + piece.column * p_.residualPixel + piece.channel;
+      const int64_t from = p_.residual + piece.row * p_.residualRow + piece.column * p_.residualPixel + piece.channel * p_.residualUnit;
       insn.values[f::kRes] = from;
       insn.values[f::kR] = l_.stream.descriptor(npu::DescriptorKind::kRescale, second);
       insn.values[f::kResidual] = 1;
-      accesses.push_back(result(piece, from, p_.residualRow, p_.residualPixel, 1, false));
+      accesses.push_back(result(piece, from, p_.residualRow, p_.residualPixel, p_.residualUnit, false));
+    }
+    if (ending_.entries) {
+      const Operand& entries = *ending_.entries;
+      values[e::kTable] = entries.at;
+      insn.values[f::kTable] = 1;
+      accesses.push_back({Access::kScratchpad, entries.at, entries.at + entries.dims[0] * entries.bytes, false});
     }
     insn.values[f::kD] = l_.stream.descriptor(npu::DescriptorKind::kEpilogue, values);
     l_.stream.add(insn, accesses);
@@ -235,8 +286,12 @@ void needInside(const Operand& o, size_t channel, const char* what) {
       throw Refusal{CDL_REASON_OPERAND_CLASS, cdl::text(what, " runs backwards")};
 }
 
-void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w) {
+void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w, const Operand& y,
+              const Ending& ending) {
   p.xType = x.type(), p.wType = w.type();
+  p.xUnit = x.bytes, p.yUnit = y.bytes;
+  p.sumUnit = sumsOf(op) == CDL_I64 ? 8 : 4;
+  if (ending.residual) p.residualUnit = ending.residual->from.bytes;
   if (op.operands() > 2) p.xZero = l.image.scalar(l.image.input(op, 2), "the zero point");
   if (op.operands() > 3) p.wZero = l.image.scalar(l.image.input(op, 3), "the weights' zero point");
 }
@@ -249,7 +304,7 @@ const Operand* startOf(const cdl::Op& op, const Operand& y, const Ending& ending
 
 /// Sums of nothing begin with these, for each channel.
 int64_t zeroSums(Lowering& l, const Product& p) {
-  return l.records(std::vector<std::byte>(static_cast<size_t>(4 * p.cout), std::byte{0}));
+  return l.records(std::vector<std::byte>(static_cast<size_t>(p.sumUnit * p.cout), std::byte{0}));
 }
 
 /// x, y and the residual by (n, h, w, c), weights by (kh, kw, i, o).
@@ -258,9 +313,11 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   needInside(x, 3, "x"), needInside(w, 3, "w"), needInside(y, 3, "y");
   const int64_t group = op.attr(CDL_ATTR_GROUP, 1), inputs = w.dims[2], outputs = y.dims[3];
   Product p;
-  setTypes(l, op, p, x, w);
+  setTypes(l, op, p, x, w, y, ending);
   p.height = x.dims[1], p.width = x.dims[2];
-  p.rowStride = x.strides[1], p.pixelStride = x.strides[2];
+  p.rowStride = x.strides[1] * x.bytes, p.pixelStride = x.strides[2] * x.bytes;
+  const Operand sums = l.image.output(op);
+  p.sumHeight = sums.dims[1], p.sumWidth = sums.dims[2];
   p.outHeight = y.dims[1], p.outWidth = y.dims[2];
   p.depthwise = group > 1 && inputs == 1 && outputs == group;
   p.cin = inputs;
@@ -286,19 +343,19 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   p.wBytes = bytesFrom(w);
   for (int64_t n = 0; n < y.dims[0]; ++n)
     for (int64_t g = 0; g < (p.depthwise ? 1 : group); ++g) {
-      p.x = x.at + n * x.strides[0] + g * inputs;
+      p.x = x.at + (n * x.strides[0] + g * inputs) * x.bytes;
       p.w = w.at + g * p.cout;
       p.y = y.at + (n * y.strides[0] + g * p.cout) * bytes;
       p.channel = static_cast<size_t>(g * p.cout);
       if (!inputs) p.start = zeroSums(l, p);
       if (start) {
-        p.start = start->at + (n * start->strides[0] + g * p.cout) * 4;
-        p.startRow = start->strides[1] * 4, p.startPixel = start->strides[2] * 4;
+        p.start = start->at + (n * start->strides[0] + g * p.cout) * p.sumUnit;
+        p.startRow = start->strides[1] * p.sumUnit, p.startPixel = start->strides[2] * p.sumUnit;
       }
       if (ending.residual) {
         const Operand& r = ending.residual->from;
-        p.residual = r.at + n * r.strides[0] + g * p.cout;
-        p.residualRow = r.strides[1], p.residualPixel = r.strides[2];
+        p.residual = r.at + (n * r.strides[0] + g * p.cout) * r.bytes;
+        p.residualRow = r.strides[1] * r.bytes, p.residualPixel = r.strides[2] * r.bytes;
       }
       Emitter(l, p, ending).emit();
     }
@@ -311,10 +368,10 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   const bool isTransposed = b.dims[2] > 1 && b.strides[2] != 1;
   needInside(b, isTransposed ? 1 : 2, "b");
   Product p;
-  setTypes(l, op, p, a, b);
-  p.height = p.outHeight = y.dims[1];
+  setTypes(l, op, p, a, b, y, ending);
+  p.height = p.sumHeight = p.outHeight = y.dims[1];
   p.cin = a.dims[2], p.cout = y.dims[2];
-  p.rowStride = a.strides[1];
+  p.rowStride = a.strides[1] * a.bytes;
   p.transposed = isTransposed;
   p.weightPitch = isTransposed ? b.strides[2] : b.dims[1] > 1 ? b.strides[1] : p.cout;
   const Operand* start = startOf(op, y, ending);
@@ -324,17 +381,17 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   one.dims[0] = 1;
   p.wBytes = bytesFrom(one);
   for (int64_t n = 0; n < y.dims[0]; ++n) {
-    p.x = a.at + n * a.strides[0];
+    p.x = a.at + n * a.strides[0] * a.bytes;
     p.w = b.at + n * b.strides[0];
     p.y = y.at + n * y.strides[0] * y.bytes;
     if (!p.cin) p.start = zeroSums(l, p);
     if (start) {
-      p.start = start->at + n * start->strides[0] * 4;
-      p.startRow = start->strides[1] * 4;
+      p.start = start->at + n * start->strides[0] * p.sumUnit;
+      p.startRow = start->strides[1] * p.sumUnit;
     }
     if (ending.residual) {
-      p.residual = ending.residual->from.at + n * ending.residual->from.strides[0];
-      p.residualRow = ending.residual->from.strides[1];
+      p.residual = ending.residual->from.at + n * ending.residual->from.strides[0] * p.residualUnit;
+      p.residualRow = ending.residual->from.strides[1] * p.residualUnit;
     }
     Emitter(l, p, ending).emit();
   }
@@ -342,36 +399,58 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
 
 } // namespace
 
-bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
+uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
   const bool isConv = op.kind() == cdl::Kind::Conv2d;
+  const size_t channel = isConv ? 3 : 2;
   Operand y = l.image.output(op);
-  if (y.elements() == 0) return false;
+  if (y.elements() == 0) return 1;
   Ending ending;
   std::optional<Epilogue> epilogue;
   std::optional<Residual> residual;
-  if (op.expr() && y.elem != CDL_I32) {
-    epilogue = epilogueOf(l, op, isConv ? 3 : 2);
+  std::optional<Pool> pool;
+  std::optional<Mapping> mapping;
+  const uint32_t first = op.index();
+  uint32_t taken = 1;
+  const uint8_t sums = sumsOf(op);
+  if (op.expr() && y.elem != sums) {
+    epilogue = epilogueOf(l, op, static_cast<int>(channel));
     ending.epilogue = &*epilogue;
-    if (next && (residual = residualOf(l, op, next, *epilogue))) {
-      const Operand end = l.image.output(l.image.op(next));
-      const size_t channel = isConv ? 3 : 2;
-      // The channels of all three lie side by side. The end may lie where the product's operands were: parts of it
-      // would be written before the last part reads those.
+    // An end of the pass that is another one than the product's may lie where its operands were: parts of it would be
+    // written before the last part reads those. Its channels lie side by side.
+    const auto fits = [&](const Operand& end, std::initializer_list<const Operand*> others) {
       const auto overlaps = [&](const Operand& o) {
         const Access a = o.access(false), b = end.access(true);
         return a.begin < b.end && b.begin < a.end;
       };
-      const bool fits = end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) &&
-                        !overlaps(l.image.input(op, 0)) && !overlaps(l.image.input(op, 1)) &&
-                        (end.dims[channel] == 1 || (end.strides[channel] == 1 && residual->from.strides[channel] == 1));
-      if (fits) {
+      for (const Operand* other : others)
+        if (overlaps(*other)) return false;
+      return end.isLocal() && !(epilogue->start && overlaps(*epilogue->start)) && !overlaps(l.image.input(op, 0)) &&
+             !overlaps(l.image.input(op, 1)) && (end.dims[channel] == 1 || end.strides[channel] == 1);
+    };
+    if ((residual = residualOf(l, op, first + 1, *epilogue))) {
+      const Operand end = l.image.output(l.image.op(first + 1));
+      if (fits(end, {}) && (end.dims[channel] == 1 || residual->from.strides[channel] == 1)) {
         y = end;
         ending.residual = &*residual;
+        ++taken;
+      }
+    } else if (isConv && (pool = poolOf(l, op, first + 1, *epilogue))) {
+      const Operand end = l.image.output(l.image.op(first + 1));
+      if (fits(end, {})) {
+        y = end;
+        ending.pool = &*pool;
+        ++taken;
       }
     }
+    if ((mapping = mappingOf(l, first + taken - 1, y, first + taken)))
+      if (fits(mapping->to, {&mapping->entries, ending.residual ? &ending.residual->from : &mapping->entries})) {
+        y = mapping->to;
+        ending.entries = &mapping->entries;
+        ++taken;
+      }
     ending.type = y.type();
-  } else if (y.elem != CDL_I32) {
-    throw Refusal{CDL_REASON_DTYPE, "a product without an epilogue has sums of i32"};
+  } else if (y.elem != sums) {
+    throw Refusal{CDL_REASON_DTYPE, cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
   }
   if (op.expr() && !ending.epilogue) // step by step on the result: what is read there must not lie under it
     for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
@@ -379,7 +458,12 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
       if (read.memory == written.memory && read.begin < written.end && written.begin < read.end)
         throw Refusal{CDL_REASON_OPERAND_CLASS, "an operand of the epilogue lies where the result goes"};
     }
-  const int64_t summed = isConv ? l.image.input(op, 1).dims[2] : l.image.input(op, 0).dims[2];
+  const Operand w = l.image.input(op, 1);
+  const int64_t summed = isConv ? w.dims[2] : w.dims[1], terms = isConv ? w.dims[0] * w.dims[1] * summed : summed;
+  if (sums == CDL_I64 && terms > kMostTerms)
+    throw Refusal{CDL_REASON_DIM, cdl::text("sums of ", terms, " products of 16 bits: more than ", kMostTerms, " may leave 40 bits")};
+  if (sums == CDL_I64 && op.attr(CDL_ATTR_ACCUMULATE, 0) != 0)
+    throw Refusal{CDL_REASON_ATTRIBUTE, "sums of 64 bits that go on: the accumulators have 40"};
   if (summed == 0 && !ending.epilogue) { // sums of nothing
     if (op.attr(CDL_ATTR_ACCUMULATE, 0) == 0) lowerFill(l, y, 0);
   } else if (isConv) {
@@ -388,7 +472,7 @@ bool lowerProduct(Lowering& l, const cdl::Op& op, uint32_t next) {
     multiply(l, op, y, ending);
   }
   if (op.expr() && !ending.epilogue) lowerSteps(l, op);
-  return ending.residual != nullptr;
+  return taken;
 }
 
 } // namespace npu_sim

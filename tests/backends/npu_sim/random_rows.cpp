@@ -166,20 +166,20 @@ private:
     const char* scale = random_.of(kScales);
     if (isForm(dims, scale) && std::string_view(scale) != "splat" && dims.size() > 1 && *elementCount(dims) > 3000)
       scale = "splat";
-    const int most = elemBits(a) == 8 ? 30 : elemBits(a) == 16 ? 22 : 7;
-    const int left = random_.oneIn(2) ? static_cast<int>(random_.below(most + 1)) : 0;
-    const int leftB = random_.oneIn(2) ? static_cast<int>(random_.below(most + 1)) : 0;
+    const auto most = [](Elem elem) { return elemBits(elem) == 8 ? 30 : elemBits(elem) == 16 ? 22 : 7; };
+    const int left = random_.oneIn(2) ? static_cast<int>(random_.below(most(a) + 1)) : 0;
+    const int leftB = isSum && random_.oneIn(2) ? static_cast<int>(random_.below(most(elem(4)) + 1)) : 0;
     builder_.input(a, dims, form(false), values(a));
     builder_.constant(Elem::i32_, dims, scale, multipliers());
     builder_.constant(Elem::i32_, dims, random_.oneIn(2) ? "splat" : scale,
-                      shifts(elemBits(a) + 24 + std::max(left, isSum ? leftB : 0)));
+                      shifts(elemBits(a) + 24 + std::max(left, leftB)));
     builder_.constant(Elem::i32_, dims, random_.oneIn(4) ? scale : "splat", zeros(result()));
     if (isSum) {
       builder_.input(elem(4), dims, form(false), values(elem(4)));
       builder_.constant(Elem::i32_, dims, random_.oneIn(2) ? "splat" : scale, multipliers());
     }
     if (left) builder_.attr(program::Attr::ofInt(CDL_ATTR_A_LEFT_SHIFT, left));
-    if (isSum && leftB) builder_.attr(program::Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, leftB));
+    if (leftB) builder_.attr(program::Attr::ofInt(CDL_ATTR_B_LEFT_SHIFT, leftB));
     if (random_.oneIn(3)) {
       const auto [low, high] = limits();
       builder_.attr(program::Attr::ofInt(CDL_ATTR_CLAMP_MIN, low)).attr(program::Attr::ofInt(CDL_ATTR_CLAMP_MAX, high));
@@ -284,14 +284,17 @@ private:
             binary(random_.of(kFns), view(sum, random_.oneIn(2) ? "columns" : "dense", random_.oneIn(2), values(sum)));
         }
     } else {
-      const TrialBuilder::Fill biases = integers(sum, [](int64_t, Random& random) -> __int128 {
-        return random.oneIn(9) ? random.between(INT32_MIN, INT32_MAX) : random.between(-40000, 40000);
+      // Biases have 32 bits; two of them together too where sums do not wrap there.
+      const int64_t most = sum == Elem::i32_ ? INT32_MAX : INT32_MAX / 2;
+      const TrialBuilder::Fill biases = integers(sum, [most](int64_t, Random& random) -> __int128 {
+        return random.oneIn(9) ? random.between(-most, most) : random.between(-40000, 40000);
       });
       if (random_.oneIn(2)) binary(CDL_BINARY_ADD, view(sum, "columns", true, biases));
       if (random_.oneIn(8))
         binary(CDL_BINARY_ADD, number,
                static_cast<uint64_t>(random_.between(-5000, 5000)) & (sum == Elem::i32_ ? 0xffffffff : UINT64_MAX));
-      if (random_.oneIn(6)) binary(CDL_BINARY_ADD, view(sum, random_.oneIn(2) ? "columns" : "dense", false, biases));
+      if (sum == Elem::i32_ && random_.oneIn(6))
+        binary(CDL_BINARY_ADD, view(sum, random_.oneIn(2) ? "columns" : "dense", false, biases));
       const char* scale = random_.oneIn(2) ? "columns" : "splat";
       int bits = elemBits(elem(0)) + 8 + 24 - 1;
       for (int64_t k = terms; k > 1; k /= 4) ++bits; // digits at random: sums grow by the root

@@ -119,7 +119,7 @@ public:
     row.fn = fn;
     row.operand_class = static_cast<uint8_t>(operandClass);
     for (uint8_t elem : elems) row.elems[row.elem_count++] = elem;
-    extra_.push_back({row, {}});
+    extra_.push_back({row, {}, true});
   }
   /// A physical layout, for native() below: its dims outer to inner, each named by its letter in `dims`, which are the
   /// logical ones in order. layout("nchw", "n,c/16,h,w,c%16") puts 16 neighbouring channels innermost.
@@ -147,6 +147,8 @@ public:
     std::copy(layouts.begin(), layouts.end(), extra_.back().row.layouts);
     extra_.back().atoms.assign(atoms);
   }
+  /// The row that native() added last takes no epilogue, whatever its kind does.
+  void withoutEpilogue() { extra_.back().takesEpilogue = false; }
   /// A memory space. The first one declared is the default space; none declared: unlimited host
   /// memory.
   void space(const char* name, uint32_t flags, uint64_t capacityBytes, uint32_t alignment, uint32_t banks = 0) {
@@ -170,7 +172,7 @@ public:
     CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
     for (const Extra& extra : extra_)
-      if (supportOf(extra.row.kind, ~uint64_t(0)) != Support::ABSENT) addNative(extra.row, extra.atoms);
+      if (supportOf(extra.row.kind, ~uint64_t(0)) != Support::ABSENT) addNative(extra.row, extra.atoms, extra.takesEpilogue);
     if (spaces_.empty()) space("host", CDL_SPACE_HOST_MAPPED, 0, 64);
     built_ = cdl_capabilities_t{CDL_HEADER(cdl_capabilities_t),
                                 profiles_,
@@ -225,14 +227,15 @@ private:
     rows_.push_back(row);
   }
 
-  void addNative(cdl_row_t row, const std::vector<Atom>& atoms = {}) {
+  void addNative(cdl_row_t row, const std::vector<Atom>& atoms = {}, bool takesEpilogue = true) {
     row.support = CDL_SUPPORT_NATIVE;
     row.flags = CDL_ROW_DYNAMIC_LOOPS;
     const KindClaim& claim = kinds_[row.kind];
     if (claim.operandClass > row.operand_class) row.operand_class = claim.operandClass;
-    if (claim.steps) row.flags |= CDL_ROW_EPILOGUE;
-    if (claim.steps && claim.hasPrologue) row.flags |= CDL_ROW_PROLOGUE;
-    row.steps_mask = claim.steps;
+    const uint64_t steps = takesEpilogue ? claim.steps : 0;
+    if (steps) row.flags |= CDL_ROW_EPILOGUE;
+    if (steps && claim.hasPrologue) row.flags |= CDL_ROW_PROLOGUE;
+    row.steps_mask = steps;
     row.first_atom = static_cast<uint32_t>(atoms_.size());
     for (const auto* all : {&atoms, &claim.limits}) atoms_.insert(atoms_.end(), all->begin(), all->end());
     row.atoms = static_cast<uint32_t>(atoms_.size()) - row.first_atom;
@@ -242,6 +245,7 @@ private:
   struct Extra {
     cdl_row_t row;
     std::vector<Atom> atoms;
+    bool takesEpilogue = true;
   };
 
   uint32_t profiles_ = 0, engines_ = 1, flags_ = CDL_DEVICE_DETERMINISTIC;
