@@ -67,8 +67,26 @@ private:
     return true;
   }
 
-  /// One box after the other along the run where it is too long for one.
+  /// A run that is too long for one box is several that follow each other, and a rest.
   void cut(const Box& box) {
+    const int64_t most = limits_.extent, whole = run_.extent / most * most;
+    Box part = box;
+    if (run_.extent <= most || whole / most > most) return cutEvenly(box);
+    Dim pieces;
+    pieces.extent = whole / most;
+    for (int o = 0; o < operands_; ++o)
+      pieces.strides[static_cast<size_t>(o)] = most * run_.strides[static_cast<size_t>(o)];
+    std::vector<Dim> dims = dims_;
+    dims.push_back(pieces);
+    part.run = most;
+    level(part, dims, limits_.dims);
+    if (whole == run_.extent) return;
+    part.run = run_.extent - whole;
+    for (int o = 0; o < operands_; ++o) part.offsets[static_cast<size_t>(o)] += whole * run_.strides[static_cast<size_t>(o)];
+    level(part, dims_, limits_.dims);
+  }
+
+  void cutEvenly(const Box& box) {
     for (int64_t begin = 0; begin < run_.extent; begin += limits_.extent) {
       Box part = box;
       part.run = std::min(limits_.extent, run_.extent - begin);

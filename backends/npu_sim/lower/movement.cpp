@@ -34,6 +34,19 @@ Walk walkOf(const Operand& from, const Operand& to) {
 
 bool isDram(const Operand& o) { return o.memory >= Access::kRegions; }
 
+/// Bytes that are scattered by one instruction, one in a cycle.
+constexpr int64_t kScatteredAtOnce = 16384;
+
+/// No two neighbours in the one are neighbours in the other.
+bool scatters(const Operand& from, const Operand& to) {
+  for (size_t d = 0; d < static_cast<size_t>(to.rank); ++d)
+    if (to.dims[d] > 1 && from.strides[d] == 1 && to.strides[d] == 1) return false;
+  return true;
+}
+
+void move(Lowering& l, const Operand& from, const Operand& to);
+void inPieces(Lowering& l, const Operand& from, const Operand& to);
+
 } // namespace
 
 Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
@@ -44,8 +57,33 @@ Access accessOf(const Operand& o, const Box& box, int operand, bool write) {
 
 void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
   if (from.memory == Access::kPayload) return lowerCopy(l, l.image.packed(from, to), to);
+  if (isDram(from) && scatters(from, to) && to.elements() > kScatteredAtOnce) return inPieces(l, from, to);
+  move(l, from, to);
+}
+
+namespace {
+
+/// Pieces of what is scattered, so that its first rows are used while the others come, over all channels in turn.
+void inPieces(Lowering& l, const Operand& from, const Operand& to) {
+  size_t outer = 0;
+  for (size_t d = 1; d < static_cast<size_t>(to.rank); ++d)
+    if (std::abs(to.strides[d]) * (to.dims[d] > 1) > std::abs(to.strides[outer]) * (to.dims[outer] > 1)) outer = d;
+  const int64_t rest = to.elements() / to.dims[outer], step = std::max<int64_t>(1, kScatteredAtOnce / rest);
+  for (int64_t begin = 0; begin < to.dims[outer]; begin += step) {
+    Operand source = from, target = to;
+    source.dims[outer] = target.dims[outer] = std::min(step, to.dims[outer] - begin);
+    source.at += begin * from.strides[outer] * from.bytes;
+    target.at += begin * to.strides[outer] * to.bytes;
+    move(l, source, target);
+    l.scatterTurn = (l.scatterTurn + 1) % l.configuration.loadChannels();
+  }
+  l.scatterTurn = 0;
+}
+
+void move(Lowering& l, const Operand& from, const Operand& to) {
   // Weights come ahead of time and are long: where there is a second channel, what is wanted at once passes them by.
   const bool isAside = from.memory == Access::kRegions && l.image.holdsWeights(to.buffer) && l.configuration.loadChannels() > 1;
+  const npu::Engine channel = isAside ? npu::Engine::kLoad1 : static_cast<npu::Engine>(static_cast<int>(npu::Engine::kLoad0) + l.scatterTurn);
   if (isDram(from) && isDram(to)) throw Refusal{CDL_REASON_MEMORY, "a copy from memory to memory"};
   // Bytes: several of an element stay together.
   Walk walk = walkOf(from, to);
@@ -81,7 +119,7 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
       l.here().stored += moved;
     } else if (isDram(from)) {
       namespace f = npu::field::load;
-      insn = insnFor(npu::Op::kLoad, isAside ? npu::Engine::kLoad1 : npu::Engine::kLoad0);
+      insn = insnFor(npu::Op::kLoad, channel);
       insn.values[f::kRegion] = from.memory - Access::kRegions;
       insn.values[f::kFar] = source;
       insn.values[f::kDst] = target;
@@ -98,6 +136,8 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
     l.stream.add(insn, {accessOf(from, box, 0, false), accessOf(to, box, 1, true)});
   });
 }
+
+} // namespace
 
 void lowerFill(Lowering& l, const Operand& to, uint64_t bits) {
   std::vector<std::byte> element(static_cast<size_t>(to.bytes));

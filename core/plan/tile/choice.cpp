@@ -248,12 +248,14 @@ private:
         static_cast<double>(tiling.bytes) / costs_.bytesPerCycle + static_cast<double>(copies) * costs_.copyCycles;
     const bool overlaps = buffers > 1 && boxes > 1;
     const double filling = overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : copying;
-    tiling.cost = costOf(copying, filling, computeCycles(at, boxes));
+    tiling.copying = copying;
+    tiling.computing = computeCycles(at, boxes);
+    tiling.cost = costOf(copying, filling, tiling.computing);
     const bool isBest = !best_ || tiling.cost < best_->cost;
     if (!isBest && !costs_.device) return;
     for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
     tiling.order = order;
-    if (costs_.device) remember({tiling, copying, filling, boxes});
+    if (costs_.device) remember({tiling, filling, boxes});
     if (isBest) best_ = std::move(tiling);
   }
 
@@ -266,7 +268,7 @@ private:
   /// What the device is asked about: the best of each tile, and of these the best.
   struct Candidate {
     Tiling tiling;
-    double copying = 0, filling = 0;
+    double filling = 0;
     uint64_t boxes = 1;
   };
   static constexpr size_t kMostAsked = 16;
@@ -298,8 +300,8 @@ private:
     best_.reset();
     for (size_t c = 0; c < candidates_.size(); ++c) {
       Candidate& candidate = candidates_[c];
-      candidate.tiling.cost =
-          costOf(candidate.copying, candidate.filling, static_cast<double>(candidate.boxes) * *cycles[c]);
+      candidate.tiling.computing = static_cast<double>(candidate.boxes) * *cycles[c];
+      candidate.tiling.cost = costOf(candidate.tiling.copying, candidate.filling, candidate.tiling.computing);
       if (!best_ || candidate.tiling.cost < best_->cost) best_ = candidate.tiling;
     }
   }

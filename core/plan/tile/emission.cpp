@@ -239,6 +239,7 @@ private:
     bool isPacked = true;
     for (size_t l = 0; l < chain_.links.size() && (l == 0 || isWhole); ++l) {
       const Link& link = chain_.links[l];
+      if (chain_.links.size() == 1 && copiesStraight(box, part)) break;
       Instr instr = ownPart(chain_, l, box);
       for (size_t i = 0; i < instr.inputs.size(); ++i) {
         const bool isBefore = std::ranges::find(link.fromBefore, i) != link.fromBefore.end();
@@ -275,6 +276,17 @@ private:
   }
 
   /// A copy at the end needs no room of its own: what it copies goes where it belongs.
+  /// A COPY of what is not there to what stays: it is the load.
+  bool copiesStraight(const Box& box, Emitted::Part& part) {
+    if (chain_.links[0].work.kind != CDL_KIND_COPY) return false;
+    const size_t from = portOf(0, 0, false), to = portOf(0, 0, true);
+    if (stays(from) || tiling_.held[from] || setting_.stays[to] != Stay::local) return false;
+    const Port& port = ports_[from];
+    const View view = partOfView(port.view, regionOf(port.map, box, chain_.work.axes, port.view));
+    if (view.count() > 0) load(port, bring(to, box, part.loads), view, part.loads);
+    return true;
+  }
+
   void finishCopy(const View& from, const Box& box, Emitted::Part& part) {
     const size_t p = portOf(chain_.links.size() - 1, 0, true);
     if (!stays(p)) return store(p, from, box, part);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/plan/schedule/schedule.h"
 #include "core/plan/tile/borders.h"
@@ -87,7 +88,7 @@ public:
       : program_(program), isDone_(isDone), machine_(machine), options_(options) {}
 
   Result<std::vector<TiledStep>> run(uint32_t space, const LocalMemory& memory, uint32_t sumsSpace,
-                                     const LocalMemory* sums, size_t mostStayers) {
+                                     const LocalMemory* sums, size_t mostStayers, size_t reach) {
     const std::vector<Chain> chains = bestChains(memory, sums);
     CDL_ASSIGN(const Settled settled, settle(program_, chains, isDone_, memory, sums, machine_, options_, mostStayers));
     stayers_ = settled.stayers.size();
@@ -114,7 +115,7 @@ public:
         movedOf(buffer, emitted[c]).leastBytes += bytes;
         bound_ += bytes;
       }
-    if (options_.prefetch) prefetch(settled, emitted, memory);
+    if (options_.prefetch) prefetch(settled, emitted, memory, reach);
     join(chains, std::move(emitted));
     return std::move(steps_);
   }
@@ -196,23 +197,51 @@ private:
     return known != chain.step.moved.end() ? *known : chain.step.moved.emplace_back(MovedValue{name});
   }
 
-  /// Copies of constants move to before the last tile of the chain before, as long as there is room beside it.
-  void prefetch(const Settled& settled, std::vector<Emitted>& emitted, const LocalMemory& memory) {
-    for (size_t c = 1; c < emitted.size(); ++c) {
-      const uint64_t taken = settled.settings[c - 1].reserved + settled.tilings[c - 1].localBytes;
-      uint64_t room = memory.capacityBytes - std::min(taken, memory.capacityBytes);
+  /// Copies of constants for first tiles move back to where the copying engine has time for them, as late as that is
+  /// early enough, over as many chains as there is room beside. They keep their order.
+  void prefetch(const Settled& settled, std::vector<Emitted>& emitted, const LocalMemory& memory, size_t reach) {
+    std::vector<uint64_t> room;
+    std::vector<double> idle; // cycles of the copying engine beside a chain's own copies
+    for (size_t c = 0; c < emitted.size(); ++c) {
+      const Tiling& tiling = settled.tilings[c];
+      const uint64_t taken = settled.settings[c].reserved + tiling.localBytes;
+      room.push_back(memory.capacityBytes - std::min(taken, memory.capacityBytes));
+      double own = tiling.copying;
+      for (const uint64_t bytes : emitted[c].aheadBytes) own -= static_cast<double>(bytes) / machine_.costs.bytesPerCycle;
+      idle.push_back(std::max(0.0, tiling.computing - std::max(0.0, own)));
+    }
+    struct Early {
+      std::vector<Instr> near, far; ///< for the next chain, and for those behind it; the latest needed first
+    };
+    std::vector<Early> early(emitted.size());
+    size_t begin = emitted.size(); // where the copies of the chains behind begin
+    for (size_t c = emitted.size(); c-- > 1;) {
+      begin = std::min(begin, c - 1);
       std::vector<Instr> later;
-      auto& early = emitted[c - 1].parts.back().loads;
-      for (size_t i = 0; i < emitted[c].ahead.size(); ++i) {
+      for (size_t i = emitted[c].ahead.size(); i-- > 0;) {
         const uint64_t bytes = (emitted[c].aheadBytes[i] + memory.alignment - 1) / memory.alignment * memory.alignment;
-        if (bytes <= room && later.empty()) {
-          room -= bytes;
-          early.push_back(std::move(emitted[c].ahead[i]));
-        } else {
-          later.push_back(std::move(emitted[c].ahead[i]));
+        size_t earliest = c;
+        while (earliest > 0 && c - earliest < reach && room[earliest - 1] >= bytes) --earliest;
+        if (earliest == c) {
+          later.insert(later.begin(), std::move(emitted[c].ahead[i]));
+          continue;
         }
+        double left = static_cast<double>(bytes) / machine_.costs.bytesPerCycle;
+        for (; begin > 0 && left > idle[begin]; --begin) left -= std::exchange(idle[begin], 0.0);
+        const size_t at = std::max(begin, earliest);
+        idle[begin] = std::max(0.0, idle[begin] - left);
+        for (size_t between = at; between < c; ++between) room[between] -= bytes;
+        (at + 1 == c ? early[at].near : early[at].far).push_back(std::move(emitted[c].ahead[i]));
       }
       emitted[c].ahead = std::move(later);
+    }
+    for (size_t c = 0; c < emitted.size(); ++c) {
+      auto& parts = emitted[c].parts;
+      const auto add = [](std::vector<Instr>& loads, std::vector<Instr>& copies) {
+        loads.insert(loads.end(), std::make_move_iterator(copies.rbegin()), std::make_move_iterator(copies.rend()));
+      };
+      add(early[c].far.empty() ? parts.back().loads : parts.front().loads, early[c].near);
+      add(parts[std::min<size_t>(1, parts.size() - 1)].loads, early[c].far);
     }
   }
 
@@ -267,14 +296,14 @@ constexpr uint64_t kNodesBeforeLess = 250'000;
 
 struct Limits {
   size_t stayers = SIZE_MAX;
-  bool prefetch = true;
+  size_t reach = SIZE_MAX; ///< over how many chains constants are copied ahead
 };
 
 /// The levels, each on the instructions that the one before it left. `stayers`: how many values stayed, once every
 /// instruction is cut.
 Result<TileReport> tileWith(Program& program, const Machine& machine, TileOptions options, Limits limits,
                             std::optional<size_t>& stayers) {
-  options.prefetch &= limits.prefetch;
+  options.prefetch &= limits.reach > 0;
   std::vector<bool> isDone(program.instrs.size(), false);
   TileReport report;
   const bool hasSums = machine.memories.back().sums;
@@ -287,7 +316,7 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
     Level level(program, isDone, machine, options);
     CDL_ASSIGN(std::vector<TiledStep> steps,
                level.run(space, machine.memories[l], sumsSpace, isLast && hasSums ? &machine.memories.back() : nullptr,
-                         options.keep ? limits.stayers : 0));
+                         options.keep ? limits.stayers : 0, limits.reach));
     stayed += level.stayers();
     if (l == 0) report.boundBytes = level.bound();
     if (l > 0)
@@ -336,9 +365,9 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
     std::optional<size_t> stayers;
     auto report = tileWith(tiled, machine, options, limits, stayers);
     if (report) program = std::move(tiled);
-    if (report || !stayers || (*stayers == 0 && !limits.prefetch)) return report;
-    if (limits.prefetch)
-      limits.prefetch = false;
+    if (report || !stayers || (*stayers == 0 && limits.reach == 0)) return report;
+    if (limits.reach > 0)
+      limits.reach = limits.reach > 1 ? 1 : 0;
     else
       limits.stayers = std::min(limits.stayers, *stayers) / 2;
   }

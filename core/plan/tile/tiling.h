@@ -43,7 +43,8 @@ struct Tiling {
   std::vector<bool> held;    ///< by port: all of it is copied in once
   uint32_t buffers = 1;
   double cost = 0;    ///< cycles, and those that copy once more: memory is shared, and costs energy
-  uint64_t bytes = 0; ///< copied in and out
+  double computing = 0, copying = 0; ///< cycles of the engines and of the copies, each for itself
+  uint64_t bytes = 0;                ///< copied in and out
   uint64_t instrs = 0;
   uint64_t localBytes = 0; ///< of the memory, what is reserved not counted
 };
