@@ -4,7 +4,10 @@
 // Ten stages whatever is switched on, one value in each cycle. All but acc_i, record_i and residual_value_i stand still while values
 // are under way.
 module cdl_npu_requant_lane #(
-  parameter int unsigned AccWidth = 32
+  parameter int unsigned AccWidth   = 32,
+  parameter int unsigned TableBytes = 16,         // that are written at once: a power of two, up to 128
+  localparam int unsigned InWord     = $clog2(TableBytes),
+  localparam int unsigned TableIndex = 8 - InWord
 ) (
   input  logic                       clk_i,
   input  logic                       rst_ni,
@@ -33,10 +36,10 @@ module cdl_npu_requant_lane #(
   input  logic signed [8:0]          r_low_i,
   input  logic signed [8:0]          r_high_i,
 
-  // Writes an entry of the table; not while values are under way.
+  // Writes entries of the table from TableBytes * table_index_i on; not while values are under way.
   input  logic                       table_we_i,
-  input  logic        [7:0]          table_index_i,
-  input  logic        [7:0]          table_entry_i,
+  input  logic        [TableIndex-1:0] table_index_i,
+  input  logic        [TableBytes*8-1:0] table_entries_i,
 
   output logic                       valid_o,
   input  logic                       ready_i,
@@ -130,11 +133,13 @@ module cdl_npu_requant_lane #(
 
   // Stage 10: the table. Entry 0 is that of the lowest value: of i8 the sign is inverted.
   logic result_valid_q, unused_sign;
-  logic [7:0] entries [256];
+  logic [TableBytes*8-1:0] entries [256 / TableBytes];
+  logic [TableBytes*8-1:0] word;
   logic [7:0] result_q, index;
   assign table_ready = ready_i || !result_valid_q;
   assign index       = {second_result[7] ^ type_i8_i, second_result[6:0]};
   assign unused_sign = second_result[8];
+  assign word        = entries[index[7:InWord]];
   assign valid_o     = result_valid_q;
   assign result_o    = result_q;
 
@@ -147,10 +152,10 @@ module cdl_npu_requant_lane #(
   end
   always_ff @(posedge clk_i) begin
     if (table_we_i) begin
-      entries[table_index_i] <= table_entry_i;
+      entries[table_index_i] <= table_entries_i;
     end
     if (table_ready) begin
-      result_q <= table_i ? entries[index] : second_result[7:0];
+      result_q <= table_i ? word[(32'(index) % TableBytes)*8 +: 8] : second_result[7:0];
     end
   end
 endmodule

@@ -21,8 +21,7 @@ int64_t tableBytes(int64_t type) { return static_cast<Type>(type) == Type::kI16 
 
 /// The numbers of a configuration that the forms name.
 struct Shape {
-  explicit Shape(const Configuration& c)
-      : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]) {}
+  explicit Shape(const Configuration& c) : rows(c.rows()), columns(c.columns()), width(c[key::kScratchpadBankWidth]) {}
   int64_t rows, columns, width;
 
   int64_t words(int64_t bytes) const { return ceilDiv(bytes, width); }
@@ -31,9 +30,7 @@ struct Shape {
     if (const int64_t whole = channels / columns) visit(columns, whole);
     if (const int64_t rest = channels % columns) visit(rest, int64_t{1});
   }
-  int64_t load(const DescriptorValues& d) const {
-    return d[win::kTransposed] ? columns : rows;
-  }
+  int64_t load(const DescriptorValues& d) const { return d[win::kTransposed] ? columns : rows; }
 };
 
 ComputeCost costOf(int64_t beats, Timing beat, int64_t fixed, Timing pipeline) {
@@ -68,8 +65,8 @@ ComputeCost convCost(const Shape& s, const DescriptorValues& d) {
   } else {
     pass(1, taps * ceilDiv(d[win::kCin], s.rows));
   }
-  ComputeCost cost = costOf(load + blocks * perBlock - lastPeriod + last, Timing::kMatrixBeat,
-                            s.rows + s.columns - 1, Timing::kMatrixPipeline);
+  ComputeCost cost = costOf(load + blocks * perBlock - lastPeriod + last, Timing::kMatrixBeat, s.rows + s.columns - 1,
+                            Timing::kMatrixPipeline);
   cost.words = blocks * (read + passes * load);
   cost.step = std::max<int64_t>(1, d[win::kStrideW] * d[win::kPixelStride] / s.width);
   return cost;
@@ -90,7 +87,8 @@ int64_t inside(int64_t out, int64_t stride, int64_t size, int64_t pad, int64_t i
   return std::max<int64_t>(0, std::min(from + size, in) - std::max<int64_t>(from, 0));
 }
 /// How many outputs have so many positions inside, by number; of the others there are none.
-std::vector<std::pair<int64_t, int64_t>> histogram(int64_t outs, int64_t stride, int64_t size, int64_t pad, int64_t in) {
+std::vector<std::pair<int64_t, int64_t>> histogram(int64_t outs, int64_t stride, int64_t size, int64_t pad,
+                                                   int64_t in) {
   std::vector<std::pair<int64_t, int64_t>> counts;
   for (int64_t out = 0; out < outs; ++out) {
     const int64_t positions = inside(out, stride, size, pad, in);
@@ -139,14 +137,14 @@ ComputeCost moveCost(const Shape& s, const DescriptorValues& d) {
 
 ComputeCost poolCost(const Shape& s, int64_t lanes, const DescriptorValues& d) {
   const int64_t channels = d[poo::kChannels], inWords = s.words(channels * bytesOf(d[poo::kAType]));
-  const int64_t each = std::max(ceilDiv(channels, lanes), inWords);
   const int64_t outWords = s.words(channels * bytesOf(d[poo::kOutType]));
+  const int64_t each = std::max({ceilDiv(channels, lanes), inWords, outWords});
   int64_t beats = 0, positions = 0;
   for (const auto& [h, rows] :
        histogram(d[poo::kOutH], d[poo::kStrideH], d[poo::kKernelH], d[poo::kPadTop], d[poo::kInH]))
     for (const auto& [w, columns] :
          histogram(d[poo::kOutW], d[poo::kStrideW], d[poo::kKernelW], d[poo::kPadLeft], d[poo::kInW])) {
-      beats += rows * columns * std::max(h * w * each, outWords);
+      beats += rows * columns * h * w * each;
       positions += rows * columns * h * w;
     }
   ComputeCost cost = costOf(beats, Timing::kVectorBeat, 0, Timing::kVectorPipeline);
@@ -159,8 +157,8 @@ ComputeCost lanesCost(const Shape& s, int64_t lanes, const Operation& o) {
   const int64_t run = d[lan::kRun], runs = d[lan::kLen1] * d[lan::kLen2], outBytes = bytesOf(d[lan::kOutType]);
   const bool isReduce = o.insn.op == Op::kVreduce;
   const bool hasB = o.insn.op == Op::kVbinary || o.insn.op == Op::kVselect;
-  const bool hasTable = o.insn.op == Op::kVunary &&
-                        static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable;
+  const bool hasTable =
+      o.insn.op == Op::kVunary && static_cast<UnaryFn>(o.insn.values[field::vunary::kFn]) == UnaryFn::kTable;
   const int64_t a = s.words(run * bytesOf(d[lan::kAType]));
   const int64_t b = hasB ? s.words((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType])) : 0;
   const int64_t out = s.words((isReduce ? 1 : run) * outBytes);

@@ -7,6 +7,7 @@
 #include "simulator/timing/compute.h"
 #include "tests/rtl/bench.h"
 #include "tests/rtl/model.h"
+#include "tests/rtl/ports.h"
 
 namespace {
 using namespace candela;
@@ -23,19 +24,6 @@ struct Wide {
   using Top = Vrtl_matrix_int16;
   static constexpr int kRows = 4, kColumns = 8;
   static constexpr bool kInt16 = true;
-};
-
-/// A read port: what it was asked for comes in the cycle behind.
-struct ReadPort {
-  bool taken = false;
-  uint32_t address = 0;
-  template <typename Data> void answer(const uint8_t* scratchpad, int bytes, Dice& dice, Data& data) const {
-    for (int i = 0; i < bytes; ++i) {
-      const uint32_t at = (address + static_cast<uint32_t>(i)) & 0x1ffffff;
-      const bool isThere = taken && at < kScratchpad;
-      setBits(data, 8 * i, 8, isThere ? scratchpad[at] : static_cast<uint64_t>(dice.of(0, 255)));
-    }
-  }
 };
 
 template <typename Config> struct Engine {
@@ -81,8 +69,8 @@ template <typename Config> struct Engine {
     const int64_t from = bench.cycle;
     ReadPort act, wgt;
     for (bool done = false; !done; bench->insn_valid_i = 0) {
-      act.answer(model.memory.scratchpad(), kLonger * (Config::kInt16 ? 2 : 1), dice, bench->act_data_i);
-      wgt.answer(model.memory.scratchpad(), kLonger, dice, bench->wgt_data_i);
+      act.answer({model.memory.scratchpad(), kScratchpad}, kLonger * (Config::kInt16 ? 2 : 1), dice, bench->act_data_i);
+      wgt.answer({model.memory.scratchpad(), kScratchpad}, kLonger, dice, bench->wgt_data_i);
       bench->act_ready_i = dice.chance(ready);
       bench->wgt_ready_i = dice.chance(ready);
       bench.settle();
@@ -140,13 +128,6 @@ Types randomTypes(Dice& dice, bool int16) {
   t.wType = dice.of(0, 1);
   t.wZp = t.wType == 1 ? dice.of(0, 255) : dice.of(-128, 127);
   return t;
-}
-
-std::string textOf(std::string_view op, const Fields& fields, const Fields& d) {
-  std::string text(op);
-  for (const Fields* all : {&fields, &d})
-    for (const auto& [name, value] : *all) text += fmt::format(" {}={}", name, value);
-  return text;
 }
 
 template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {

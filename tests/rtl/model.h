@@ -52,6 +52,14 @@ inline npu::Configuration configurationOf(const std::string& text) {
   return *configuration;
 }
 
+/// How an instruction reads in a message.
+inline std::string textOf(std::string_view op, const Fields& fields, const Fields& d) {
+  std::string text(op);
+  for (const Fields* all : {&fields, &d})
+    for (const auto& [name, value] : *all) text += fmt::format(" {}={}", name, value);
+  return text;
+}
+
 /// The functional model of the engines, one instruction at a time and without checks of order.
 struct Model {
   explicit Model(const npu::Configuration& c) : configuration(c), memory(c, false) { memory.reset(); }

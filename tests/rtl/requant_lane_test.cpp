@@ -43,7 +43,7 @@ struct Lane {
   void loadTable(Dice& dice) {
     for (int i = 0; i < 256; ++i) {
       table[static_cast<size_t>(i)] = static_cast<uint8_t>(dice.of(0, 255));
-      bench->table_we_i = 1, bench->table_index_i = i, bench->table_entry_i = table[static_cast<size_t>(i)];
+      bench->table_we_i = 1, bench->table_index_i = i, bench->table_entries_i = table[static_cast<size_t>(i)];
       bench.settle();
       bench.edge();
     }

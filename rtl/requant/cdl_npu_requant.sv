@@ -1,0 +1,354 @@
+// The requant engine: one of requant, accload and accstore at a time, from the cycle in which it takes the instruction to the one behind the
+// last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Results of i8 and u8, sums of 32 bits.
+//
+// One read port of the scratchpad for tables, records, residuals and sums to load, one write port; a row of accumulators read or written in a
+// cycle. What was read stands there in the cycle behind the one in which valid and ready are both high. Nothing enters the lanes that has no room behind them.
+module cdl_npu_requant #(
+  parameter int unsigned Columns = 16,
+  parameter int unsigned Lanes   = 16,
+  parameter int unsigned Width   = 16,            // bytes of a word of the scratchpad, up to 128
+  parameter int unsigned AccRows = 1024,
+  localparam int unsigned Used        = Lanes < Columns ? Lanes : Columns,
+  localparam int unsigned PortBytes   = Used > Width ? Used : Width,
+  localparam int unsigned AccRowWidth = $clog2(AccRows)
+) (
+  input  logic                          clk_i,
+  input  logic                          rst_ni,
+
+  input  logic                          insn_valid_i,
+  output logic                          insn_ready_o,
+  input  logic [cdl_npu_isa_pkg::WordBits-1:0]       word_i,
+  input  logic [cdl_npu_isa_pkg::DescriptorBits-1:0] desc_i,
+  input  logic [cdl_npu_isa_pkg::DescriptorBits-1:0] second_i,
+  output logic                          done_o,           // in the cycle behind the last write
+
+  output logic                          read_valid_o,
+  input  logic                          read_ready_i,
+  output logic [24:0]                   read_addr_o,
+  input  logic [PortBytes*8-1:0]        read_data_i,
+
+  output logic                          write_valid_o,
+  input  logic                          write_ready_i,
+  output logic [24:0]                   write_addr_o,
+  output logic [PortBytes-1:0]          write_bytes_o,
+  output logic [PortBytes*8-1:0]        write_data_o,
+
+  output logic                          acc_read_valid_o,
+  input  logic                          acc_read_ready_i,
+  output logic [AccRowWidth-1:0]        acc_read_row_o,
+  input  logic [Columns*32-1:0]         acc_read_data_i,
+
+  output logic                          acc_write_valid_o,
+  input  logic                          acc_write_ready_i,
+  output logic [AccRowWidth-1:0]        acc_write_row_o,
+  output logic [Columns-1:0]            acc_write_columns_o,
+  output logic [Columns*32-1:0]         acc_write_data_o
+);
+
+  localparam int unsigned ColumnWidth = $clog2(Columns + 1);
+  localparam int unsigned TableIndex  = 8 - $clog2(Width);
+
+  logic [cdl_npu_isa_pkg::WordBits-1:0] word_q;
+  cdl_npu_isa_pkg::desc_epilogue_t d_q;
+  cdl_npu_isa_pkg::desc_rescale_t r_q;
+  cdl_npu_isa_pkg::insn_requant_t insn;
+  cdl_npu_isa_pkg::insn_accload_t load;
+  assign insn = word_q;
+  assign load = word_q;
+  // The header is for who sends the instruction, and each operation uses its own fields of the word; wide results are not made here.
+  logic unused;
+  assign unused = ^{insn, load, d_q, r_q};
+
+  logic is_requant, is_load, has_residual, has_table;
+  assign is_requant   = insn.opcode_f == cdl_npu_isa_pkg::OP_REQUANT;
+  assign is_load      = insn.opcode_f == cdl_npu_isa_pkg::OP_ACCLOAD;
+  assign has_residual = is_requant && insn.residual_f[0];
+  assign has_table    = is_requant && insn.table_f[0];
+
+  typedef enum logic [1:0] {StIdle, StSetup, StRun} state_e;
+  state_e state_q;
+  logic start;
+  assign start        = state_q == StSetup;
+  assign insn_ready_o = state_q == StIdle;
+
+  // ---- The walk ----
+  logic active, step, is_table, is_params, is_inside, window_first, window_last, odd, last;
+  logic [24:0] constant_addr, side_addr, residual_addr;
+  logic [8:0] constant_index;
+  logic [15:0] acc_row;
+  logic [ColumnWidth-1:0] column, count;
+  cdl_npu_requant_walker #(.Columns(Columns), .Lanes(Used), .Width(Width)) u_walker (
+    .clk_i, .rst_ni,
+    .start_i                 (start),
+    .move_i                  (!is_requant),
+    .table_i                 (has_table),
+    .acc_i                   (insn.acc_f),
+    .side_i                  (is_requant ? insn.dst_f : load.src_f),
+    .residual_i              (insn.res_f),
+    .params_i                (d_q.params_f),
+    .table_addr_i            (d_q.table_f),
+    .out_h_i                 (13'(d_q.out_h_f) + 13'd1),
+    .out_w_i                 (13'(d_q.out_w_f) + 13'd1),
+    .channels_i              (17'(d_q.channels_f) + 17'd1),
+    .in_h_i                  (13'(d_q.in_h_f) + 13'd1),
+    .in_w_i                  (is_requant ? 13'(d_q.in_w_f) + 13'd1 : 13'(d_q.out_w_f) + 13'd1),
+    .acc_pitch_i             (d_q.acc_pitch_f),
+    .pool_h_i                (is_requant ? 5'(d_q.pool_h_f) + 5'd1 : 5'd1),
+    .pool_w_i                (is_requant ? 5'(d_q.pool_w_f) + 5'd1 : 5'd1),
+    .pool_stride_h_i         (is_requant ? 5'(d_q.pool_stride_h_f) + 5'd1 : 5'd1),
+    .pool_stride_w_i         (is_requant ? 5'(d_q.pool_stride_w_f) + 5'd1 : 5'd1),
+    .pool_pad_top_i          (is_requant ? d_q.pool_pad_top_f : 3'd0),
+    .pool_pad_left_i         (is_requant ? d_q.pool_pad_left_f : 3'd0),
+    .row_stride_i            (d_q.row_stride_f),
+    .pixel_stride_i          (d_q.pixel_stride_f),
+    .residual_row_stride_i   (r_q.row_stride_f),
+    .residual_pixel_stride_i (r_q.pixel_stride_f),
+    .active_o                (active),
+    .step_i                  (step),
+    .is_table_o              (is_table),
+    .is_params_o             (is_params),
+    .constant_addr_o         (constant_addr),
+    .constant_index_o        (constant_index),
+    .inside_o                (is_inside),
+    .window_first_o          (window_first),
+    .window_last_o           (window_last),
+    .acc_row_o               (acc_row),
+    .column_o                (column),
+    .count_o                 (count),
+    .side_addr_o             (side_addr),
+    .residual_addr_o         (residual_addr),
+    .odd_group_o             (odd),
+    .last_o                  (last)
+  );
+
+  // A step goes when all that it reads is granted, in the same cycle or one after the other, and what comes of it has room.
+  localparam int unsigned Room = 32;
+  logic [5:0] under_way_q;
+  logic is_value, has_room, wants_read, wants_row, read_served_q, row_served_q, read_done, row_done;
+  assign is_value         = active && !is_table && !is_params;
+  assign has_room         = under_way_q != 6'(Room);
+  assign wants_read       = active && (!is_value || (has_room && (is_load || (has_residual && window_last))));
+  assign wants_row        = is_value && has_room && !is_load && is_inside;
+  assign read_valid_o     = wants_read && !read_served_q;
+  assign read_addr_o      = !is_value ? constant_addr : is_load ? side_addr : residual_addr;
+  assign acc_read_valid_o = wants_row && !row_served_q;
+  assign acc_read_row_o   = AccRowWidth'(acc_row);
+  assign read_done        = !wants_read || read_served_q || read_ready_i;
+  assign row_done         = !wants_row || row_served_q || acc_read_ready_i;
+  assign step             = active && (!is_value || has_room) && read_done && row_done;
+
+  logic sent;                                    // a result, or a row, leaves
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_served_q <= 1'b0;
+      row_served_q  <= 1'b0;
+      under_way_q   <= '0;
+    end else begin
+      read_served_q <= !step && (read_served_q || (read_valid_o && read_ready_i));
+      row_served_q  <= !step && (row_served_q || (acc_read_valid_o && acc_read_ready_i));
+      under_way_q   <= under_way_q + 6'(step && is_value && window_last) - 6'(sent);
+    end
+  end
+
+  // ---- One cycle behind: data comes ----
+  logic read_came_q, row_came_q, table_came_q, params_came_q, odd_came_q, first_came_q, seen_q;
+  logic [8:0] index_came_q;
+  logic [ColumnWidth-1:0] column_came_q;
+  logic is_result_came_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_came_q      <= 1'b0;
+      row_came_q       <= 1'b0;
+      is_result_came_q <= 1'b0;
+    end else begin
+      read_came_q      <= read_valid_o && read_ready_i;
+      row_came_q       <= acc_read_valid_o && acc_read_ready_i;
+      is_result_came_q <= step && is_value && window_last;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (active) begin
+      table_came_q  <= is_table;
+      params_came_q <= is_params;
+      index_came_q  <= constant_index;
+      odd_came_q    <= odd;
+      column_came_q <= column;
+      first_came_q  <= window_first;
+    end
+  end
+
+  // Records of two groups in turn: those of the one before may still be on their way into the lanes.
+  localparam int unsigned RecordBytes = 8 * Used;
+  logic [2*RecordBytes*8-1:0] records_q;
+  always_ff @(posedge clk_i) begin
+    if (read_came_q && params_came_q) begin
+      for (int unsigned i = 0; i < RecordBytes; i++) begin
+        if (i / Width == 32'(index_came_q)) begin
+          if (odd_came_q) begin
+            records_q[(RecordBytes + i)*8 +: 8] <= read_data_i[(i % Width)*8 +: 8];
+          end else begin
+            records_q[i*8 +: 8] <= read_data_i[(i % Width)*8 +: 8];
+          end
+        end
+      end
+    end
+  end
+
+  // The largest of the window, of the columns of the group. A window begins anew with the first position that is read in it.
+  logic signed [Used*32-1:0] largest_q;
+  logic odd_enters_q, enters_q;
+  logic [Columns*32-1:0] group_row;
+  assign group_row = acc_read_data_i >> (32 * 32'(column_came_q));
+  logic fresh;
+  assign fresh = !seen_q || first_came_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      seen_q   <= 1'b0;
+      enters_q <= 1'b0;
+    end else begin
+      enters_q <= is_result_came_q && is_requant;
+      if (row_came_q) begin
+        seen_q <= 1'b1;
+      end
+      if (is_result_came_q) begin
+        seen_q <= 1'b0;
+      end
+    end
+  end
+  logic [Used*8-1:0] residual_q;
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < Used; i++) begin
+      if (row_came_q && (fresh || $signed(group_row[i*32 +: 32]) > $signed(largest_q[i*32 +: 32]))) begin
+        largest_q[i*32 +: 32] <= group_row[i*32 +: 32];
+      end
+    end
+    odd_enters_q   <= odd_came_q;
+    if (read_came_q && !table_came_q && !params_came_q) begin
+      residual_q <= read_data_i[Used*8-1:0];
+    end
+  end
+
+  // ---- Lanes ----
+  logic [Used-1:0] lane_valid;
+  logic [Used*8-1:0] lane_results;
+  logic signed [8:0] d_zp, d_low, d_high;
+  logic last_type_i8;
+  assign d_zp         = d_q.zp_f;
+  assign d_low        = d_q.low_f;
+  assign d_high       = d_q.high_f;
+  assign last_type_i8 = (has_residual ? r_q.out_type_f : d_q.out_type_f) == cdl_npu_isa_pkg::TYPE_I8;
+  for (genvar i = 0; i < Used; i++) begin : gen_lane
+    logic signed [8:0] residual;
+    logic unused_ready;
+    assign residual = r_q.b_type_f == cdl_npu_isa_pkg::TYPE_U8 ? $signed({1'b0, residual_q[i*8 +: 8]})
+                                                               : 9'($signed(residual_q[i*8 +: 8]));
+    cdl_npu_requant_lane #(.AccWidth(32), .TableBytes(Width)) u_lane (
+      .clk_i, .rst_ni,
+      .valid_i          (enters_q),
+      .ready_o          (unused_ready),
+      .acc_i            (largest_q[i*32 +: 32]),
+      .record_i         (odd_enters_q ? records_q[(RecordBytes + 8*i)*8 +: 64] : records_q[8*i*8 +: 64]),
+      .residual_value_i (residual),
+      .zp_i             (d_zp),
+      .low_i            (d_low),
+      .high_i           (d_high),
+      .type_i8_i        (last_type_i8),
+      .residual_i       (has_residual),
+      .table_i          (has_table),
+      .r_a_mult_i       (r_q.a_mult_f),
+      .r_b_mult_i       (r_q.b_mult_f),
+      .r_a_shift_i      (r_q.a_shift_f),
+      .r_b_shift_i      (r_q.b_shift_f),
+      .r_shift_i        (r_q.shift_f),
+      .r_b_zp_i         (r_q.b_zp_f),
+      .r_zp_i           (r_q.zp_f),
+      .r_low_i          (r_q.low_f),
+      .r_high_i         (r_q.high_f),
+      .table_we_i       (read_came_q && table_came_q),
+      .table_index_i    (index_came_q[TableIndex-1:0]),
+      .table_entries_i  (read_data_i[Width*8-1:0]),
+      .valid_o          (lane_valid[i]),
+      .ready_i          (1'b1),
+      .result_o         (lane_results[i*8 +: 8])
+    );
+  end
+  logic unused_lanes;
+  assign unused_lanes = ^{lane_valid, acc_row};
+
+  // ---- What leaves: where it goes was known when the step was made ----
+  localparam int unsigned PlaceWidth = 25 + AccRowWidth + 2*ColumnWidth;
+  logic [PlaceWidth-1:0] place;
+  logic [24:0] place_addr;
+  logic [AccRowWidth-1:0] place_row;
+  logic [ColumnWidth-1:0] place_column, place_count;
+  logic result_valid, result_in, unused_place_valid, unused_place_ready, unused_result_ready;
+  logic [PortBytes*8-1:0] result_d, result;
+  cdl_npu_fifo #(.Width(PlaceWidth), .Depth(Room)) u_places (
+    .clk_i, .rst_ni,
+    .valid_i(step && is_value && window_last),
+    .ready_o(unused_place_ready),
+    .data_i ({side_addr, AccRowWidth'(acc_row), column, count}),
+    .valid_o(unused_place_valid),
+    .ready_i(sent),
+    .data_o (place)
+  );
+  assign {place_addr, place_row, place_column, place_count} = place;
+  assign result_in = is_requant ? lane_valid[0] : is_result_came_q;
+  assign result_d  = is_requant ? (PortBytes*8)'(lane_results) : is_load ? read_data_i : (PortBytes*8)'(group_row);
+  cdl_npu_fifo #(.Width(PortBytes*8), .Depth(Room)) u_results (
+    .clk_i, .rst_ni,
+    .valid_i(result_in),
+    .ready_o(unused_result_ready),
+    .data_i (result_d),
+    .valid_o(result_valid),
+    .ready_i(is_load ? acc_write_ready_i : write_ready_i),
+    .data_o (result)
+  );
+  logic [31:0] bytes;
+  assign bytes         = is_requant ? 32'(place_count) : 32'(place_count) << 2;
+  assign write_valid_o = result_valid && !is_load;
+  assign write_addr_o  = place_addr;
+  assign write_data_o  = result;
+  for (genvar i = 0; i < PortBytes; i++) begin : gen_bytes
+    assign write_bytes_o[i] = 32'(i) < bytes;
+  end
+  assign acc_write_valid_o = result_valid && is_load;
+  assign acc_write_row_o   = place_row;
+  assign acc_write_data_o  = (Columns*32)'(result) << (32 * 32'(place_column));
+  for (genvar i = 0; i < Columns; i++) begin : gen_columns
+    assign acc_write_columns_o[i] = 32'(i) >= 32'(place_column) && 32'(i) < 32'(place_column) + 32'(place_count);
+  end
+  assign sent = result_valid && (is_load ? acc_write_ready_i : write_ready_i);
+
+  // ---- Begin and end ----
+  logic done_q, walked_q;
+  assign done_o = done_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q  <= StIdle;
+      done_q   <= 1'b0;
+      walked_q <= 1'b0;
+    end else begin
+      done_q   <= 1'b0;
+      walked_q <= !start && (walked_q || (step && last));
+      unique case (state_q)
+        StIdle:  if (insn_valid_i) state_q <= StSetup;
+        StSetup: state_q <= StRun;
+        StRun: begin
+          if (walked_q && sent && under_way_q == 6'd1) begin
+            state_q <= StIdle;
+            done_q  <= 1'b1;
+          end
+        end
+        default: state_q <= StIdle;
+      endcase
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (insn_valid_i && insn_ready_o) begin
+      word_q <= word_i;
+      d_q    <= desc_i;
+      r_q    <= second_i;
+    end
+  end
+endmodule
