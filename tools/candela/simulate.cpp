@@ -1,11 +1,18 @@
-// candela simulate: a model on the simulated NPU, and what it did there.
+// candela simulate: a model on the simulated NPU, what it did there, and how long it took.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <fstream>
+#include <thread>
 
-#include "core/support/compare.h"
+#include "core/support/file.h"
 #include "simulator/config/configuration.h"
 #include "tools/candela/npu.h"
-#include "tools/candela/run.h"
+#include "tools/candela/simulate/energy.h"
+#include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/measure.h"
+#include "tools/candela/simulate/scratchpad.h"
+#include "tools/candela/simulate/sweep.h"
+#include "tools/candela/simulate/timeline.h"
 #include "tools/candela/temporary_file.h"
 
 namespace candela::tool {
@@ -13,59 +20,40 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   candela simulate resnet50_int8.onnx --npu gem16 --dim N=1 --random 1
-  candela simulate mobilenet_int8.onnx --npu my.toml --dim N=1 --random 1 --verify --json -
+  candela simulate resnet50_int8.onnx --npu my.toml --dim N=1 --random 1 --html resnet50.html --trace resnet50.json
+  candela simulate mobilenet_int8.onnx --npu gem16 --dim N=1 --random 1 --engine func --verify --json -
+  candela simulate --sweep sizes.toml
 
-Compiles for the NPU, runs on a model of it, and counts: bytes between DRAM and scratchpad by what they are, products,
-instructions. What the device has no instruction for is done by the host, and listed with the reason. The engine func has
-no time: it executes the program bit by bit, and stops it at the first race, unwritten byte, address outside of its memory,
-or deadlock. --verify compares every output with the host's own executor, which follows the same law of integers: integers
-bit by bit, floats within the bound of `candela run --expect`.
+Compiles for the NPU, runs on a model of it, and counts: cycles, bytes between DRAM and scratchpad by what they are,
+products, energy. What the device has no instruction for is done by the host, and listed with the reason; it has no time.
 
-Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Exit status 1: not verified.)";
+--engine timed executes each instruction bit by bit and says when it ran: with --fidelity accurate by bursts, banks and rows
+of DRAM, with fast in closed form. --engine func is without time. Both stop a program at the first race, unwritten byte,
+address outside of its memory, or deadlock. Energy is counts times the prices of a table, two digits.
+--verify compares every output with the host's own executor, which follows the same law of integers: integers bit by bit,
+floats within the bound of `candela run --expect`.
+
+Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Equal input gives equal files, but for
+wall_ms and compile_ms in JSON. Exit status 1: not verified.)";
 
 struct Arguments {
   RunOptions run;
   std::vector<std::string> inputs;
-  std::string configuration = "gem16", engine = "func";
-  size_t rows = 20;
-  bool verify = false;
+  std::string configuration = "gem16", engine = "timed", fidelity = "accurate";
+  std::string html, csv, trace, compare, energy, sweep;
+  size_t rows = 20, jobs = 0;
+  bool verify = false, whatIf = false, list = false;
 };
-
-/// The counts of one run, all programs together; layers in their order.
-struct Counted {
-  Json counters = Json::object();
-  Json layers = Json::array();
-  uint64_t programs = 0;
-};
-
-Counted readCounts(const std::string& path) {
-  Counted counted;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    Json record = Json::parse(line, nullptr, false);
-    if (!record.is_object()) fail(kWorkFailed, "{}: the backend wrote a line that is no JSON object", path);
-    for (Json& layer : record["layers"]) counted.layers.push_back(std::move(layer));
-    for (const auto& [name, value] : record.items())
-      if (value.is_number_unsigned()) counted.counters[name] = counted.counters.value(name, uint64_t(0)) + value.get<uint64_t>();
-    ++counted.programs;
-  }
-  return counted;
-}
-
-uint64_t sumOf(const Json& layers, const char* key) {
-  uint64_t sum = 0;
-  for (const Json& layer : layers) sum += layer.value(key, uint64_t(0));
-  return sum;
-}
 
 std::string kilobytes(uint64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1000); }
+std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
+uint64_t count(const Json& layer, const char* key) { return layer.value(key, uint64_t{0}); }
 
 /// Outputs of the same inputs on the host; whether all are equal, floats within the bound.
-bool verify(const Session& session, const Arguments& arguments, const std::vector<Tensor>& outputs, Console& console,
-            Json& report) {
-  RunOptions host = arguments.run;
+bool verify(const Simulation& simulation, const RunOptions& run, Console& console, Json& report) {
+  const Session& session = simulation.session;
+  RunOptions host = run;
   host.model.backends = "soft";
-  host.model.options.clear();
   Session other = openSession(host);
   other.inputs = session.inputs;
   std::vector<double> ignored;
@@ -74,134 +62,339 @@ bool verify(const Session& session, const Arguments& arguments, const std::vecto
   bound.exactIntegers = true;
   Json mismatches = Json::array();
   size_t bitwise = 0;
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  for (size_t i = 0; i < simulation.outputs.size(); ++i) {
+    const Tensor& output = simulation.outputs[i];
     const std::string& name = session.outputPorts[i].name;
-    const Comparison result = compareTensors(outputs[i], wanted[i], bound);
-    bitwise += outputs[i].bytes.size() == wanted[i].bytes.size() &&
-               std::memcmp(outputs[i].bytes.data(), wanted[i].bytes.data(), wanted[i].bytes.size()) == 0;
+    const Comparison result = compareTensors(output, wanted[i], bound);
+    bitwise += output.bytes.size() == wanted[i].bytes.size() &&
+               std::memcmp(output.bytes.data(), wanted[i].bytes.data(), wanted[i].bytes.size()) == 0;
     if (result.passed()) continue;
     console.print("{}  {}  {}\n", console.red("MISMATCH"), name, result.text());
     mismatches.push_back({{"name", name}, {"mismatches", result.mismatches}, {"max_abs", result.maxAbs}});
   }
   if (mismatches.empty())
-    console.print("{}  {} output{}, {} of them to the bit\n", console.green("verified"), outputs.size(),
-                  outputs.size() == 1 ? "" : "s", bitwise);
+    console.print("{}  {} output{}, {} of them to the bit\n", console.green("verified"), simulation.outputs.size(),
+                  simulation.outputs.size() == 1 ? "" : "s", bitwise);
   report["verified"] = mismatches.empty();
   report["outputs_equal_to_the_bit"] = bitwise;
   report["mismatches"] = std::move(mismatches);
   return report["verified"].get<bool>();
 }
 
-void printLayers(const Json& layers, size_t rows, Console& console) {
-  Table table({"MACs", "weights KB", "tables KB", "loaded KB", "stored KB", "layer"});
+/// "semaphore 12 %, dram 3 %": of the layer's cycles, what its engines waited for, the most first.
+std::string stallText(const Json& layer) {
+  std::vector<std::pair<uint64_t, std::string>> causes;
+  uint64_t all = 0;
+  for (const auto& [engine, cycles] : layer["busy"].items()) all += cycles.get<uint64_t>();
+  for (const auto& [cause, cycles] : layer["stall"].items()) {
+    all += cycles.get<uint64_t>();
+    if (cycles.get<uint64_t>()) causes.emplace_back(cycles.get<uint64_t>(), cause);
+  }
+  std::ranges::sort(causes, std::greater<>());
+  std::string text;
+  for (const auto& [cycles, cause] : causes)
+    if (const auto share = 100 * cycles / std::max<uint64_t>(all, 1); share > 0)
+      text += fmt::format("{}{} {} %", text.empty() ? "" : ", ", cause, share);
+  return text;
+}
+
+void printLayers(const Measured& measured, size_t rows, Console& console) {
+  const bool hasTime = !measured.time.is_null();
+  Table table(hasTime ? std::vector<std::string>{"cycles", "MAC %", "bound by", "DRAM KB", "layer", "waits"}
+                      : std::vector<std::string>{"MACs", "weights KB", "tables KB", "loaded KB", "stored KB", "layer"});
   size_t shown = 0;
-  for (const Json& layer : layers) {
-    const auto of = [&](const char* key) { return layer.value(key, uint64_t(0)); };
-    if (of("macs") + of("weights") + of("tables") + of("loaded") + of("stored") == 0) continue;
-    if (shown++ < rows)
-      table.add({countText(of("macs")), kilobytes(of("weights")), kilobytes(of("tables")), kilobytes(of("loaded")),
-                 kilobytes(of("stored")), layer.value("node", "")});
+  for (const Json& layer : measured.layers) {
+    const uint64_t dram = count(layer, "weights") + count(layer, "tables") + count(layer, "loaded") + count(layer, "stored");
+    if (count(layer, "macs") + dram + count(layer, "cycles") == 0) continue;
+    if (shown++ >= rows) continue;
+    const std::string name = layer.value("name", "");
+    if (hasTime)
+      table.add({fmt::format("{}", count(layer, "cycles")), percent(layer.value("mac_utilization", 0.0)),
+                 layer.value("bound", ""), kilobytes(dram), name, stallText(layer)});
+    else
+      table.add({countText(count(layer, "macs")), kilobytes(count(layer, "weights")), kilobytes(count(layer, "tables")),
+                 kilobytes(count(layer, "loaded")), kilobytes(count(layer, "stored")), name});
   }
   console.print("{}", table.text());
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
 }
 
-void printHost(const Json& placement, Console& console) {
-  Table table({"host", "op", "MACs", "why"});
+Json hostNodes(const Json& placement) {
+  Json nodes = Json::array();
   for (const Json& node : placement.value("nodes_detail", Json::array()))
     if (node.value("class", "") != "native")
-      table.add({node.value("node", ""), node.value("op", ""),
-                 countText(node.value("macs", uint64_t(0)) - node.value("native_macs", uint64_t(0))), node.value("why", "")});
+      nodes.push_back({{"node", node.value("node", "")},
+                       {"op", node.value("op", "")},
+                       {"macs", count(node, "macs") - count(node, "native_macs")},
+                       {"why", node.value("why", "")}});
+  return nodes;
+}
+
+void printHost(const Json& nodes, size_t rows, Console& console) {
+  Table table({"host", "op", "MACs", "why"});
+  size_t shown = 0;
+  for (const Json& node : nodes)
+    if (shown++ < rows)
+      table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "macs")), node.value("why", "")});
+  if (!table.empty()) console.print("{}", table.text());
+  if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
+}
+
+/// The whole report but what other runs add.
+Json reportOf(const Arguments& arguments, const npu::Configuration& npu, const Simulation& simulation, Console& console) {
+  const Measured& m = simulation.measured;
+  const Json& placement = simulation.session.report;
+  const Json hostMacs = placement.value("macs", Json::object());
+  const EnergyTable prices = readEnergyTable(arguments.energy);
+  Json report = console.report("simulate");
+  addPlacement(report, placement, true); // whose `macs` are by place
+  report["model"] = fileName(arguments.run.model.path);
+  report["npu"] = npu.name;
+  report["configuration"] = npu.toml();
+  report["scratchpad_bytes"] = npu.scratchpadBytes();
+  report["clock_mhz"] = npu[npu::key::kClockMhz];
+  report["engine"] = arguments.engine;
+  report["macs"] = m.counter("macs");
+  report["host_macs"] = hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
+  report["host_nodes"] = hostNodes(placement);
+  report["dram_bytes"] = {{"all", m.dramBytes()},
+                          {"weights", m.sum("weights")},
+                          {"tables", m.sum("tables")},
+                          {"activations", m.sum("loaded") + m.sum("stored")},
+                          {"activations_loaded", m.sum("loaded")},
+                          {"activations_stored", m.sum("stored")},
+                          {"spill", m.counter("dram_read_spill") + m.counter("dram_written_spill")},
+                          {"program", m.counter("dram_read_program")}};
+  report["counters"] = m.counters;
+  report["layers"] = m.layers;
+  if (!m.time.is_null()) {
+    const double milliseconds = static_cast<double>(m.cycles()) / static_cast<double>(npu[npu::key::kClockMhz]) / 1000;
+    report["fidelity"] = arguments.fidelity;
+    report["cycles"] = m.cycles();
+    report["time_ms"] = milliseconds;
+    report["mac_utilization"] = m.macUtilization();
+    report["engines"] = m.time["busy"];
+    report["time"] = m.time;
+    Json byAction = Json::object();
+    for (Json& layer : report["layers"]) {
+      const Json energy = energyOf(prices, layer, static_cast<uint64_t>(npu.columns()));
+      for (const auto& [action, nanojoule] : energy.items())
+        byAction[action] = byAction.value(action, 0.0) + nanojoule.get<double>();
+      layer["energy_nj"] = energySum(energy);
+    }
+    report["energy"] = {{"table", prices.name}, {"nj", energySum(byAction)}, {"by_action", std::move(byAction)}};
+  }
+  report["compile_ms"] = simulation.session.compileMs;
+  report["wall_ms"] = simulation.wallMs;
+  return report;
+}
+
+void printSummary(const Arguments& arguments, const npu::Configuration& npu, const Simulation& simulation, const Json& report,
+                  Console& console) {
+  const Measured& m = simulation.measured;
+  console.print("{}  {}x{} @ {} MHz, {}+{} KB, {}", console.bold(npu.name), npu.rows(), npu.columns(),
+                npu[npu::key::kClockMhz], npu.scratchpadBytes() / 1024, npu[npu::key::kAccumulatorBytes] / 1024,
+                npu.valueText(npu::key::kDramType));
+  if (m.time.is_null())
+    console.print("   {} MACs", countText(m.counter("macs")));
+  else
+    console.print("   {} cycles  {:.3f} ms  {:.1f} runs/s   MAC {} %", countText(m.cycles()), report["time_ms"].get<double>(),
+                  1000 / std::max(report["time_ms"].get<double>(), 1e-9), percent(m.macUtilization()));
+  console.print("   DRAM {} + {} of program   {} program{}, {} instructions\n", bytesText(m.dramBytes()),
+                bytesText(m.counter("dram_read_program")), m.programs, m.programs == 1 ? "" : "s", m.counter("instructions"));
+  printLayers(m, arguments.rows, console);
+  console.print("  all: weights {}, tables {}, values loaded {}, stored {}\n", bytesText(m.sum("weights")),
+                bytesText(m.sum("tables")), bytesText(m.sum("loaded")), bytesText(m.sum("stored")));
+  printHost(report["host_nodes"], arguments.rows, console);
+  if (!m.time.is_null()) {
+    std::string shares;
+    for (const auto& [tag, share] : m.time["provenance"].items())
+      shares += fmt::format("{}{:.0f} % {}", shares.empty() ? "" : ", ", 100 * share.get<double>(), tag);
+    console.print("  {}; constants: {}; energy {}\n", arguments.fidelity, shares, energyText(report["energy"]["nj"].get<double>()));
+  }
+  console.print("  {} MACs on the host; compiled in {}, simulated in {}{}\n", countText(report["host_macs"].get<uint64_t>()),
+                timeText(simulation.session.compileMs), timeText(simulation.wallMs), m.time.is_null() ? " without time" : "");
+}
+
+/// The same model compiled anew for configurations around this one, without bursts.
+Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
+  using namespace npu::key;
+  struct Change {
+    const char* text;
+    std::vector<int> keys;
+    int factor; ///< 2, or -2 for a half
+  };
+  const Change changes[] = {
+      {"as it is", {}, 1},
+      {"half the bandwidth", {kDramWidthBits}, -2},
+      {"twice the bandwidth", {kDramWidthBits}, 2},
+      {"half the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, -2},
+      {"twice the columns", {kArrayColumns, kAccumulatorBytes, kRequantLanes}, 2},
+      {"half the scratchpad", {kScratchpadBytes}, -2},
+      {"twice the scratchpad", {kScratchpadBytes}, 2},
+  };
+  Json rows = Json::array();
+  double cycles = 0;
+  for (const Change& change : changes) {
+    npu::Configuration other = npu;
+    for (const int key : change.keys)
+      other.values[static_cast<size_t>(key)] = change.factor > 0 ? npu[key] * change.factor : npu[key] / -change.factor;
+    const std::string text = other.toml();
+    if (!npu::parseConfiguration(text, "what-if")) continue; // there is no such configuration
+    const TemporaryFile file("candela_what_if");
+    check(writeFile(file.path(), text.data(), text.size()), kWorkFailed);
+    const Simulation simulation = simulateOnce(run, file.path(), "fast", "");
+    const uint64_t now = simulation.measured.cycles();
+    if (change.keys.empty()) cycles = static_cast<double>(now);
+    rows.push_back({{"change", change.text},
+                    {"cycles", now},
+                    {"speed", cycles / std::max(1.0, static_cast<double>(now))},
+                    {"dram_bytes", simulation.measured.dramBytes()}});
+  }
+  return rows;
+}
+
+void printWhatIf(const Json& rows, Console& console) {
+  Table table({"what if (fast)", "cycles", "as fast", "DRAM"});
+  for (const Json& row : rows)
+    table.add({row["change"].get<std::string>(), countText(count(row, "cycles")), fmt::format("{:.2f}x", row["speed"].get<double>()),
+               bytesText(count(row, "dram_bytes"))});
+  console.print("{}", table.text());
+}
+
+void printCompared(const Json& compared, size_t rows, Console& console) {
+  const auto before = static_cast<double>(count(compared, "cycles_before")), after = static_cast<double>(count(compared, "cycles_after"));
+  console.print("  compared with {} on {}: {} to {} cycles, {:.2f}x as fast\n", compared["model_before"].get<std::string>(),
+                compared["npu_before"].get<std::string>(), count(compared, "cycles_before"), count(compared, "cycles_after"),
+                after > 0 ? before / after : 0.0);
+  std::vector<std::pair<int64_t, const Json*>> changed;
+  for (const Json& row : compared["layers"])
+    if (const auto change = static_cast<int64_t>(count(row, "after")) - static_cast<int64_t>(count(row, "before")); change != 0)
+      changed.emplace_back(change, &row);
+  std::ranges::stable_sort(changed, std::greater<>(), [](const auto& each) { return std::abs(each.first); });
+  Table table({"before", "now", "change", "layer"});
+  for (size_t i = 0; i < std::min(changed.size(), rows); ++i)
+    table.add({fmt::format("{}", count(*changed[i].second, "before")), fmt::format("{}", count(*changed[i].second, "after")),
+               fmt::format("{:+}", changed[i].first), (*changed[i].second)["name"].get<std::string>()});
   if (!table.empty()) console.print("{}", table.text());
 }
 
 void simulate(Arguments& arguments, Console& console) {
-  if (arguments.engine != "func")
-    fail(kBadInput, "--engine {}: there is func, the model without time", arguments.engine);
+  if (arguments.engine != "func" && arguments.engine != "timed")
+    fail(kBadInput, "--engine {}: there are func, without time, and timed", arguments.engine);
+  if (arguments.fidelity != "fast" && arguments.fidelity != "accurate")
+    fail(kBadInput, "--fidelity {}: there are fast and accurate", arguments.fidelity);
+  const bool hasTime = arguments.engine != "func";
+  for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace},
+                                   {"--compare", &arguments.compare}})
+    if (!hasTime && !path->empty()) fail(kBadInput, "{} {}: --engine func has no time", name, *path);
+  if (!hasTime && arguments.whatIf) fail(kBadInput, "--what-if: --engine func has no time");
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   refuseBundle(arguments.run.model.path);
+  (void)readEnergyTable(arguments.energy); // its mistakes are told before minutes have gone
+  const std::optional<Json> other =
+      arguments.compare.empty() ? std::nullopt : std::optional(readSimulation(arguments.compare));
   arguments.run.addInputs(arguments.inputs);
-  const TemporaryFile counts("candela_simulate");
-  arguments.run.model.backends = "npu_sim";
-  arguments.run.model.options.push_back("npu_sim.npu=" + arguments.configuration);
-  arguments.run.model.options.push_back("npu_sim.report=" + counts.path());
-  const Session session = openSession(arguments.run);
-  std::vector<double> latencies;
-  const std::vector<Tensor> outputs = session.run(latencies);
-  const Counted counted = readCounts(counts.path());
-  const auto counter = [&](const char* name) { return counted.counters.value(name, uint64_t(0)); };
-  const uint64_t weights = sumOf(counted.layers, "weights"), tables = sumOf(counted.layers, "tables"),
-                 loaded = sumOf(counted.layers, "loaded"), stored = sumOf(counted.layers, "stored"),
-                 macs = counter("macs");
-  const uint64_t dram = weights + tables + loaded + stored;
-  // The compiler's sums and what the device counted are two ways to the same numbers.
-  const uint64_t read = counter("dram_read_constants") + counter("dram_read_input") + counter("dram_read_output") +
-                        counter("dram_read_activations") + counter("dram_read_spill");
-  const uint64_t written = counter("dram_written_output") + counter("dram_written_activations") +
-                           counter("dram_written_input") + counter("dram_written_spill");
-  if (read != weights + tables + loaded || written != stored || macs != sumOf(counted.layers, "macs"))
-    fail(kWorkFailed,
-         "the compiler counts {} bytes read, {} written and {} MACs, the device {}, {} and {}: one of them is wrong",
-         weights + tables + loaded, stored, sumOf(counted.layers, "macs"), read, written, macs);
-  const Json& placement = session.report;
-  const Json hostMacs = placement.value("macs", Json::object());
-  const uint64_t macsOnHost = hostMacs.value("host", uint64_t(0)) + hostMacs.value("emulated", uint64_t(0));
 
-  console.print("{}  {}x{} @ {} MHz, {}+{} KB, {}   {} MACs   DRAM {} + {} of program   {} program{}, {} instructions\n",
-                console.bold(npu.name), npu.rows(), npu.columns(), npu[npu::key::kClockMhz],
-                npu.scratchpadBytes() / 1024, npu[npu::key::kAccumulatorBytes] / 1024,
-                npu.valueText(npu::key::kDramType), countText(macs), bytesText(dram),
-                bytesText(counter("dram_read_program")), counted.programs, counted.programs == 1 ? "" : "s",
-                counter("instructions"));
-  printLayers(counted.layers, arguments.rows, console);
-  console.print("  all: weights {}, tables {}, values loaded {}, stored {}\n", bytesText(weights), bytesText(tables),
-                bytesText(loaded), bytesText(stored));
-  printHost(placement, console);
-  console.print("  {} MACs on the host; compiled in {}, simulated in {} without time\n", countText(macsOnHost),
-                timeText(session.compileMs), timeText(latencies.front()));
-
-  Json report = console.report("simulate");
-  addPlacement(report, placement, true); // whose `macs` are by place
-  report["model"] = arguments.run.model.path;
-  report["npu"] = npu.name;
-  report["configuration"] = npu.toml();
-  report["engine"] = arguments.engine;
-  report["macs"] = macs;
-  report["host_macs"] = macsOnHost;
-  report["dram_bytes"] = {{"weights", weights},
-                          {"tables", tables},
-                          {"activations", loaded + stored},
-                          {"activations_loaded", loaded},
-                          {"activations_stored", stored},
-                          {"spill", counter("dram_read_spill") + counter("dram_written_spill")},
-                          {"program", counter("dram_read_program")}};
-  report["counters"] = counted.counters;
-  report["layers"] = counted.layers;
-  report["compile_ms"] = session.compileMs;
-  report["wall_ms"] = latencies.front();
-  const bool right = !arguments.verify || verify(session, arguments, outputs, console, report);
+  const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
+  const TemporaryFile timelineFile("candela_timeline");
+  const Simulation simulation = simulateOnce(arguments.run, arguments.configuration, hasTime ? arguments.fidelity : "func",
+                                             wantsTimeline ? timelineFile.path() : "");
+  Json report = reportOf(arguments, npu, simulation, console);
+  Json memory = Json::array();
+  if (!arguments.html.empty() || !arguments.csv.empty()) {
+    ModelOptions planned = arguments.run.model;
+    planned.backends = "npu_sim";
+    planned.options.push_back("npu_sim.npu=" + arguments.configuration);
+    memory = scratchpadMaps(planModel(planned), report["layers"]);
+  }
+  printSummary(arguments, npu, simulation, report, console);
+  if (arguments.whatIf) {
+    report["what_if"] = whatIf(arguments.run, npu);
+    printWhatIf(report["what_if"], console);
+  }
+  if (other) {
+    report["compared"] = comparedLayers(report, *other);
+    printCompared(report["compared"], arguments.rows, console);
+  }
+  const auto write = [&](const std::string& path, const std::string& text) {
+    if (!path.empty()) check(writeFile(path, text.data(), text.size()), kWorkFailed);
+  };
+  if (!arguments.csv.empty()) write(arguments.csv, layersCsv(report));
+  if (wantsTimeline) {
+    std::vector<std::string> engines;
+    for (const auto& [engine, busy] : report["engines"].items()) engines.push_back(engine);
+    const Timeline timeline = readTimeline(timelineFile.path(), engines, report["layers"]);
+    if (!arguments.trace.empty()) write(arguments.trace, chromeTrace(timeline, report));
+    if (!arguments.html.empty()) write(arguments.html, simulationPage(report, timeline, memory, other ? &*other : nullptr));
+  }
+  const bool right = !arguments.verify || verify(simulation, arguments.run, console, report);
   console.writeJson(report);
   if (!right) throw Failure(kWorkFailed, "the NPU's outputs are not the host's");
+}
+
+void sweep(const Arguments& arguments, Console& console) {
+  if (!arguments.run.model.path.empty()) fail(kBadInput, "--sweep {}: the file names the models, not the command", arguments.sweep);
+  const Sweep sweep = readSweep(arguments.sweep);
+  Json report = console.report("sweep");
+  report["folder"] = sweep.folder;
+  if (arguments.list) {
+    writeConfigurations(sweep);
+    for (const SweepJob& job : sweep.jobs)
+      if (job.refused.empty())
+        report["jobs"].push_back({{"id", job.id}, {"command", commandOf(sweep, job, "candela")}, {"result", resultOf(sweep, job)}});
+    console.print("{}: {} simulations\n", sweep.file, sweep.jobs.size());
+    console.writeJson(report);
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const size_t processes = arguments.jobs ? arguments.jobs : std::max(1u, std::thread::hardware_concurrency());
+  const size_t refused = runSweep(sweep, processes, console);
+  const Json rows = sweepRows(sweep);
+  const std::string csv = arguments.csv.empty() ? sweep.folder + "/sweep.csv" : arguments.csv;
+  const std::string html = arguments.html.empty() ? sweep.folder + "/sweep.html" : arguments.html;
+  for (const auto& [path, text] : {std::pair{csv, sweepCsv(sweep, rows)}, {html, sweepPage(sweep, rows)}})
+    check(writeFile(path, text.data(), text.size()), kWorkFailed);
+  report["rows"] = rows;
+  console.print("{}: {} simulated, {} refused, in {}\n  {}\n  {}\n", sweep.file, rows.size() - refused, refused,
+                timeText(millisecondsSince(start)), csv, html);
+  console.writeJson(report);
 }
 
 } // namespace
 
 void addSimulate(CLI::App& app, Console& console) {
-  auto* command = app.add_subcommand("simulate", "Run a model on the simulated NPU and count what it does there.");
+  auto* command = app.add_subcommand("simulate", "Run a model on the simulated NPU: cycles, bytes, energy, what bounds it.");
   auto arguments = std::make_shared<Arguments>();
   ModelOptions& model = arguments->run.model;
-  command->add_option("MODEL", model.path, "a model: .onnx or .cdl")->required()->type_name("FILE");
+  command->add_option("MODEL", model.path, "a model: .onnx or .cdl")->type_name("FILE");
   command->add_option("--npu", arguments->configuration, "a preset or a .toml file (gem16)")->type_name("CONFIG");
-  command->add_option("--engine", arguments->engine, "func: bit by bit, without time (func)")->type_name("ENGINE");
+  command->add_option("--engine", arguments->engine, "timed, or func: without time (timed)")->type_name("ENGINE");
+  command->add_option("--fidelity", arguments->fidelity, "accurate: bursts, banks and rows; fast: closed form (accurate)")
+      ->type_name("FIDELITY");
   addRepeated(command, "--shape", model.shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
   addRepeated(command, "--dim", model.dims, "the value of a symbolic dimension: N=1", "NAME=VALUE");
   addRepeated(command, "--input", arguments->inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, arguments->run.seed, "random data for the other inputs");
   command->add_flag("--verify", arguments->verify, "compare the outputs with the host's own executor");
+  command->add_option("--html", arguments->html, "write one page: timeline, memory, roofline, layers, what-if")->type_name("FILE");
+  command->add_option("--csv", arguments->csv, "write a line for each layer")->type_name("FILE");
+  command->add_option("--trace", arguments->trace, "write when each instruction ran, for ui.perfetto.dev")->type_name("FILE");
+  command->add_option("--compare", arguments->compare, "set a report of before (--json) beside this one")->type_name("RUN.json");
+  command->add_flag("--what-if", arguments->whatIf, "compile anew for half and twice the bandwidth, columns and scratchpad");
+  command->add_option("--energy", arguments->energy, "prices of actions: a .csv file (built in)")->type_name("FILE");
+  command->add_option("--sweep", arguments->sweep, "simulate models on many configurations, in processes; goes on where it was stopped")
+      ->type_name("FILE.toml");
+  command->add_option("--jobs", arguments->jobs, "processes of a sweep (one per core)")->type_name("N");
+  command->add_flag("--list", arguments->list, "only list the simulations of a sweep, with their commands");
   command->add_option("--rows", arguments->rows, "layers that are printed (20)")->type_name("N");
   addJsonOption(command, console);
   command->footer(kFooter);
-  command->callback([arguments, &console] { simulate(*arguments, console); });
+  command->callback([arguments, &console] {
+    if (!arguments->sweep.empty()) return sweep(*arguments, console);
+    if (arguments->run.model.path.empty()) fail(kBadInput, "simulate: a MODEL is wanted, or --sweep FILE.toml");
+    simulate(*arguments, console);
+  });
 }
 
 } // namespace candela::tool

@@ -1,0 +1,98 @@
+#include "tools/candela/simulate/energy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+#include "core/support/file.h"
+
+namespace candela::tool {
+namespace {
+
+// Orders of magnitude for 45 nm at 0.9 V, from M. Horowitz, "Computing's Energy Problem", ISSCC 2014, figure 1.1.9: an
+// 8-bit product 0.2 pJ and a 32-bit sum 0.1 pJ; 64 bits of an 8 KB memory 10 pJ, of 1 MB 100 pJ; 64 bits of DRAM
+// 1.3 to 2.6 nJ.
+constexpr const char* kBuiltIn = R"(action,picojoule,tag,source
+mac,0.30,assumed,Horowitz 2014: product 0.2 + sum 0.1
+accumulator,1.2,assumed,Horowitz 2014: 8 KB memory
+scratchpad,3.0,assumed,Horowitz 2014: between 8 KB and 1 MB
+requant,3.5,assumed,Horowitz 2014: a 32-bit product 3.1 and three sums
+vector,0.50,assumed,Horowitz 2014: an 8-bit product and sums
+dram,240,assumed,Horowitz 2014: the middle of 160 to 320
+)";
+
+} // namespace
+
+EnergyTable readEnergyTable(const std::string& path) {
+  EnergyTable table{path.empty() ? "built in" : path, {}};
+  std::string text = kBuiltIn;
+  if (!path.empty()) {
+    const Bytes bytes = check(mapFile(path));
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  std::istringstream lines(text);
+  size_t number = 0;
+  bool hasHead = false;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty() || line.front() == '#') continue;
+    if (!hasHead) {
+      if (line != "action,picojoule,tag,source") fail(kBadInput, "{}:{}: the head is '{}', wanted 'action,picojoule,tag,source'", table.name, number, line);
+      hasHead = true;
+      continue;
+    }
+    std::string cells[4];
+    std::istringstream row(line);
+    for (int i = 0; i < 3; ++i) std::getline(row, cells[i], ',');
+    std::getline(row, cells[3]);
+    EnergyPrice price{cells[0], 0, cells[2], cells[3]};
+    const char* const end = cells[1].data() + cells[1].size();
+    const auto [stop, bad] = std::from_chars(cells[1].data(), end, price.picojoule);
+    if (bad != std::errc() || stop != end || !std::isfinite(price.picojoule) || price.picojoule < 0)
+      fail(kBadInput, "{}:{}: '{}' is no energy in picojoules", table.name, number, cells[1]);
+    if (std::ranges::none_of(kEnergyActions, [&](const EnergyAction& a) { return a.name == price.action; }))
+      fail(kBadInput, "{}:{}: '{}' is no action: mac, accumulator, scratchpad, requant, vector, dram", table.name, number, price.action);
+    if (std::ranges::any_of(table.prices, [&](const EnergyPrice& p) { return p.action == price.action; }))
+      fail(kBadInput, "{}:{}: '{}' has a price already", table.name, number, price.action);
+    table.prices.push_back(std::move(price));
+  }
+  for (const EnergyAction& action : kEnergyActions)
+    if (std::ranges::none_of(table.prices, [&](const EnergyPrice& p) { return p.action == action.name; }))
+      fail(kBadInput, "{}: no price of '{}', a {}", table.name, action.name, action.unit);
+  return table;
+}
+
+Json energyOf(const EnergyTable& table, const Json& counts, uint64_t columns) {
+  const auto of = [&](const char* key) { return static_cast<double>(counts.value(key, uint64_t{0})); };
+  const std::pair<const char*, double> done[] = {
+      {"mac", of("macs")},
+      {"accumulator", of("passes") * static_cast<double>(columns) * 4},
+      {"scratchpad", of("scratchpad_read") + of("scratchpad_written")},
+      {"requant", of("requant_values")},
+      {"vector", of("vector_values")},
+      {"dram", of("weights") + of("tables") + of("loaded") + of("stored")},
+  };
+  Json energy = Json::object();
+  for (const auto& [action, times] : done)
+    for (const EnergyPrice& price : table.prices)
+      if (price.action == action) energy[action] = times * price.picojoule / 1000;
+  return energy;
+}
+
+double energySum(const Json& energy) {
+  double sum = 0;
+  for (const auto& [action, value] : energy.items()) sum += value.get<double>();
+  return sum;
+}
+
+std::string energyText(double nanojoule) {
+  const char* const units[] = {"nJ", "uJ", "mJ", "J"};
+  size_t unit = 0;
+  while (nanojoule >= 995 && unit + 1 < std::size(units)) nanojoule /= 1000, ++unit;
+  if (nanojoule >= 100) return fmt::format("{} {}", 10 * std::lround(nanojoule / 10), units[unit]);
+  return fmt::format("{:.{}f} {}", nanojoule, nanojoule >= 9.95 ? 0 : 1, units[unit]);
+}
+
+} // namespace candela::tool

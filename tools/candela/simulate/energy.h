@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/candela/console.h"
+
+/// Energy = counts of actions x a table that a user may replace.
+namespace candela::tool {
+
+struct EnergyPrice {
+  std::string action; ///< one of kEnergyActions
+  double picojoule = 0;
+  std::string tag;    ///< measured | vendor | assumed
+  std::string source; ///< where the figure comes from
+};
+
+struct EnergyTable {
+  std::string name; ///< for reports: "built in", or the file
+  std::vector<EnergyPrice> prices;
+};
+
+/// The actions that are counted, and how they are called in a report's layers and counters.
+struct EnergyAction {
+  const char* name;
+  const char* unit;
+};
+inline constexpr EnergyAction kEnergyActions[] = {
+    {"mac", "product of 8 bits, added to an accumulator"},
+    {"accumulator", "byte of an accumulator written"},
+    {"scratchpad", "byte of the scratchpad read or written"},
+    {"requant", "value scaled, clamped and written"},
+    {"vector", "element that the vector engine wrote"},
+    {"dram", "byte between DRAM and scratchpad"},
+};
+
+/// CSV with a head `action,picojoule,tag,source`: each action once, no other; lines that begin with # are left out. An
+/// empty path: the built-in table. Throws Failure with file and line.
+EnergyTable readEnergyTable(const std::string& path);
+
+/// Nanojoules by action of one layer of a report, or of its sums: the keys macs, passes, scratchpad_read, ...; `columns`
+/// of the array.
+Json energyOf(const EnergyTable& table, const Json& counts, uint64_t columns);
+/// Their sum.
+double energySum(const Json& energy);
+
+/// With two digits: tables of assumed prices have no more. "3.4 mJ".
+std::string energyText(double nanojoule);
+
+} // namespace candela::tool

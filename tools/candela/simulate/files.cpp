@@ -1,0 +1,78 @@
+#include "tools/candela/simulate/files.h"
+
+#include "core/support/file.h"
+
+namespace candela::tool {
+
+std::string csvCell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string layersCsv(const Json& report) {
+  const char* const counts[] = {"macs",    "weights", "tables",          "loaded",            "stored",
+                                "passes",  "requant_values", "vector_values", "scratchpad_read", "scratchpad_written",
+                                "scratchpad_peak"};
+  std::string out = "layer,program,start,done,cycles,mac_utilization,bound";
+  for (const char* cause : {"semaphore", "queue", "bank", "dram"}) out += fmt::format(",stall_{}", cause);
+  for (const auto& [engine, busy] : report["engines"].items()) out += fmt::format(",busy_{}", engine);
+  for (const char* name : counts) out += fmt::format(",{}", name);
+  out += ",energy_nj\n";
+  for (const Json& layer : report["layers"]) {
+    const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
+    out += fmt::format("{},{},{},{},{},{:.4f},{}", csvCell(layer.value("name", "")), of("program"), of("start"), of("done"),
+                       of("cycles"), layer.value("mac_utilization", 0.0), layer.value("bound", ""));
+    const Json none = Json::object();
+    const Json& stall = layer.contains("stall") ? layer["stall"] : none;
+    const Json& busy = layer.contains("busy") ? layer["busy"] : none;
+    for (const char* cause : {"semaphore", "queue", "bank", "dram"}) out += fmt::format(",{}", stall.value(cause, uint64_t{0}));
+    for (const auto& [engine, all] : report["engines"].items()) out += fmt::format(",{}", busy.value(engine, uint64_t{0}));
+    for (const char* name : counts) out += fmt::format(",{}", of(name));
+    out += fmt::format(",{:.2g}\n", layer.value("energy_nj", 0.0));
+  }
+  return out;
+}
+
+Json comparedLayers(const Json& report, const Json& other) {
+  std::map<std::string, uint64_t> before;
+  for (const Json& layer : other["layers"]) before[layer.value("name", "")] += layer.value("cycles", uint64_t{0});
+  Json rows = Json::array();
+  std::map<std::string, size_t> rowOf; // a node of several programs is one row
+  for (const Json& layer : report["layers"]) {
+    const std::string node = layer.value("name", "");
+    const auto [row, isNew] = rowOf.try_emplace(node, rows.size());
+    if (isNew) rows.push_back({{"name", node}, {"before", uint64_t{0}}, {"after", uint64_t{0}}});
+    Json& after = rows[row->second]["after"];
+    after = after.get<uint64_t>() + layer.value("cycles", uint64_t{0});
+    if (const auto known = before.find(node); known != before.end()) {
+      rows[row->second]["before"] = known->second;
+      before.erase(known);
+    }
+  }
+  for (const auto& [node, cycles] : before) rows.push_back({{"name", node}, {"before", cycles}, {"after", uint64_t{0}}});
+  return {{"npu_before", other.value("npu", "")},
+          {"model_before", other.value("model", "")},
+          {"cycles_before", other.value("cycles", uint64_t{0})},
+          {"cycles_after", report.value("cycles", uint64_t{0})},
+          {"layers", std::move(rows)}};
+}
+
+Json readSimulation(const std::string& path) {
+  const Bytes bytes = check(mapFile(path));
+  const char* const text = reinterpret_cast<const char*>(bytes.data());
+  Json report = Json::parse(text, text + bytes.size(), nullptr, false);
+  if (!report.is_object() || !report.contains("schema") || report["schema"] != "candela.simulate/1")
+    fail(kBadInput, "{}: it is no report of 'candela simulate --json'", path);
+  const bool hasLayers = report.contains("layers") && report["layers"].is_array();
+  if (!hasLayers || !report.contains("cycles") || !report["cycles"].is_number_unsigned())
+    fail(kBadInput, "{}: it has no time; simulate with --engine fast or accurate", path);
+  for (const Json& layer : report["layers"])
+    if (!layer.is_object() || !layer.contains("name") || !layer["name"].is_string() || !layer.contains("cycles") ||
+        !layer["cycles"].is_number_unsigned())
+      fail(kBadInput, "{}: a layer without 'name' or 'cycles'", path);
+  return report;
+}
+
+} // namespace candela::tool

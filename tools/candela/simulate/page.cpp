@@ -1,0 +1,239 @@
+// The page of a simulation: what a person asks first as text, the rest drawn by page.js from the data in the page.
+#include <algorithm>
+
+#include "candela/candela.h"
+#include "core/conform/report/escape.h"
+#include "core/conform/report/html_style.h"
+#include "tools/candela/simulate/energy.h"
+#include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/page_files.h"
+
+namespace candela::tool {
+namespace {
+
+using conform::markupEscaped;
+
+/// More events than this make the page slow: neighbours of one engine and layer become one.
+constexpr size_t kMostEvents = 60000;
+
+uint64_t number(const Json& from, const char* key) { return from.value(key, uint64_t{0}); }
+
+uint64_t dramOf(const Json& layer) {
+  return number(layer, "weights") + number(layer, "tables") + number(layer, "loaded") + number(layer, "stored");
+}
+
+uint64_t busiest(const Json& layer, std::string_view kind) {
+  uint64_t most = 0;
+  if (layer.contains("busy"))
+    for (const auto& [engine, busy] : layer["busy"].items())
+      if (engine.starts_with(kind)) most = std::max(most, busy.get<uint64_t>());
+  return most;
+}
+
+/// For each engine a flat list of five numbers an event: start after the end of the one before, length, layer, op, cause.
+Json packedEvents(const Timeline& timeline) {
+  std::vector<std::vector<const TimedInstruction*>> rows(timeline.engines.size());
+  for (const TimedInstruction& each : timeline.instructions)
+    if (each.done > each.start) rows[each.engine].push_back(&each);
+  size_t all = 0;
+  for (auto& row : rows) {
+    std::ranges::stable_sort(row, {}, &TimedInstruction::start);
+    all += row.size();
+  }
+  // Gaps of this many cycles vanish where there are too many events.
+  uint64_t gap = 0, last = 0;
+  for (const auto& row : rows)
+    if (!row.empty()) last = std::max(last, row.back()->done);
+  if (all > kMostEvents) gap = last / kMostEvents * 2;
+  Json events = Json::array();
+  for (const auto& row : rows) {
+    Json flat = Json::array();
+    uint64_t before = 0;
+    for (size_t i = 0; i < row.size();) {
+      const TimedInstruction& first = *row[i];
+      uint64_t done = first.done;
+      size_t next = i + 1;
+      while (gap > 0 && next < row.size() && row[next]->layer == first.layer && row[next]->start <= done + gap)
+        done = std::max(done, row[next++]->done);
+      const uint64_t start = std::max(first.start, before); // a queue's events never overlap; merged ones might
+      if (done > start) {
+        for (const uint64_t value : {start - before, done - start}) flat.push_back(value);
+        for (const int64_t value : {int64_t{first.layer}, int64_t{first.op}, int64_t{first.stall}}) flat.push_back(value);
+        before = done;
+      }
+      i = next;
+    }
+    events.push_back(std::move(flat));
+  }
+  return events;
+}
+
+std::string card(const std::string& value, const std::string& name) {
+  return fmt::format("<div class=\"card\"><b>{}</b><span>{}</span></div>", markupEscaped(value), markupEscaped(name));
+}
+
+std::string rowsText(const Json& object) {
+  std::string out;
+  for (const auto& [name, value] : object.items())
+    out += fmt::format("<tr><td data-k=\"what\">{}</td><td class=\"n\" data-k=\"value\">{}</td></tr>", markupEscaped(name),
+                       markupEscaped(value.is_string() ? value.get<std::string>() : value.dump()));
+  return out;
+}
+
+std::string layerTable(const Json& report) {
+  const double most = [&] {
+    uint64_t cycles = 1;
+    for (const Json& layer : report["layers"]) cycles = std::max(cycles, number(layer, "cycles"));
+    return static_cast<double>(cycles);
+  }();
+  std::string out = "<table id=\"layers\"><thead><tr><th class=\"n\">#</th><th>layer</th><th class=\"n\">cycles</th><th></th>"
+                    "<th class=\"n\">MAC %</th><th>bound by</th><th class=\"n\">waits</th><th class=\"n\">weights KB</th>"
+                    "<th class=\"n\">loaded KB</th><th class=\"n\">stored KB</th><th class=\"n\">energy</th></tr></thead><tbody>";
+  size_t i = 0;
+  for (const Json& layer : report["layers"]) {
+    uint64_t waits = 0;
+    if (layer.contains("stall"))
+      for (const auto& [cause, cycles] : layer["stall"].items()) waits += cycles.get<uint64_t>();
+    const auto cell = [&](double value, const std::string& text) {
+      out += fmt::format("<td class=\"n\" data-v=\"{}\">{}</td>", value, text);
+    };
+    const auto kilobytes = [&](uint64_t bytes) { cell(static_cast<double>(bytes), fmt::format("{:.1f}", static_cast<double>(bytes) / 1000)); };
+    out += fmt::format("<tr data-i=\"{}\">", i);
+    cell(static_cast<double>(i), fmt::format("{}", i));
+    out += fmt::format("<td>{}</td>", markupEscaped(layer.value("name", "")));
+    cell(static_cast<double>(number(layer, "cycles")), fmt::format("{}", number(layer, "cycles")));
+    out += fmt::format("<td><i class=\"share\" style=\"width:{:.1f}rem\"></i></td>", 5 * static_cast<double>(number(layer, "cycles")) / most);
+    cell(layer.value("mac_utilization", 0.0), fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
+    out += fmt::format("<td>{}</td>", markupEscaped(layer.value("bound", "")));
+    cell(static_cast<double>(waits), fmt::format("{}", waits));
+    kilobytes(number(layer, "weights") + number(layer, "tables"));
+    kilobytes(number(layer, "loaded"));
+    kilobytes(number(layer, "stored"));
+    cell(layer.value("energy_nj", 0.0), energyText(layer.value("energy_nj", 0.0)));
+    out += "</tr>\n";
+    ++i;
+  }
+  return out + "</tbody></table>";
+}
+
+std::string comparison(const Json& report, const Json& other) {
+  const Json compared = comparedLayers(report, other);
+  const auto before = number(compared, "cycles_before"), after = number(compared, "cycles_after");
+  std::string out = fmt::format(
+      "<section><h2>Compared <small>with {} on {}</small></h2><p class=\"answer\">{} to {} cycles, {:.2f}x as fast</p>"
+      "<div class=\"sheet\"><table><thead><tr><th>layer</th><th class=\"n\">before</th><th class=\"n\">now</th><th "
+      "class=\"n\">change</th></tr></thead><tbody>",
+      markupEscaped(compared["model_before"].get<std::string>()), markupEscaped(compared["npu_before"].get<std::string>()),
+      before, after, after ? static_cast<double>(before) / static_cast<double>(after) : 0.0);
+  for (const Json& row : compared["layers"]) {
+    const auto was = static_cast<int64_t>(number(row, "before")), is = static_cast<int64_t>(number(row, "after"));
+    out += fmt::format("<tr><td data-k=\"layer\">{}</td><td class=\"n\" data-k=\"before\">{}</td><td class=\"n\" data-k=\"now\">{}</td>"
+                       "<td class=\"n {}\" data-k=\"change\">{:+}</td></tr>\n",
+                       markupEscaped(row["name"].get<std::string>()), was, is, is > was ? "worse" : is < was ? "better" : "zero", is - was);
+  }
+  return out + "</tbody></table></div></section>\n";
+}
+
+} // namespace
+
+std::string simulationPage(const Json& report, const Timeline& timeline, const Json& memory, const Json* other) {
+  const std::string model = report["model"].get<std::string>(), npu = report["npu"].get<std::string>();
+  const Json& time = report["time"];
+  const double clock = report["clock_mhz"].get<double>();
+  Json data = {{"clock_mhz", clock},
+               {"cycles", report["cycles"]},
+               {"peak", time["peak_macs_per_cycle"]},
+               {"bandwidth", time["dram_bytes_per_cycle"]},
+               {"engines", timeline.engines},
+               {"ops", timeline.ops},
+               {"causes", kStallCauses},
+               {"layers", Json::array()},
+               {"events", packedEvents(timeline)},
+               {"memory", memory}};
+  for (const Json& layer : report["layers"])
+    data["layers"].push_back({{"node", layer.value("name", "")},
+                              {"macs", number(layer, "macs")},
+                              {"cycles", number(layer, "cycles")},
+                              {"start", number(layer, "start")},
+                              {"done", number(layer, "done")},
+                              {"dram", dramOf(layer)},
+                              {"matrix", busiest(layer, "matrix")},
+                              {"requant", busiest(layer, "requant")},
+                              {"vector", busiest(layer, "vector")},
+                              {"transfer", std::max(busiest(layer, "load"), busiest(layer, "store"))}});
+  std::string packed = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (size_t at = 0; (at = packed.find("</", at)) != packed.npos; at += 3) packed.replace(at, 2, "<\\/"); // ends no script
+
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
+      "content=\"width=device-width\"/><title>{0} on {1}</title>\n<style>{2}{3}</style></head>\n<body><main>\n"
+      "<div class=\"top\"><div><p class=\"eyebrow\">simulated on an NPU, {4}</p><h1>{0} <small>on {1}</small></h1></div></div>\n"
+      "<div class=\"cards\">",
+      markupEscaped(model), markupEscaped(npu), conform::kHtmlStyle, kSimulationStyle,
+      markupEscaped(report["engine"].get<std::string>()));
+  out += card(fmt::format("{:.3f} ms", report["time_ms"].get<double>()),
+              fmt::format("{} cycles at {:.0f} MHz", countText(number(report, "cycles")), clock));
+  out += card(fmt::format("{:.1f} %", 100 * report["mac_utilization"].get<double>()),
+              fmt::format("of {} products a cycle", time["peak_macs_per_cycle"].get<uint64_t>()));
+  out += card(bytesText(number(report["dram_bytes"], "all")),
+              fmt::format("of DRAM, {:.1f} bytes a cycle at most", time["dram_bytes_per_cycle"].get<double>()));
+  out += card(energyText(report["energy"]["nj"].get<double>()), "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
+  out += card(countText(number(report, "macs")), fmt::format("products, and {} on the host", countText(number(report, "host_macs"))));
+  out += "</div>\n";
+  if (other) out += comparison(report, *other);
+  out += "<section><h2>Timeline <small>drag to look closer, double-click for all</small></h2><div class=\"tools\">"
+         "<button id=\"whole\">all</button><button id=\"closer\">+</button><button id=\"farther\">&#8722;</button>"
+         "<button id=\"earlier\" aria-label=\"earlier\">&#8592;</button><button id=\"later\" aria-label=\"later\">&#8594;</button></div>"
+         "<canvas id=\"timeline\" tabindex=\"0\" aria-label=\"timeline of the engines; keys: arrows, +, -, 0\"></canvas>"
+         "<p class=\"tell\" id=\"told\">&#160;</p></section>\n";
+  if (!memory.empty())
+    out += "<section><h2>Scratchpad <small>instructions of the program to the right, bytes upwards</small></h2><div class=\"tools\">"
+           "<select id=\"program\"></select></div><canvas id=\"memory\"></canvas><p class=\"tell\" id=\"memory-told\">&#160;</p></section>\n";
+  out += "<section><h2>Roofline <small>a circle for each layer, as large as its cycles</small></h2><div id=\"roofline\"></div></section>\n";
+  out += "<section><h2>What if <small>a first estimate: each layer follows its busiest engine; SRAM changes tiles, so simulate it "
+         "anew (--what-if, --sweep)</small></h2><div class=\"tools\">"
+         "<label>bandwidth <input type=\"range\" id=\"bandwidth\" min=\"-2\" max=\"2\" step=\"0.25\" value=\"0\"/><span id=\"bandwidth-is\"></span></label>"
+         "<label>array <input type=\"range\" id=\"array\" min=\"-2\" max=\"2\" step=\"0.25\" value=\"0\"/><span id=\"array-is\"></span></label></div>"
+         "<p class=\"answer\" id=\"answer\"></p>";
+  if (report.contains("what_if")) {
+    out += "<table><thead><tr><th>compiled anew</th><th class=\"n\">cycles</th><th class=\"n\">as fast</th><th class=\"n\">DRAM</th></tr></thead><tbody>";
+    for (const Json& each : report["what_if"])
+      out += fmt::format("<tr><td data-k=\"change\">{}</td><td class=\"n\" data-k=\"cycles\">{}</td><td class=\"n\" data-k=\"as fast\">{:.2f}x</td><td "
+                         "class=\"n\" data-k=\"DRAM\">{}</td></tr>\n",
+                         markupEscaped(each["change"].get<std::string>()), number(each, "cycles"), each["speed"].get<double>(),
+                         bytesText(number(each, "dram_bytes")));
+    out += "</tbody></table>";
+  }
+  out += "</section>\n<section><h2>Layers <small>in the order of the program; a click on a row shows it above</small></h2>"
+         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" aria-label=\"find by name\"/></div>"
+         "<div class=\"sheet\">" +
+         layerTable(report) + "</div></section>\n";
+  out += "<section><h2>Energy <small>" + markupEscaped(report["energy"]["table"].get<std::string>()) +
+         " prices</small></h2><table><tbody>";
+  for (const auto& [action, value] : report["energy"]["by_action"].items())
+    out += fmt::format("<tr><td data-k=\"action\">{}</td><td class=\"n\" data-k=\"energy\">{}</td></tr>", markupEscaped(action), energyText(value.get<double>()));
+  out += "</tbody></table></section>\n";
+  if (!report["host_nodes"].empty()) {
+    out += "<section><h2>On the host <small>without a time of the NPU</small></h2><table><thead><tr><th>node</th><th>operator</th><th "
+           "class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
+    for (const Json& node : report["host_nodes"])
+      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
+                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")), number(node, "macs"),
+                         markupEscaped(node.value("why", "")));
+    out += "</tbody></table></section>\n";
+  }
+  out += "<section><details><summary><span class=\"what\">What the times rest on</span></summary><table><tbody>" + rowsText(time["provenance"]) +
+         "</tbody></table><table><thead><tr><th>constant</th><th class=\"n\">value</th><th>tag</th><th>source</th></tr></thead><tbody>";
+  for (const Json& constant : time["constants"])
+    out += fmt::format("<tr><td data-k=\"constant\">{}</td><td class=\"n\" data-k=\"value\">{} {}</td><td data-k=\"tag\">{}</td><td data-k=\"source\">{}</td></tr>\n",
+                       markupEscaped(constant.value("name", "")), constant["value"].dump(), markupEscaped(constant.value("unit", "")),
+                       markupEscaped(constant.value("tag", "")), markupEscaped(constant.value("source", "")));
+  out += "</tbody></table></details>\n<details><summary><span class=\"what\">Counters</span></summary><table><tbody>" + rowsText(report["counters"]) +
+         "</tbody></table></details>\n<details><summary><span class=\"what\">Configuration</span></summary><pre>" +
+         markupEscaped(report["configuration"].get<std::string>()) + "</pre></details></section>\n";
+  return out + fmt::format("<footer>candela {}</footer>\n</main>\n<script type=\"application/json\" id=\"run\">{}</script>\n<script>{}</script>\n"
+                           "</body></html>\n",
+                           candela_version(), packed, kSimulationScript);
+}
+
+} // namespace candela::tool

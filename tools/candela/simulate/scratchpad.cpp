@@ -1,0 +1,39 @@
+#include "tools/candela/simulate/scratchpad.h"
+
+#include <algorithm>
+
+namespace candela::tool {
+
+Json scratchpadMaps(const PlannedModel& model, Json& layers) {
+  Json maps = Json::array();
+  std::map<std::pair<uint64_t, std::string>, size_t> layerOf;
+  for (size_t i = 0; i < layers.size(); ++i)
+    layerOf.try_emplace({layers[i].value("program", uint64_t{0}), layers[i].value("name", "")}, i);
+  for (size_t part = 0; part < model.parts.size(); ++part) {
+    const program::Program& program = model.parts[part].program;
+    for (const plan::MemoryMap& map : model.parts[part].maps) {
+      if (!program.spaces[map.space].local || map.capacityBytes == 0) continue;
+      std::vector<int64_t> layerAt(program.instrs.size(), -1);
+      for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+        const auto& provenance = program.instrs[i].provenance;
+        if (const auto found = layerOf.find({part, provenance.empty() ? "" : provenance.front().node}); found != layerOf.end()) {
+          layerAt[i] = static_cast<int64_t>(found->second);
+          Json& peak = layers[found->second]["scratchpad_peak"];
+          if (i < map.live.size()) peak = std::max(peak.is_number() ? peak.get<uint64_t>() : uint64_t{0}, map.live[i]);
+        }
+      }
+      Json blocks = Json::array();
+      for (const plan::MemoryMap::Block& block : map.blocks) {
+        for (const uint64_t value : {block.offset, block.bytes, uint64_t{block.first}, uint64_t{block.last}}) blocks.push_back(value);
+        blocks.push_back(block.first < layerAt.size() ? layerAt[block.first] : -1);
+      }
+      maps.push_back({{"name", fmt::format("program {}, {}", part, program.spaces[map.space].name)},
+                      {"capacity", map.capacityBytes},
+                      {"instructions", program.instrs.size()},
+                      {"blocks", std::move(blocks)}});
+    }
+  }
+  return maps;
+}
+
+} // namespace candela::tool

@@ -1,0 +1,351 @@
+#include "tools/candela/simulate/sweep.h"
+
+// As wherever else the library stands in this process: its inline functions differ without being named differently.
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "candela/candela.h"
+#include "core/support/file.h"
+#include "core/support/hash.h"
+#include "simulator/config/configuration.h"
+#include "tools/candela/npu.h"
+
+extern char** environ;
+
+namespace candela::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostJobs = 100000;
+
+/// What the file varies: the keys that move together, and their values as TOML writes them.
+struct Axis {
+  std::string keys; ///< "array.rows+array.columns"
+  std::vector<std::string> values;
+};
+
+class Reader {
+public:
+  Reader(const std::string& file, Sweep& into) : file_(file), sweep_(into) {}
+
+  void read() {
+    const Bytes bytes = check(mapFile(file_));
+    const toml::parse_result parsed =
+        toml::parse(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), file_);
+    if (!parsed) fail(kBadInput, "{}:{}: {}", file_, parsed.error().source().begin.line, parsed.error().description());
+    fs::path folder = fs::path(file_).replace_extension("").concat(".sweep");
+    for (const auto& [key, node] : parsed.table()) {
+      const std::string name(key.str());
+      if (name == "models")
+        sweep_.models = texts(node, name);
+      else if (name == "npu")
+        bases_ = texts(node, name);
+      else if (name == "fidelity")
+        sweep_.fidelity = text(node, name);
+      else if (name == "batch_dim")
+        sweep_.batchDim = text(node, name);
+      else if (name == "dims")
+        sweep_.dims = texts(node, name);
+      else if (name == "output")
+        folder = beside(text(node, name));
+      else if (name == "batch")
+        for (const std::string& value : values(node, name)) batches_.push_back(positive(node, value));
+      else if (name == "vary" && node.is_table())
+        axes(*node.as_table(), "");
+      else
+        fail(kBadInput, "{}:{}: '{}' is none of models, npu, fidelity, batch, batch_dim, dims, output, [vary]", file_,
+             node.source().begin.line, name);
+    }
+    if (sweep_.models.empty()) fail(kBadInput, "{}: no models", file_);
+    if (sweep_.fidelity != "fast" && sweep_.fidelity != "accurate")
+      fail(kBadInput, "{}: fidelity '{}' is none of fast, accurate", file_, sweep_.fidelity);
+    for (std::string& model : sweep_.models) model = beside(model);
+    sweep_.folder = folder.string();
+    combine();
+  }
+
+private:
+  std::string beside(const std::string& path) const {
+    return fs::path(path).is_absolute() ? path : (fs::path(file_).parent_path() / path).lexically_normal().string();
+  }
+  std::string text(const toml::node& node, const std::string& name) const {
+    const auto value = node.value_exact<std::string>();
+    if (!value) fail(kBadInput, "{}:{}: {}: a string is wanted", file_, node.source().begin.line, name);
+    return *value;
+  }
+  std::vector<std::string> texts(const toml::node& node, const std::string& name) const {
+    if (node.is_string()) return {text(node, name)};
+    if (!node.is_array()) fail(kBadInput, "{}:{}: {}: a list of strings is wanted", file_, node.source().begin.line, name);
+    std::vector<std::string> list;
+    for (const toml::node& each : *node.as_array()) list.push_back(text(each, name));
+    return list;
+  }
+  std::vector<std::string> values(const toml::node& node, const std::string& name) const {
+    std::vector<std::string> list;
+    if (!node.is_array() || node.as_array()->empty())
+      fail(kBadInput, "{}:{}: {}: a list of values is wanted", file_, node.source().begin.line, name);
+    for (const toml::node& each : *node.as_array()) {
+      if (const auto number = each.value_exact<int64_t>())
+        list.push_back(fmt::format("{}", *number));
+      else if (const auto word = each.value_exact<std::string>())
+        list.push_back(*word);
+      else
+        fail(kBadInput, "{}:{}: {}: integers and strings are wanted", file_, each.source().begin.line, name);
+    }
+    return list;
+  }
+  int64_t positive(const toml::node& node, const std::string& value) const {
+    const int64_t number = value.find_first_not_of("0123456789") == value.npos && value.size() < 10 ? std::stoll(value) : 0;
+    if (number < 1) fail(kBadInput, "{}:{}: batch: '{}' is no positive number", file_, node.source().begin.line, value);
+    return number;
+  }
+  void axes(const toml::table& table, const std::string& prefix) {
+    for (const auto& [key, node] : table) {
+      const std::string name = prefix + std::string(key.str());
+      if (node.is_table())
+        axes(*node.as_table(), name + ".");
+      else {
+        axes_.push_back({name, values(node, "vary." + name)});
+        for (const std::string& each : split(name))
+          if (std::ranges::none_of(npu::kKeys, [&](const npu::KeyInfo& info) { return info.name == each && each != "name"; }))
+            fail(kBadInput, "{}:{}: vary: there is no key '{}' of a configuration", file_, node.source().begin.line, each);
+      }
+    }
+  }
+  static std::vector<std::string> split(const std::string& keys) {
+    std::vector<std::string> list(1);
+    for (const char c : keys)
+      if (c == '+')
+        list.emplace_back();
+      else
+        list.back() += c;
+    return list;
+  }
+
+  /// The configuration with these values, or why there is none.
+  std::string configure(npu::Configuration configuration, SweepJob& job) const {
+    for (const auto& [name, value] : job.varied) {
+      const auto info = std::ranges::find_if(npu::kKeys, [&](const npu::KeyInfo& each) { return each.name == name; });
+      const auto key = static_cast<size_t>(info - std::begin(npu::kKeys));
+      if (info->isString) {
+        const auto at = std::ranges::find(info->values, value);
+        if (at == info->values.end()) return fmt::format("{} = '{}': it is none of {}", name, value, fmt::join(info->values, ", "));
+        configuration.values[key] = at - info->values.begin();
+      } else if (value.size() > 15 || value.find_first_not_of("0123456789") != value.npos) {
+        return fmt::format("{} = {}: no number", name, value);
+      } else {
+        configuration.values[key] = std::stoll(value);
+      }
+    }
+    job.configuration = configuration.toml();
+    const auto checked = npu::parseConfiguration(job.configuration, "configuration");
+    return checked ? "" : checked.message();
+  }
+
+  void combine() {
+    if (bases_.empty()) bases_ = {"gem16"};
+    if (batches_.empty()) batches_ = {1};
+    for (const Axis& axis : axes_)
+      for (const std::string& key : split(axis.keys)) sweep_.varied.push_back(key);
+    size_t all = bases_.size() * batches_.size() * sweep_.models.size();
+    for (const Axis& axis : axes_) {
+      all *= axis.values.size();
+      if (all > kMostJobs) fail(kBadInput, "{}: more than {} simulations", file_, kMostJobs);
+    }
+    std::map<std::string, std::string> contents; // of models
+    for (const std::string& model : sweep_.models) {
+      const Bytes bytes = check(mapFile(model));
+      contents[model] = hashText(sha256(bytes.data(), bytes.size()));
+    }
+    for (const std::string& base : bases_) {
+      const bool isFile = base.find('/') != base.npos || base.ends_with(".toml");
+      const npu::Configuration configuration = checkNpu(npu::findConfiguration(isFile ? "./" + beside(base) : base));
+      for (size_t variant = 0, variants = all / (bases_.size() * batches_.size() * sweep_.models.size()); variant < variants; ++variant) {
+        SweepJob job;
+        job.base = configuration.name;
+        size_t rest = variant;
+        for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+          for (const std::string& key : split(axis->keys)) job.varied[key] = axis->values[rest % axis->values.size()];
+          rest /= axis->values.size();
+        }
+        job.refused = configure(configuration, job);
+        for (const std::string& model : sweep_.models)
+          for (const int64_t batch : batches_) {
+            job.model = model;
+            job.batch = batch;
+            std::string what = fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}", candela_version(), contents[model], sweep_.fidelity, sweep_.batchDim,
+                                           batch, fmt::join(sweep_.dims, " "), job.configuration);
+            job.id = hashText(sha256(what.data(), what.size())).substr(0, 16);
+            sweep_.jobs.push_back(job);
+          }
+      }
+    }
+  }
+
+  std::string file_;
+  Sweep& sweep_;
+  std::vector<std::string> bases_;
+  std::vector<int64_t> batches_;
+  std::vector<Axis> axes_;
+};
+
+std::string configurationOf(const Sweep& sweep, const SweepJob& job) {
+  // Its name says what it holds: jobs that differ in the model alone share one.
+  return sweep.folder + "/configurations/" +
+         hashText(sha256(job.configuration.data(), job.configuration.size())).substr(0, 16) + ".toml";
+}
+
+std::string refusalOf(const Sweep& sweep, const SweepJob& job) { return sweep.folder + "/" + job.id + ".refused"; }
+
+std::optional<Json> readResult(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  const auto bytes = mapFile(path);
+  if (!bytes) return std::nullopt;
+  const char* const text = reinterpret_cast<const char*>(bytes.value().data());
+  Json json = Json::parse(text, text + bytes.value().size(), nullptr, false);
+  if (!json.is_object() || !json.contains("cycles")) return std::nullopt; // not whole: it is made again
+  return json;
+}
+
+/// The last line, which names the reason.
+std::string lastLine(const std::string& path) {
+  const auto bytes = mapFile(path);
+  if (!bytes) return "";
+  std::string text(reinterpret_cast<const char*>(bytes.value().data()), bytes.value().size());
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  text = text.substr(text.rfind('\n') + 1);
+  return text.starts_with("error: ") ? text.substr(7) : text;
+}
+
+} // namespace
+
+Sweep readSweep(const std::string& file) {
+  Sweep sweep;
+  sweep.file = file;
+  Reader(file, sweep).read();
+  return sweep;
+}
+
+std::string resultOf(const Sweep& sweep, const SweepJob& job) { return sweep.folder + "/" + job.id + ".json"; }
+
+std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job, const std::string& program) {
+  std::vector<std::string> command{program, "simulate", job.model, "--npu", configurationOf(sweep, job), "--fidelity", sweep.fidelity,
+                                   "--random", "1"};
+  for (const std::string& dim : sweep.dims) command.insert(command.end(), {"--dim", dim});
+  if (!sweep.batchDim.empty()) command.insert(command.end(), {"--dim", fmt::format("{}={}", sweep.batchDim, job.batch)});
+  command.insert(command.end(), {"--json", resultOf(sweep, job)});
+  return command;
+}
+
+void writeConfigurations(const Sweep& sweep) {
+  std::error_code bad;
+  fs::create_directories(sweep.folder + "/configurations", bad);
+  if (bad) fail(kWorkFailed, "{}: cannot be made: {}", sweep.folder, bad.message());
+  for (const SweepJob& job : sweep.jobs)
+    if (const std::string path = configurationOf(sweep, job); job.refused.empty() && !fs::exists(path, bad))
+      check(writeFile(path, job.configuration.data(), job.configuration.size()), kWorkFailed);
+}
+
+size_t runSweep(const Sweep& sweep, size_t processes, Console& console) {
+  writeConfigurations(sweep);
+  std::vector<const SweepJob*> left;
+  std::error_code ignored;
+  size_t done = 0, refused = 0;
+  for (const SweepJob& job : sweep.jobs) {
+    if (!job.refused.empty() || fs::exists(refusalOf(sweep, job), ignored))
+      ++refused;
+    else if (readResult(resultOf(sweep, job)))
+      ++done;
+    else
+      left.push_back(&job);
+  }
+  if (done + refused > 0)
+    console.print("  {} of {} were done before{}\n", done + refused, sweep.jobs.size(), left.empty() ? "" : "; going on");
+  const std::string program = fs::read_symlink("/proc/self/exe").string();
+  std::map<pid_t, const SweepJob*> running;
+  size_t next = 0, ended = 0;
+  Progress progress("simulating");
+  const auto logOf = [&](const SweepJob& job) { return sweep.folder + "/" + job.id + ".log"; };
+  while (next < left.size() || !running.empty()) {
+    while (next < left.size() && running.size() < processes) {
+      const SweepJob& job = *left[next++];
+      std::vector<std::string> command = commandOf(sweep, job, program);
+      std::vector<char*> arguments;
+      for (std::string& each : command) arguments.push_back(each.data());
+      arguments.push_back(nullptr);
+      posix_spawn_file_actions_t files;
+      posix_spawn_file_actions_init(&files);
+      posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+      posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+      posix_spawn_file_actions_addopen(&files, 2, logOf(job).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      pid_t child = 0;
+      const int bad = posix_spawn(&child, program.c_str(), &files, nullptr, arguments.data(), environ);
+      posix_spawn_file_actions_destroy(&files);
+      if (bad != 0) {
+        for (const auto& [pid, ignoredJob] : running) kill(pid, SIGTERM);
+        fail(kWorkFailed, "a process cannot be started: {}", std::strerror(bad));
+      }
+      running[child] = &job;
+    }
+    int status = 0;
+    const pid_t child = waitpid(-1, &status, 0);
+    const auto found = running.find(child);
+    if (found == running.end()) continue;
+    const SweepJob& job = *found->second;
+    running.erase(found);
+    progress.update(fs::path(job.model).filename().string(), static_cast<double>(++ended) / static_cast<double>(left.size()));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+      fs::remove(logOf(job), ignored);
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) <= kBadInput) {
+      fs::rename(logOf(job), refusalOf(sweep, job), ignored); // it would say the same again
+      ++refused;
+    } else {
+      fail(kWorkFailed, "{} on {}: {}; its output is in {}; run the same command to go on", job.model, job.base,
+           WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit status {}", WEXITSTATUS(status)),
+           logOf(job));
+    }
+  }
+  return refused;
+}
+
+Json sweepRows(const Sweep& sweep) {
+  Json rows = Json::array();
+  for (const SweepJob& job : sweep.jobs) {
+    Json row = {{"id", job.id}, {"model", fs::path(job.model).filename().string()}, {"batch", job.batch}, {"npu", job.base}};
+    for (const std::string& key : sweep.varied) row[key] = job.varied.at(key);
+    std::error_code ignored;
+    if (const auto result = readResult(resultOf(sweep, job)); result && job.refused.empty()) {
+      const double milliseconds = result->value("time_ms", 0.0);
+      row["status"] = "done";
+      row["cycles"] = (*result)["cycles"];
+      row["time_ms"] = milliseconds;
+      row["inferences_per_s"] = milliseconds > 0 ? 1000 * static_cast<double>(job.batch) / milliseconds : 0.0;
+      row["mac_utilization"] = result->value("mac_utilization", 0.0);
+      row["dram_bytes"] = result->value("dram_bytes", Json::object()).value("all", uint64_t{0});
+      row["energy_nj"] = result->value("energy", Json::object()).value("nj", 0.0);
+      row["macs_per_cycle"] = result->value("time", Json::object()).value("peak_macs_per_cycle", uint64_t{0});
+      row["scratchpad_bytes"] = result->value("scratchpad_bytes", uint64_t{0});
+      row["host_macs"] = result->value("host_macs", uint64_t{0});
+    } else if (!job.refused.empty() || fs::exists(refusalOf(sweep, job), ignored)) {
+      row["status"] = "refused";
+      row["why"] = job.refused.empty() ? lastLine(refusalOf(sweep, job)) : job.refused;
+    } else {
+      row["status"] = "not run";
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+} // namespace candela::tool

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/candela/console.h"
+
+/// Sweeps: one simulation for each of configurations x models x batch sizes, each in a process and a file of its own, so
+/// that what was interrupted goes on and other machines can take part.
+namespace candela::tool {
+
+/// One simulation of a sweep.
+struct SweepJob {
+  std::string id; ///< 16 hexadecimal digits of what the result depends on: equal jobs have equal ids
+  std::string model, base;
+  int64_t batch = 1;
+  std::map<std::string, std::string> varied; ///< key of the configuration -> value
+  std::string configuration;                 ///< as TOML
+  std::string refused;                       ///< why there is no such configuration; then it is not run
+};
+
+struct Sweep {
+  std::string file, folder;                       ///< of results; `<file without .toml>.sweep` unless it says another
+  std::string fidelity = "fast", batchDim = "N";
+  std::vector<std::string> dims, models, varied; ///< varied: the keys, for columns
+  std::vector<SweepJob> jobs;
+};
+
+/// Keys of the file: models, npu, fidelity, batch, batch_dim, dims, output and the table vary; see docs/reference/sweeps.md.
+/// Throws Failure with file and key.
+Sweep readSweep(const std::string& file);
+
+/// The command line of a job, to be run anywhere where files have the same names; it writes resultOf().
+std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job, const std::string& program);
+std::string resultOf(const Sweep& sweep, const SweepJob& job);
+
+/// Writes the configurations that the jobs read.
+void writeConfigurations(const Sweep& sweep);
+
+/// Runs what has no result yet, in `processes` at once, and says how many failed. Results that are there are kept.
+size_t runSweep(const Sweep& sweep, size_t processes, Console& console);
+
+/// A row for each job, done or not.
+Json sweepRows(const Sweep& sweep);
+std::string sweepCsv(const Sweep& sweep, const Json& rows);
+/// A page with the Pareto front of any two columns, and the rows.
+std::string sweepPage(const Sweep& sweep, const Json& rows);
+
+} // namespace candela::tool
