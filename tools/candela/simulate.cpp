@@ -156,6 +156,10 @@ void simulate(Arguments& arguments, Console& console) {
   printLayers(counted.layers, arguments.rows, console);
   console.print("  all: weights {}, tables {}, values loaded {}, stored {}\n", bytesText(weights), bytesText(tables),
                 bytesText(loaded), bytesText(stored));
+  const uint64_t tiledTables = sumOf(counted.layers, "tiled_tables");
+  console.print("  the tiled Program copies the same weights and values, and tables of {}: multipliers, shifts and biases "
+                "are packed records here\n",
+                bytesText(tiledTables));
   printHost(placement, console);
   console.print("  {} MACs on the host; compiled in {}, simulated in {} without time\n", countText(macsOnHost),
                 timeText(session.compileMs), timeText(latencies.front()));
@@ -175,6 +179,7 @@ void simulate(Arguments& arguments, Console& console) {
                           {"activations_stored", stored},
                           {"spill", counter("dram_read_spill") + counter("dram_written_spill")},
                           {"program", counter("dram_read_program")}};
+  report["tiled_bytes"] = {{"weights", weights}, {"tables", tiledTables}, {"loaded", loaded}, {"stored", stored}};
   report["counters"] = counted.counters;
   report["layers"] = counted.layers;
   report["compile_ms"] = session.compileMs;
