@@ -73,7 +73,11 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16) {
   for (uint8_t byte : {I8, U8}) {
     c.native(Kind::Convert, CDL_CONVERT_TRUNC, {byte, I32}, {0, 0}, {any}, CDL_CLASS_AFFINE);
     c.native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, byte}, {0, 0}, {any}, CDL_CLASS_AFFINE);
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {byte, BOOL}, {0, 0}, {any}, CDL_CLASS_AFFINE);
+    c.native(Kind::Convert, CDL_CONVERT_TRUNC, {BOOL, byte}, {0, 0}, {any}, CDL_CLASS_AFFINE);
   }
+  c.native(Kind::Convert, CDL_CONVERT_TRUNC, {I32, BOOL}, {0, 0}, {any}, CDL_CLASS_AFFINE);
+  c.native(Kind::Convert, CDL_CONVERT_TRUNC, {BOOL, I32}, {0, 0}, {any}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_BINARY_ADD, CDL_BINARY_SUB, CDL_BINARY_MUL, CDL_BINARY_MIN, CDL_BINARY_MAX})
     c.native(Kind::Binary, fn, {I32, I32, I32}, {0, 0, 0}, {any}, CDL_CLASS_AFFINE);
   for (uint16_t fn : {CDL_COMPARE_EQ, CDL_COMPARE_LT})

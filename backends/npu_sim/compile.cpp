@@ -15,12 +15,19 @@ bool isDropped(const Image& image, const cdl::Op& op) {
   return op.kind() == cdl::Kind::Copy && image.isImmediate(cdl_get_output(image.raw(), &op.instr(), 0)->buffer);
 }
 
+/// What a copy of a constant that is none of a product's weights would move as the Program has it.
+uint64_t tableBytes(const Image& image, const cdl::Op& op) {
+  const Operand from = image.input(op, 0), to = image.output(op);
+  const bool isTable = from.memory == Access::kRegions && to.isLocal() && !image.holdsWeights(to.buffer);
+  return isTable ? static_cast<uint64_t>(to.elements() * to.bytes) : 0;
+}
+
 /// JSON; the order is that of the program.
 std::string costsText(const std::vector<Costs>& costs) {
   std::string text;
   for (const Costs& c : costs) {
     text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", quoted(c.node), "\",\"macs\":", c.macs, ",\"weights\":", c.weights,
-                      ",\"tables\":", c.tables, ",\"loaded\":", c.loaded, ",\"stored\":", c.stored, "}");
+                      ",\"tables\":", c.tables, ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded, ",\"stored\":", c.stored, "}");
   }
   return text.empty() ? "[]" : text + "]";
 }
@@ -71,7 +78,9 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     Lowering lowering{image, stream, configuration, localBytes, reserved};
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
-      lowering.begin(at, op.node());
+      const std::string node = op.node();
+      lowering.begin(at, node.empty() ? cdl::text(cdl::kindName(op.instr().kind), " [", at, "]") : node);
+      if (op.kind() == cdl::Kind::Copy) lowering.here().tiledTables += tableBytes(image, op);
       const uint32_t taken = isDropped(image, op) ? 1 : lower(lowering, at);
       for (uint32_t i = 0; i < taken; ++i) image.advance(image.op(at + i));
       at += taken;

@@ -165,6 +165,10 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu, const S
                           {"activations_stored", m.sum("stored")},
                           {"spill", m.counter("dram_read_spill") + m.counter("dram_written_spill")},
                           {"program", m.counter("dram_read_program")}};
+  report["tiled_bytes"] = {{"weights", m.sum("weights")},
+                           {"tables", m.sum("tiled_tables")},
+                           {"loaded", m.sum("loaded")},
+                           {"stored", m.sum("stored")}};
   report["counters"] = m.counters;
   report["layers"] = m.layers;
   if (!m.time.is_null()) {
@@ -205,6 +209,9 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu, con
   printLayers(m, arguments.rows, console);
   console.print("  all: weights {}, tables {}, values loaded {}, stored {}\n", bytesText(m.sum("weights")),
                 bytesText(m.sum("tables")), bytesText(m.sum("loaded")), bytesText(m.sum("stored")));
+  console.print("  the tiled Program copies the same weights and values, and tables of {}: multipliers, shifts and biases "
+                "are packed records here\n",
+                bytesText(m.sum("tiled_tables")));
   printHost(report["host_nodes"], arguments.rows, console);
   if (!m.time.is_null()) {
     std::string shares;

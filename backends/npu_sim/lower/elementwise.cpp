@@ -232,7 +232,16 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
   const Operand a = l.image.input(op, 0), y = l.image.output(op);
   switch (op.kind()) {
   case cdl::Kind::Convert: {
-    if (y.elem == CDL_BOOL) throw Refusal{CDL_REASON_NO_ROW, "a conversion to bool"};
+    if (y.elem == CDL_BOOL && a.elem != CDL_BOOL) { // not equal to 0: whether that it is equal is false
+      const int64_t zero = l.records(std::vector<std::byte>(static_cast<size_t>(a.bytes), std::byte{0}));
+      const auto zeroAs = [&](const Operand& like) {
+        Operand number = like;
+        number.memory = Access::kScratchpad, number.at = zero, number.strides = {};
+        return number;
+      };
+      lowerBinary(l, npu::BinaryFn::kEqual, a, zeroAs(a), y);
+      return lowerBinary(l, npu::BinaryFn::kEqual, y, zeroAs(y), y);
+    }
     // Whatever is widened stays what it is.
     if (op.attr(CDL_ATTR_SATURATE, 0) == 0 || y.elem == CDL_I32)
       return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);

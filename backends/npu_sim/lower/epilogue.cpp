@@ -140,11 +140,21 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
   return e;
 }
 
-void lowerSteps(Lowering& l, const cdl::Op& op) {
+std::optional<uint32_t> viewUnderResult(const Lowering& l, const cdl::Op& op) {
+  const cdl_step_t& step = *cdl_get_step(op.image(), op.expr()->first_step);
+  if (step.kind != CDL_KIND_BINARY || step.fn != CDL_BINARY_ADD || step.elem != CDL_I32) return std::nullopt;
+  for (uint32_t side = 0; side < 2; ++side)
+    if (step.in[side].source == CDL_FROM_VIEW && step.in[1 - side].source == CDL_FROM_ACC &&
+        isSame(l.image.input(op, step.in[side].index), l.image.output(op)))
+      return step.in[side].index;
+  return std::nullopt;
+}
+
+void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first) {
   const cdl_image_t* image = op.image();
   const cdl_expr_t* expr = op.expr();
   const Operand y = l.image.output(op);
-  for (uint32_t k = 0; k < expr->steps; ++k) {
+  for (uint32_t k = first; k < expr->steps; ++k) {
     const cdl_step_t& step = *cdl_get_step(image, expr->first_step + k);
     if (step.kind != CDL_KIND_BINARY || step.elem != CDL_I32 || y.elem != CDL_I32 || step.operands != 2) otherExpression(k);
     const auto operand = [&](const cdl_operand_t& o) -> Operand {

@@ -20,8 +20,13 @@ uint8_t sumsOf(const cdl::Op& op);
 /// `channelDim`: of the result. Throws Refusal for an expression that is another one.
 Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim);
 
-/// The expression of a product whose result has i32: step by step on what the product left in the scratchpad.
-void lowerSteps(Lowering& l, const cdl::Op& op);
+/// The expression of a product whose result has i32: step by step, from `first` on, on what the product left in the
+/// scratchpad.
+void lowerSteps(Lowering& l, const cdl::Op& op, uint32_t first);
+
+/// The view that the expression adds to the product first, where it lies in the result's place, element by element: what
+/// the sums begin with.
+std::optional<uint32_t> viewUnderResult(const Lowering& l, const cdl::Op& op);
 
 /// What the two-operand RESCALE behind a product adds to it.
 struct Residual {

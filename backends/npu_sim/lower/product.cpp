@@ -39,6 +39,7 @@ struct Ending {
   const Residual* residual = nullptr;
   const Pool* pool = nullptr;
   const Operand* entries = nullptr; ///< of a table
+  bool addsToResult = false;        ///< sums begin with what stands in the result's place
   npu::Type type = npu::Type::kI32; ///< of the result
 };
 
@@ -298,7 +299,7 @@ void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, cons
 
 /// What the sums begin with: what stands in y, or an operand of the epilogue; null: 0.
 const Operand* startOf(const cdl::Op& op, const Operand& y, const Ending& ending) {
-  if (op.attr(CDL_ATTR_ACCUMULATE, 0) != 0) return &y;
+  if (op.attr(CDL_ATTR_ACCUMULATE, 0) != 0 || ending.addsToResult) return &y;
   return ending.epilogue && ending.epilogue->start ? &*ending.epilogue->start : nullptr;
 }
 
@@ -452,12 +453,17 @@ uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
   } else if (y.elem != sums) {
     throw Refusal{CDL_REASON_DTYPE, cdl::text("a product without an epilogue has sums of ", cdl::elemName(sums))};
   }
-  if (op.expr() && !ending.epilogue) // step by step on the result: what is read there must not lie under it
+  std::optional<uint32_t> under;
+  if (op.expr() && !ending.epilogue) { // step by step on the result: what is read there must not lie under it
+    under = op.attr(CDL_ATTR_ACCUMULATE, 0) == 0 ? viewUnderResult(l, op) : std::nullopt;
+    ending.addsToResult = under.has_value();
     for (uint32_t i = op.operands(); i < op.inputs(); ++i) {
+      if (i == under) continue;
       const Access read = l.image.input(op, i).access(false), written = y.access(true);
       if (read.memory == written.memory && read.begin < written.end && written.begin < read.end)
         throw Refusal{CDL_REASON_OPERAND_CLASS, "an operand of the epilogue lies where the result goes"};
     }
+  }
   const Operand w = l.image.input(op, 1);
   const int64_t summed = isConv ? w.dims[2] : w.dims[1], terms = isConv ? w.dims[0] * w.dims[1] * summed : summed;
   if (sums == CDL_I64 && terms > kMostTerms)
@@ -465,13 +471,13 @@ uint32_t lowerProduct(Lowering& l, const cdl::Op& op) {
   if (sums == CDL_I64 && op.attr(CDL_ATTR_ACCUMULATE, 0) != 0)
     throw Refusal{CDL_REASON_ATTRIBUTE, "sums of 64 bits that go on: the accumulators have 40"};
   if (summed == 0 && !ending.epilogue) { // sums of nothing
-    if (op.attr(CDL_ATTR_ACCUMULATE, 0) == 0) lowerFill(l, y, 0);
+    if (op.attr(CDL_ATTR_ACCUMULATE, 0) == 0 && !under) lowerFill(l, y, 0);
   } else if (isConv) {
     convolve(l, op, y, ending);
   } else {
     multiply(l, op, y, ending);
   }
-  if (op.expr() && !ending.epilogue) lowerSteps(l, op);
+  if (op.expr() && !ending.epilogue) lowerSteps(l, op, under ? 1 : 0);
   return taken;
 }
 
