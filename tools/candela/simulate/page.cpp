@@ -180,7 +180,6 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
   out += card(energyText(report["energy"]["nj"].get<double>()), "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
   out += card(countText(number(report, "macs")), fmt::format("products, and {} on the host", countText(number(report, "host_macs"))));
   out += "</div>\n";
-  if (other) out += comparison(report, *other);
   out += "<section><h2>Timeline <small>drag to look closer, double-click for all</small></h2><div class=\"tools\">"
          "<button id=\"whole\">all</button><button id=\"closer\">+</button><button id=\"farther\">&#8722;</button>"
          "<button id=\"earlier\" aria-label=\"earlier\">&#8592;</button><button id=\"later\" aria-label=\"later\">&#8594;</button></div>"
@@ -208,6 +207,7 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
          "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" aria-label=\"find by name\"/></div>"
          "<div class=\"sheet\">" +
          layerTable(report) + "</div></section>\n";
+  if (other) out += comparison(report, *other);
   out += "<section><h2>Energy <small>" + markupEscaped(report["energy"]["table"].get<std::string>()) +
          " prices</small></h2><table><tbody>";
   for (const auto& [action, value] : report["energy"]["by_action"].items())

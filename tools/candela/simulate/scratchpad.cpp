@@ -9,9 +9,11 @@ Json scratchpadMaps(const PlannedModel& model, Json& layers) {
   std::map<std::pair<uint64_t, std::string>, size_t> layerOf;
   for (size_t i = 0; i < layers.size(); ++i)
     layerOf.try_emplace({layers[i].value("program", uint64_t{0}), layers[i].value("name", "")}, i);
-  for (size_t part = 0; part < model.parts.size(); ++part) {
-    const program::Program& program = model.parts[part].program;
-    for (const plan::MemoryMap& map : model.parts[part].maps) {
+  uint64_t part = 0; // among those of the device, as layers count them
+  for (const PlannedPart& planned : model.parts) {
+    const program::Program& program = planned.program;
+    if (std::ranges::none_of(program.spaces, &program::Space::local)) continue;
+    for (const plan::MemoryMap& map : planned.maps) {
       if (!program.spaces[map.space].local || map.capacityBytes == 0) continue;
       std::vector<int64_t> layerAt(program.instrs.size(), -1);
       for (uint32_t i = 0; i < program.instrs.size(); ++i) {
@@ -32,6 +34,7 @@ Json scratchpadMaps(const PlannedModel& model, Json& layers) {
                       {"instructions", program.instrs.size()},
                       {"blocks", std::move(blocks)}});
     }
+    ++part;
   }
   return maps;
 }
