@@ -42,7 +42,9 @@ uint32_t lower(Lowering& l, uint32_t i) {
     lowerFill(l, l.image.output(op), static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0)));
     return 1;
   case cdl::Kind::Conv2d:
-  case cdl::Kind::MatMul: return lowerProduct(l, op);
+  case cdl::Kind::MatMul:
+    l.isBeforeProducts = false;
+    return lowerProduct(l, op);
   case cdl::Kind::Convert:
   case cdl::Kind::Binary:
   case cdl::Kind::Compare:

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <array>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "simulator/func/execution.h"
 

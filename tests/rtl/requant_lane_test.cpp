@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <vector>
 
 #include "Vrtl_requant_lane.h"
 #include "candela/numerics.h"

@@ -31,6 +31,7 @@ struct Lowering {
   std::vector<Held> held{};
   int64_t next = 0; ///< where the next ones go, relative
   int scatterTurn = 0;                                 ///< the load channel that comes next for what is scattered
+  bool isBeforeProducts = true;                        ///< nothing has been multiplied yet
   int accumulatorTurn = 0;                             ///< the half of the accumulators that comes next
   std::vector<Costs> costs{};                          ///< by node, in the order in which they come first
   std::map<std::string, size_t> costsOf{};

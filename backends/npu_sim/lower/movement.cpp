@@ -63,7 +63,8 @@ void lowerCopy(Lowering& l, const Operand& from, const Operand& to) {
 
 namespace {
 
-/// Pieces of what is scattered, so that its first rows are used while the others come, over all channels in turn.
+/// Pieces of what is scattered, so that its first rows are used while the others come. Over all channels in turn until
+/// there is a product to hide behind: later the other channels have the weights to bring.
 void inPieces(Lowering& l, const Operand& from, const Operand& to) {
   size_t outer = 0;
   for (size_t d = 1; d < static_cast<size_t>(to.rank); ++d)
@@ -75,7 +76,7 @@ void inPieces(Lowering& l, const Operand& from, const Operand& to) {
     source.at += begin * from.strides[outer] * from.bytes;
     target.at += begin * to.strides[outer] * to.bytes;
     move(l, source, target);
-    l.scatterTurn = (l.scatterTurn + 1) % l.configuration.loadChannels();
+    l.scatterTurn = l.isBeforeProducts ? (l.scatterTurn + 1) % l.configuration.loadChannels() : 0;
   }
   l.scatterTurn = 0;
 }

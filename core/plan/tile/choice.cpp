@@ -334,7 +334,8 @@ private:
       if (l > 0) { // all channels to all channels
         const double outputs = wholeOf(instr.outputs[0], chain_.links[l].outputs[0]);
         const double inputs = wholeOf(instr.inputs[0], chain_.links[l].inputs[0]);
-        cycles += elements / outputs * std::ceil(inputs / costs_.rows) * std::ceil(outputs / costs_.columns);
+        cycles += passCycles(elements / outputs, boxes) * std::ceil(inputs / costs_.rows) *
+                  std::ceil(outputs / costs_.columns);
         continue;
       }
       const size_t o = isConv ? 1 : 2, k = isConv ? 4 : 3;
@@ -350,9 +351,16 @@ private:
       const double folds = static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
                                                ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
                                                trips_[k] * trips_[o] * (groups > 1 ? std::min(groups, outputs) : 1));
-      cycles += elements / static_cast<double>(axes_[o].extent) * folds;
+      const auto parts = static_cast<uint64_t>(trips_[o] * trips_[k]);
+      const double positions = elements / static_cast<double>(axes_[o].extent);
+      cycles += folds * (groups > 1 ? positions : passCycles(positions, boxes / std::max<uint64_t>(parts, 1)));
     }
     return cycles;
+  }
+
+  /// Of all tiles, over so many positions in all: weights of the next pass come in a row a cycle, and none is shorter.
+  double passCycles(double positions, uint64_t tiles) const {
+    return std::max(positions, static_cast<double>(tiles) * costs_.rows);
   }
 
   /// How often each element is computed, where windows of tiles overlap.

@@ -9,6 +9,7 @@
 #include "core/plan/schedule/schedule.h"
 #include "core/plan/tile/borders.h"
 #include "core/plan/tile/emission.h"
+#include "core/plan/tile/fold.h"
 #include "core/plan/tile/residency.h"
 #include "core/plan/tile/unroll.h"
 
@@ -240,8 +241,8 @@ private:
       const auto add = [](std::vector<Instr>& loads, std::vector<Instr>& copies) {
         loads.insert(loads.end(), std::make_move_iterator(copies.rbegin()), std::make_move_iterator(copies.rend()));
       };
-      add(early[c].far.empty() ? parts.back().loads : parts.front().loads, early[c].near);
-      add(parts[std::min<size_t>(1, parts.size() - 1)].loads, early[c].far);
+      add(parts.back().loads, early[c].near);
+      add(parts.back().loads, early[c].far);
     }
   }
 
@@ -356,6 +357,7 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
   Program whole = program;
   CDL_TRY(unroll(whole, options.instrs));
   dropBorders(whole);
+  if (options.fuse) foldInputCopies(whole);
   for (Buffer& buffer : whole.buffers)
     if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
   // What is live at once fits; where its offsets do not, less stays.

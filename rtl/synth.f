@@ -1,0 +1,16 @@
+// What Yosys synthesizes, in an order in which each file follows what it needs. scripts/nightly_rtl.py takes each module as a top, with the
+// parameters that stand in it.
+rtl/generated/cdl_npu_isa_pkg.sv
+rtl/prim/cdl_npu_delay.sv
+rtl/prim/cdl_npu_fifo.sv
+rtl/matrix/cdl_npu_pe.sv
+rtl/matrix/cdl_npu_unpack.sv
+rtl/matrix/cdl_npu_depthwise.sv
+rtl/matrix/cdl_npu_im2col.sv
+rtl/matrix/cdl_npu_weight_walker.sv
+rtl/requant/cdl_npu_rescale.sv
+rtl/requant/cdl_npu_requant_lane.sv
+rtl/requant/cdl_npu_requant_walker.sv
+rtl/vector/cdl_npu_lanes_walker.sv
+rtl/vector/cdl_npu_pool_walker.sv
+rtl/vector/cdl_npu_vector_lane.sv
