@@ -86,9 +86,9 @@ void countWindow(Sums& s, const Configuration& c, const Operation& o) {
   const bool isDepthwise = o.insn.op == Op::kDwconv;
   const int64_t k = isDepthwise ? taps : taps * cin, n = isDepthwise ? cin : d[win::kCout];
   const int64_t blocks = ceilDiv(n, c.columns());
-  const int64_t passes = isDepthwise          ? taps
+  const int64_t passes = isDepthwise         ? taps
                          : d[win::kTaps] > 1 ? ceilDiv(taps, d[win::kTaps])
-                                              : taps * ceilDiv(cin, c.rows());
+                                             : taps * ceilDiv(cin, c.rows());
   s.add(Counter::kMacs, k * n * rows);
   s.add(Counter::kWeightTiles, isDepthwise ? blocks : passes * blocks);
   s.add(Counter::kArrayPasses, passes * blocks * rows);

@@ -57,7 +57,7 @@ public:
 private:
   struct Bank {
     int64_t row = -1, previous = -1;
-    int64_t closed = kLongAgo; ///< when the previous row was
+    int64_t closed = kLongAgo;        ///< when the previous row was
     int64_t activated = kLongAgo;     ///< when its row was opened
     int64_t prechargeable = kLongAgo; ///< when that row may be closed
   };

@@ -10,6 +10,13 @@ constexpr int64_t kPage = 4096;  ///< regions begin at multiples
 constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time where time is fast
 constexpr size_t kLines = 16;    ///< of the instruction buffer, one burst each
 
+/// Of a read, there and back, where every other one has to open a row.
+int64_t readLatency(const Dram& dram) {
+  const DramTiming& t = dram.timing();
+  const int64_t controller = valueOf(Timing::kControllerLatency) * t.clockNumerator / (1000 * t.clockDenominator);
+  return dram.toNpu(t.readLatency + t.rcd / 2 + t.burstCycles + controller) + valueOf(Timing::kFabricLatency);
+}
+
 } // namespace
 
 std::string_view fidelityName(Fidelity fidelity) { return fidelity == Fidelity::kFast ? "fast" : "accurate"; }
@@ -46,10 +53,7 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary, con
   lineReady_.assign(kLines, 0);
   report_.fidelity = options.fidelity;
   report_.dramBytesPerCycle = dram_.bytesPerCycle();
-  const DramTiming& t = dram_.timing();
-  latency_ = dram_.toNpu(t.readLatency + t.rcd / 2 + t.burstCycles +
-                         valueOf(Timing::kControllerLatency) * t.clockNumerator / (1000 * t.clockDenominator)) +
-             valueOf(Timing::kFabricLatency);
+  latency_ = readLatency(dram_);
   fetchPerByte_ = 1 / report_.dramBytesPerCycle;
   processes_[0].event = 0;
 }
@@ -232,13 +236,19 @@ void Schedule::moveChunk(int engine) {
       (bytes + burst - 1) / burst * valueOf(Timing::kDmaIssue),
       p.movement.isStore() ? 0
                            : static_cast<int64_t>(part * static_cast<double>(latency_) / static_cast<double>(window)));
+  // A row opens behind the bursts that are under way: what they do not hide is waited for.
+  const DramTiming& t = dram_.timing();
+  const int64_t hidden = window / std::max(burst, dram_.granule()) * t.burstCycles;
+  const int64_t shown = p.movement.isStore() ? 0 : dram_.toNpu(std::max<int64_t>(0, t.rp + t.rcd - hidden));
+  const auto opening = static_cast<int64_t>(
+      part * static_cast<double>(shown) / static_cast<double>(t.rowBytes * t.groups * dram_.channels()) + 0.5);
   p.issued += bytes;
   const double bus = part * p.perByte;
   busFree_ = std::max(busFree_, static_cast<double>(now)) + bus;
   fastBusy_ += bus;
   fastBursts_ += static_cast<uint64_t>((bytes + burst - 1) / burst);
   const auto served = static_cast<int64_t>(busFree_ + 0.5);
-  const int64_t next = std::max({now + std::max(port, asking), served});
+  const int64_t next = std::max(now + std::max(port, asking), served) + opening;
   if (p.movement.isStore()) {
     p.port = std::max(p.port, now) + port;
     p.last = std::max({p.last, p.port + valueOf(Timing::kFabricLatency), served});
