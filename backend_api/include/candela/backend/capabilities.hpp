@@ -172,7 +172,8 @@ public:
     CDL_REQUIRED_ROWS(CDL_X)
 #undef CDL_X
     for (const Extra& extra : extra_)
-      if (supportOf(extra.row.kind, ~uint64_t(0)) != Support::ABSENT) addNative(extra.row, extra.atoms, extra.takesEpilogue);
+      if (supportOf(extra.row.kind, ~uint64_t(0)) != Support::ABSENT)
+        addNative(extra.row, extra.atoms, extra.takesEpilogue);
     if (spaces_.empty()) space("host", CDL_SPACE_HOST_MAPPED, 0, 64);
     built_ = cdl_capabilities_t{CDL_HEADER(cdl_capabilities_t),
                                 profiles_,
