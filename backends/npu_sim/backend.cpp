@@ -19,7 +19,7 @@ public:
     option("report", "file that takes a line of counts for each execution", "string", "");
     option("engine", "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory too",
            "func|fast|accurate", "func");
-    option("data", "off: counts and time alone, with engine=fast or accurate; outputs are zero", "on|off", "on");
+    option("data", "off: counts and time alone, by engine=fast unless it is accurate; outputs are zero", "on|off", "on");
     option("timeline", "file that takes a line for each instruction of each execution, with engine=fast or accurate", "string",
            "");
   }
@@ -48,8 +48,7 @@ public:
     run_.hasTime = engine != "func";
     run_.fidelity = engine == "fast" ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
     run_.hasData = options().get("data") == "on";
-    if (!run_.hasTime && !run_.hasData)
-      return cdl::error(CDL_INVALID_ARGUMENT, "data=off: engine=func has nothing else; fast and accurate have time");
+    if (!run_.hasData && !run_.hasTime) run_.hasTime = true, run_.fidelity = npu::Fidelity::kFast;
     if (!run_.hasTime && !run_.timeline.empty())
       return cdl::error(CDL_INVALID_ARGUMENT, "timeline=" + run_.timeline + ": engine=func has no time; fast and accurate have");
     return cdl::ok();

@@ -18,7 +18,7 @@ bool isDropped(const Image& image, const cdl::Op& op) {
 /// What a copy of a constant that is none of a product's weights would move as the Program has it.
 uint64_t tableBytes(const Image& image, const cdl::Op& op) {
   const Operand from = image.input(op, 0), to = image.output(op);
-  const bool isTable = from.memory == Access::kRegions && to.isLocal() && !image.holdsWeights(to.buffer);
+  const bool isTable = from.memory == Access::kPayload && to.isLocal() && !image.holdsWeights(to.buffer);
   return isTable ? static_cast<uint64_t>(to.elements() * to.bytes) : 0;
 }
 

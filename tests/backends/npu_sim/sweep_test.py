@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""A sweep runs each combination once, goes on where it was stopped, and says what has no configuration.
+
+usage: sweep_test.py CANDELA
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+MODEL = """graph @sweep(%x: i8[1,16,6,6]) -> (%y: i32[1,16,6,6]) {
+  %w = constant random(2) : i8[16,16,3,3]
+  %y = conv_integer %x, %w, _, _ {group = 1, pads = [1, 1, 1, 1], strides = [1, 1]} : i32[1,16,6,6]
+}
+"""
+SWEEP = """models = ["model.cdl"]
+batch_dim = ""
+[vary]
+"array.rows+array.columns" = [8, 16, 24]
+"dram.type" = ["DDR3-2133", "LPDDR5-6400"]
+"""
+
+
+def expect(isTrue, what):
+    if not isTrue:
+        sys.exit(f"sweep_test: {what}")
+
+
+def main():
+    candela = sys.argv[1]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "model.cdl").write_text(MODEL)
+        (folder / "sizes.toml").write_text(SWEEP)
+        results = folder / "sizes.sweep"
+
+        def sweep(*more):
+            ended = subprocess.run([candela, "simulate", "--sweep", folder / "sizes.toml", *more], capture_output=True, text=True)
+            expect(ended.returncode == 0, f"exit status {ended.returncode}: {ended.stderr}")
+            return ended.stdout
+
+        # Killed once one result is there: whatever was under way, the next run makes it whole.
+        first = subprocess.Popen([candela, "simulate", "--sweep", folder / "sizes.toml", "--jobs", "1"], stdout=subprocess.DEVNULL)
+        while first.poll() is None and len(list(results.glob("*.json"))) < 1:
+            os.sched_yield()
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        said = sweep()
+        expect("4 simulated, 2 refused" in said, said)
+        csv = (results / "sweep.csv").read_bytes()
+        rows = csv.decode().splitlines()
+        expect(rows[0].startswith("id,model,batch,npu,array.rows,array.columns,dram.type,status,cycles,time_ms"), rows[0])
+        expect(sum(",done," in row for row in rows) == 4, csv.decode())
+        expect(sum("24 is no power of two" in row for row in rows) == 2, csv.decode())
+        expect("Pareto front" in (results / "sweep.html").read_text(), "the page has no front")
+        cycles = {tuple(row.split(",")[4:7]): int(row.split(",")[8]) for row in rows[1:] if ",done," in row}
+        expect(cycles["16", "16", "LPDDR5-6400"] < cycles["8", "8", "LPDDR5-6400"], f"a larger array is not faster: {cycles}")
+
+        # One result is lost and one is cut: both are made again, and the rows are the same.
+        made = sorted(results.glob("*.json"))
+        made[0].unlink()
+        made[1].write_bytes(made[1].read_bytes()[:100])
+        kept = made[2].stat().st_mtime_ns
+        expect("4 of 6 were done before; going on" in sweep("--jobs", "1"), "what was there is not kept")
+        expect((results / "sweep.csv").read_bytes() == csv, "the rows differ")
+        expect(made[2].stat().st_mtime_ns == kept, "a result that was whole was made again")
+
+
+if __name__ == "__main__":
+    main()
