@@ -348,12 +348,17 @@ private:
           if (dim >= 2) kernel *= w.dims[d];
         }
       const int64_t outputs = extents_[o][at[o]], inputs = extents_[k][at[k]];
-      const double folds = static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
-                                               ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
-                                               trips_[k] * trips_[o] * (groups > 1 ? std::min(groups, outputs) : 1));
-      const auto parts = static_cast<uint64_t>(trips_[o] * trips_[k]);
       const double positions = elements / static_cast<double>(axes_[o].extent);
-      cycles += folds * (groups > 1 ? positions : passCycles(positions, boxes / std::max<uint64_t>(parts, 1)));
+      const auto times = static_cast<double>(trips_[k] * trips_[o]);
+      if (groups > 1 && groups == axes_[o].extent) { // a column for each channel, a tap after the other
+        cycles += positions * times * static_cast<double>(kernel * ceilDiv(outputs, costs_.columns));
+        continue;
+      }
+      const auto parts = static_cast<uint64_t>(trips_[o] * trips_[k]);
+      const double folds = times * static_cast<double>(ceilDiv(inputs * kernel, costs_.rows) *
+                                                       ceilDiv(std::max<int64_t>(outputs / groups, 1), costs_.columns) *
+                                                       std::min(groups, outputs));
+      cycles += folds * passCycles(positions, boxes / std::max<uint64_t>(parts, 1));
     }
     return cycles;
   }
