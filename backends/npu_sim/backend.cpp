@@ -107,7 +107,9 @@ private:
     costs.columns = static_cast<uint32_t>(configuration_.columns());
     costs.lanes = static_cast<uint32_t>(configuration_[npu::key::kVectorLanes]);
     costs.bytes_per_kilocycle = static_cast<uint32_t>(1000 * bytesPerSecond / cyclesPerSecond);
-    costs.copy_cycles = 4, costs.instr_cycles = 2; // sent by the control processor: a descriptor, a word
+    // What goes before the first byte and the first product, by the timing model.
+    costs.copy_cycles = static_cast<uint32_t>(npu::transferOverhead(configuration_));
+    costs.instr_cycles = static_cast<uint32_t>(npu::productOverhead(configuration_));
     tiling(costs);
   }
 

@@ -346,6 +346,14 @@ Result<TimeReport> Schedule::finish() {
   return report_;
 }
 
+int64_t transferOverhead(const Configuration& configuration) {
+  return valueOf(Timing::kDmaSetup) + readLatency(Dram(configuration));
+}
+int64_t productOverhead(const Configuration& configuration) {
+  const int64_t rows = configuration.rows(), skew = rows + configuration.columns() - 1;
+  return rows + skew + valueOf(Timing::kMatrixPipeline);
+}
+
 Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options) {
   Schedule schedule(configuration, binary, options);
   for (int engine = schedule.next(); engine >= 0; engine = schedule.next()) schedule.step(engine);

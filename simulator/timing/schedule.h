@@ -130,6 +130,10 @@ private:
   TimeReport report_;
 };
 
+/// Cycles of a transfer besides those of its bytes, and of a conv besides those of its passes: for who chooses tiles.
+int64_t transferOverhead(const Configuration& configuration);
+int64_t productOverhead(const Configuration& configuration);
+
 /// The whole program.
 Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary,
                           const ScheduleOptions& options = {});
