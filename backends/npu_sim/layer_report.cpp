@@ -90,6 +90,7 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
     for (size_t i = 0; i < time.stalls.size(); ++i) layer.stalls[i] += time.stalls[i];
     layer.start = layer.start < 0 ? time.start : std::min(layer.start, time.start);
     layer.done = std::max(layer.done, time.done);
+    if (!npu::isLoad(time.engine) && !layer.fixed.empty()) advance(time, layerOf_[symbol]);
   }
   if (!wanted || !isListed(time)) return;
   const auto stall = [&](npu::Stall by) { return time.stalls[static_cast<size_t>(by)]; };
@@ -114,18 +115,28 @@ void LayerReport::add(const npu::InstructionTime& time, bool wanted) {
   timeline_ += "}\n";
 }
 
+/// Loads run ahead for others: who waited for them has those cycles. While the array multiplies, they are its layer's.
+void LayerReport::advance(const npu::InstructionTime& time, uint32_t layer) {
+  if (static_cast<npu::Engine>(time.engine) == npu::Engine::kMatrix) {
+    for (const Span& span : besideArray_) {
+      const int64_t shared = std::max<int64_t>(0, span.to - std::max(span.from, time.start));
+      layers_[span.layer].cycles -= shared;
+      layers_[layer].cycles += shared;
+    }
+    besideArray_.clear();
+  } else if (time.done > frontier_) {
+    besideArray_.push_back({layer, frontier_, time.done});
+  }
+  if (time.done <= frontier_) return;
+  layers_[layer].cycles += time.done - frontier_;
+  frontier_ = time.done;
+  last_ = layer;
+}
+
 void LayerReport::finish(const npu::TimeReport& time) {
   time_ = time;
   hasTime_ = true;
-  int64_t frontier = 0;
-  Layer* last = nullptr;
-  for (Layer& layer : layers_) {
-    if (layer.start < 0 || layer.fixed.empty()) continue;
-    last = &layer;
-    layer.cycles = std::max<int64_t>(0, layer.done - frontier);
-    frontier = std::max(frontier, layer.done);
-  }
-  if (last) last->cycles += time.cycles - frontier;
+  layers_[last_].cycles += time.cycles - frontier_;
   timeline_ =
       cdl::text("{\"program\":\"", quoted(program_), "\",\"npu\":\"", quoted(configuration_.name), "\",\"fidelity\":\"",
                 std::string(npu::fidelityName(time.fidelity)), "\",\"clock_mhz\":", configuration_[npu::key::kClockMhz],

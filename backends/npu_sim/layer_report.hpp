@@ -39,8 +39,10 @@ private:
     npu::Counters counters{};
     std::array<int64_t, npu::kEngineCount> busy{};
     npu::StallCycles stalls{};
-    int64_t start = -1, done = 0, cycles = 0;
+    int64_t start = -1, done = 0;
+    int64_t cycles = 0; ///< that are its own: those of all layers are the program's
   };
+  void advance(const npu::InstructionTime& time, uint32_t layer);
   std::string engines(const std::array<int64_t, npu::kEngineCount>& cycles) const;
   std::string boundOf(const Layer& layer) const;
   std::string timeText() const;
@@ -51,6 +53,13 @@ private:
   std::vector<Layer> layers_;      ///< in the order of the program; one more at the end, of what belongs to none
   std::vector<uint32_t> symbolOf_; ///< by instruction
   std::vector<uint32_t> layerOf_;  ///< by symbol
+  int64_t frontier_ = 0; ///< the last end of an instruction that is no load
+  uint32_t last_ = 0;    ///< whose it was
+  struct Span {
+    uint32_t layer;
+    int64_t from, to;
+  };
+  std::vector<Span> besideArray_; ///< what moved the frontier on since the array ended last
   bool hasTime_ = false;
   npu::TimeReport time_;
 };

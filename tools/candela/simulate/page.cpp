@@ -94,22 +94,24 @@ std::string layerTable(const Json& report) {
     uint64_t waits = 0;
     if (layer.contains("stall"))
       for (const auto& [cause, cycles] : layer["stall"].items()) waits += cycles.get<uint64_t>();
-    const auto cell = [&](double value, const std::string& text) {
-      out += fmt::format("<td class=\"n\" data-v=\"{}\">{}</td>", value, text);
+    const auto cell = [&](const char* name, double value, const std::string& text) {
+      out += fmt::format("<td class=\"n\" data-k=\"{}\" data-v=\"{}\">{}</td>", name, value, text);
     };
-    const auto kilobytes = [&](uint64_t bytes) { cell(static_cast<double>(bytes), fmt::format("{:.1f}", static_cast<double>(bytes) / 1000)); };
+    const auto kilobytes = [&](const char* name, uint64_t bytes) {
+      cell(name, static_cast<double>(bytes), fmt::format("{:.1f}", static_cast<double>(bytes) / 1000));
+    };
     out += fmt::format("<tr data-i=\"{}\">", i);
-    cell(static_cast<double>(i), fmt::format("{}", i));
-    out += fmt::format("<td>{}</td>", markupEscaped(layer.value("name", "")));
-    cell(static_cast<double>(number(layer, "cycles")), fmt::format("{}", number(layer, "cycles")));
+    cell("#", static_cast<double>(i), fmt::format("{}", i));
+    out += fmt::format("<td data-k=\"layer\">{}</td>", markupEscaped(layer.value("name", "")));
+    cell("cycles", static_cast<double>(number(layer, "cycles")), fmt::format("{}", number(layer, "cycles")));
     out += fmt::format("<td><i class=\"share\" style=\"width:{:.1f}rem\"></i></td>", 5 * static_cast<double>(number(layer, "cycles")) / most);
-    cell(layer.value("mac_utilization", 0.0), fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
-    out += fmt::format("<td>{}</td>", markupEscaped(layer.value("bound", "")));
-    cell(static_cast<double>(waits), fmt::format("{}", waits));
-    kilobytes(number(layer, "weights") + number(layer, "tables"));
-    kilobytes(number(layer, "loaded"));
-    kilobytes(number(layer, "stored"));
-    cell(layer.value("energy_nj", 0.0), energyText(layer.value("energy_nj", 0.0)));
+    cell("MAC %", layer.value("mac_utilization", 0.0), fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
+    out += fmt::format("<td data-k=\"bound by\">{}</td>", markupEscaped(layer.value("bound", "")));
+    cell("waits", static_cast<double>(waits), fmt::format("{}", waits));
+    kilobytes("weights KB", number(layer, "weights") + number(layer, "tables"));
+    kilobytes("loaded KB", number(layer, "loaded"));
+    kilobytes("stored KB", number(layer, "stored"));
+    cell("energy", layer.value("energy_nj", 0.0), energyText(layer.value("energy_nj", 0.0)));
     out += "</tr>\n";
     ++i;
   }

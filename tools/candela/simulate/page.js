@@ -57,8 +57,9 @@ function drawTimeline() {
     }
     g.globalAlpha = 1;
   }
-  let step = 10 ** Math.floor(Math.log10((to - from) / 4));
-  if ((to - from) / step > 20) step *= 5; else if ((to - from) / step > 8) step *= 2;
+  const most = Math.max(2, space / 75);
+  let step = 10 ** Math.floor(Math.log10((to - from) / most));
+  for (const times of [2, 2.5, 2]) if ((to - from) / step > most) step *= times;
   g.fillStyle = ink;
   for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
     const x = left + (t - from) * perCycle;
