@@ -38,7 +38,7 @@ def run(job):
     ended = subprocess.run(job["command"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if ended.returncode == 0:
         return job["id"], "done"
-    if ended.returncode in (1, 2):  # it refuses the model or the configuration
+    if ended.returncode == 2:  # it refuses the model or the configuration
         with tempfile.NamedTemporaryFile(dir=result.parent, delete=False) as file:
             file.write(ended.stderr)
         os.replace(file.name, result.with_suffix(".refused"))

@@ -170,7 +170,7 @@ std::string LayerReport::boundOf(const Layer& layer) const {
   }
   const auto most =
       std::max_element(busy.begin(), busy.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return 2 * most->first < layer.cycles ? "latency" : most->second;
+  return 2 * most->first < layer.done - layer.start ? "latency" : most->second;
 }
 
 std::string LayerReport::timeText() const {

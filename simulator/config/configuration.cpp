@@ -156,8 +156,12 @@ std::string Configuration::toml() const {
       section = full.substr(0, dot);
       text += fmt::format("\n[{}]\n", section);
     }
-    const char* quote = kKeys[i].isString ? "\"" : "";
-    text += fmt::format("{} = {}{}{}\n", dot == full.npos ? full : full.substr(dot + 1), quote, valueText(i), quote);
+    std::string value = valueText(i);
+    if (kKeys[i].isString) {
+      for (size_t at = 0; (at = value.find_first_of("\"\\", at)) != value.npos; at += 2) value.insert(at, "\\");
+      value = '"' + value + '"';
+    }
+    text += fmt::format("{} = {}\n", dot == full.npos ? full : full.substr(dot + 1), value);
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/support/file.h"
+#include "core/support/text/scan.h"
 #include "simulator/config/configuration.h"
 #include "tools/candela/npu.h"
 #include "tools/candela/simulate/energy.h"
@@ -34,7 +35,7 @@ address outside of its memory, or deadlock. Energy is counts times the prices of
 floats within the bound of `candela run --expect`.
 
 Presets: tiny, nv_small, gem16, edge4t, edge8t, tpu1; `candela npu config` lists them. Equal input gives equal files, but for
-wall_ms and compile_ms in JSON. Exit status 1: not verified.)";
+wall_ms and compile_ms in JSON. Exit status 1: not verified, or a file could not be written.)";
 
 struct Arguments {
   RunOptions run;
@@ -87,7 +88,7 @@ std::string stallText(const Json& layer) {
   uint64_t all = 0;
   for (const auto& [engine, cycles] : layer["busy"].items()) all += cycles.get<uint64_t>();
   for (const auto& [cause, cycles] : layer["stall"].items()) {
-    all += cycles.get<uint64_t>();
+    if (cause == "semaphore" || cause == "queue") all += cycles.get<uint64_t>(); // the others are within an instruction
     if (cycles.get<uint64_t>()) causes.emplace_back(cycles.get<uint64_t>(), cause);
   }
   std::ranges::sort(causes, std::greater<>());
@@ -269,8 +270,9 @@ void printWhatIf(const Json& rows, Console& console) {
   console.print("{}", table.text());
 }
 
-void printCompared(const Json& compared, size_t rows, Console& console) {
+void printCompared(const Json& compared, const std::string& model, size_t rows, Console& console) {
   const auto before = static_cast<double>(count(compared, "cycles_before")), after = static_cast<double>(count(compared, "cycles_after"));
+  if (compared["model_before"] != model) console.note("{} is compared with another model, {}", model, compared["model_before"].get<std::string>());
   console.print("  compared with {} on {}: {} to {} cycles, {:.2f}x as fast\n", compared["model_before"].get<std::string>(),
                 compared["npu_before"].get<std::string>(), count(compared, "cycles_before"), count(compared, "cycles_after"),
                 after > 0 ? before / after : 0.0);
@@ -307,6 +309,9 @@ void simulate(Arguments& arguments, Console& console) {
   const TemporaryFile timelineFile("candela_timeline");
   const Simulation simulation = simulateOnce(arguments.run, arguments.configuration, hasTime ? arguments.fidelity : "func",
                                              wantsTimeline ? timelineFile.path() : "");
+  if (hasTime && simulation.measured.time.is_null())
+    fail(kBadInput, "{}: nothing of it runs on the NPU, so that there is no time; --engine func lists the host's steps and why",
+         arguments.run.model.path);
   Json report = reportOf(arguments, npu, simulation, console);
   Json memory = Json::array();
   if (!arguments.html.empty() || !arguments.csv.empty()) {
@@ -322,7 +327,7 @@ void simulate(Arguments& arguments, Console& console) {
   }
   if (other) {
     report["compared"] = comparedLayers(report, *other);
-    printCompared(report["compared"], arguments.rows, console);
+    printCompared(report["compared"], report["model"].get<std::string>(), arguments.rows, console);
   }
   const auto write = [&](const std::string& path, const std::string& text) {
     if (!path.empty()) check(writeFile(path, text.data(), text.size()), kWorkFailed);
@@ -341,31 +346,35 @@ void simulate(Arguments& arguments, Console& console) {
 }
 
 void sweep(const Arguments& arguments, Console& console) {
-  if (!arguments.run.model.path.empty()) fail(kBadInput, "--sweep {}: the file names the models, not the command", arguments.sweep);
   const Sweep sweep = readSweep(arguments.sweep);
   Json report = console.report("sweep");
   report["folder"] = sweep.folder;
   if (arguments.list) {
     writeConfigurations(sweep);
-    for (const SweepJob& job : sweep.jobs)
-      if (job.refused.empty())
-        report["jobs"].push_back({{"id", job.id}, {"command", commandOf(sweep, job, "candela")}, {"result", resultOf(sweep, job)}});
-    console.print("{}: {} simulations\n", sweep.file, sweep.jobs.size());
+    report["jobs"] = Json::array();
+    for (const SweepJob& job : sweep.jobs) {
+      if (!job.refused.empty()) continue;
+      std::string line;
+      for (const std::string& word : commandOf(sweep, job, "candela")) line += (line.empty() ? "" : " ") + shellQuoted(word);
+      console.print("{}\n", line);
+      report["jobs"].push_back({{"id", job.id}, {"command", commandOf(sweep, job, "candela")}, {"result", resultOf(sweep, job)}});
+    }
     console.writeJson(report);
     return;
   }
   const auto start = std::chrono::steady_clock::now();
   const size_t processes = arguments.jobs ? arguments.jobs : std::max(1u, std::thread::hardware_concurrency());
-  const size_t refused = runSweep(sweep, processes, console);
+  const SweepCounts counts = runSweep(sweep, processes, console);
   const Json rows = sweepRows(sweep);
   const std::string csv = arguments.csv.empty() ? sweep.folder + "/sweep.csv" : arguments.csv;
   const std::string html = arguments.html.empty() ? sweep.folder + "/sweep.html" : arguments.html;
   for (const auto& [path, text] : {std::pair{csv, sweepCsv(sweep, rows)}, {html, sweepPage(sweep, rows)}})
     check(writeFile(path, text.data(), text.size()), kWorkFailed);
   report["rows"] = rows;
-  console.print("{}: {} simulated, {} refused, in {}\n  {}\n  {}\n", sweep.file, rows.size() - refused, refused,
-                timeText(millisecondsSince(start)), csv, html);
+  console.print("{}: {} simulated, {} refused, in {}\n  {}\n  {}\n", sweep.file, rows.size() - counts.refused - counts.failed,
+                counts.refused, timeText(millisecondsSince(start)), csv, html);
   console.writeJson(report);
+  if (counts.failed) fail(kWorkFailed, "{}: {} simulations failed; run the same command to try them again", sweep.file, counts.failed);
 }
 
 } // namespace
@@ -392,13 +401,19 @@ void addSimulate(CLI::App& app, Console& console) {
   command->add_option("--energy", arguments->energy, "prices of actions: a .csv file (built in)")->type_name("FILE");
   command->add_option("--sweep", arguments->sweep, "simulate models on many configurations, in processes; goes on where it was stopped")
       ->type_name("FILE.toml");
-  command->add_option("--jobs", arguments->jobs, "processes of a sweep (one per core)")->type_name("N");
+  command->add_option("--jobs", arguments->jobs, "processes of a sweep (one per core)")->type_name("N")->check(CLI::Range(1, 1024));
   command->add_flag("--list", arguments->list, "only list the simulations of a sweep, with their commands");
-  command->add_option("--rows", arguments->rows, "layers that are printed (20)")->type_name("N");
+  command->add_option("--rows", arguments->rows, "layers that are printed (20)")->type_name("N")->check(CLI::Range(0, 1000000));
   addJsonOption(command, console);
   command->footer(kFooter);
-  command->callback([arguments, &console] {
-    if (!arguments->sweep.empty()) return sweep(*arguments, console);
+  command->callback([arguments, command, &console] {
+    if (!arguments->sweep.empty()) {
+      for (const CLI::Option* option : command->parse_order())
+        if (!text::isOneOf(option->get_name(), "--sweep|--jobs|--list|--csv|--html|--json"))
+          fail(kBadInput, "{}: with --sweep the file says it; only --jobs, --list, --csv, --html and --json stand beside it", option->get_name());
+      return sweep(*arguments, console);
+    }
+    if (arguments->list || arguments->jobs) fail(kBadInput, "--list and --jobs are of --sweep");
     if (arguments->run.model.path.empty()) fail(kBadInput, "simulate: a MODEL is wanted, or --sweep FILE.toml");
     simulate(*arguments, console);
   });

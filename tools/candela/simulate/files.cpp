@@ -65,9 +65,11 @@ Json readSimulation(const std::string& path) {
   Json report = Json::parse(text, text + bytes.size(), nullptr, false);
   if (!report.is_object() || !report.contains("schema") || report["schema"] != "candela.simulate/1")
     fail(kBadInput, "{}: it is no report of 'candela simulate --json'", path);
+  for (const char* key : {"model", "npu"})
+    if (!report.contains(key) || !report[key].is_string()) fail(kBadInput, "{}: no '{}'", path, key);
   const bool hasLayers = report.contains("layers") && report["layers"].is_array();
   if (!hasLayers || !report.contains("cycles") || !report["cycles"].is_number_unsigned())
-    fail(kBadInput, "{}: it has no time; simulate with --engine fast or accurate", path);
+    fail(kBadInput, "{}: it has no time; simulate with --engine timed", path);
   for (const Json& layer : report["layers"])
     if (!layer.is_object() || !layer.contains("name") || !layer["name"].is_string() || !layer.contains("cycles") ||
         !layer["cycles"].is_number_unsigned())

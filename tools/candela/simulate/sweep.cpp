@@ -12,8 +12,10 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "candela/candela.h"
+#include "core/runtime/plugin/plugin.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
 #include "simulator/config/configuration.h"
@@ -33,6 +35,11 @@ struct Axis {
   std::string keys; ///< "array.rows+array.columns"
   std::vector<std::string> values;
 };
+
+std::string hashOfFile(const std::string& path) {
+  const Bytes bytes = check(mapFile(path));
+  return hashText(sha256(bytes.data(), bytes.size()));
+}
 
 class Reader {
 public:
@@ -56,8 +63,10 @@ public:
         sweep_.batchDim = text(node, name);
       else if (name == "dims")
         sweep_.dims = texts(node, name);
-      else if (name == "output")
+      else if (name == "output") {
+        if (text(node, name).empty()) fail(kBadInput, "{}:{}: output: a folder is wanted", file_, node.source().begin.line);
         folder = beside(text(node, name));
+      }
       else if (name == "batch")
         for (const std::string& value : values(node, name)) batches_.push_back(positive(node, value));
       else if (name == "vary" && node.is_table())
@@ -97,7 +106,7 @@ private:
     for (const toml::node& each : *node.as_array()) {
       if (const auto number = each.value_exact<int64_t>())
         list.push_back(fmt::format("{}", *number));
-      else if (const auto word = each.value_exact<std::string>())
+      else if (const auto word = each.value_exact<std::string>(); word && !word->empty())
         list.push_back(*word);
       else
         fail(kBadInput, "{}:{}: {}: integers and strings are wanted", file_, each.source().begin.line, name);
@@ -116,9 +125,13 @@ private:
         axes(*node.as_table(), name + ".");
       else {
         axes_.push_back({name, values(node, "vary." + name)});
-        for (const std::string& each : split(name))
+        for (const std::string& each : split(name)) {
+          if (std::ranges::find(sweep_.varied, each) != sweep_.varied.end())
+            fail(kBadInput, "{}:{}: vary: '{}' is varied twice", file_, node.source().begin.line, each);
+          sweep_.varied.push_back(each);
           if (std::ranges::none_of(npu::kKeys, [&](const npu::KeyInfo& info) { return info.name == each && each != "name"; }))
             fail(kBadInput, "{}:{}: vary: there is no key '{}' of a configuration", file_, node.source().begin.line, each);
+        }
       }
     }
   }
@@ -155,21 +168,21 @@ private:
   void combine() {
     if (bases_.empty()) bases_ = {"gem16"};
     if (batches_.empty()) batches_ = {1};
-    for (const Axis& axis : axes_)
-      for (const std::string& key : split(axis.keys)) sweep_.varied.push_back(key);
     size_t all = bases_.size() * batches_.size() * sweep_.models.size();
-    for (const Axis& axis : axes_) {
-      all *= axis.values.size();
+    for (size_t a = 0;; ++a) {
       if (all > kMostJobs) fail(kBadInput, "{}: more than {} simulations", file_, kMostJobs);
+      if (a == axes_.size()) break;
+      all *= axes_[a].values.size();
     }
+    // Another build may tile or time otherwise.
+    const std::string program = hashOfFile("/proc/self/exe") + hashOfFile(check(runtime::findPlugin("npu_sim"))->origin());
     std::map<std::string, std::string> contents; // of models
     for (const std::string& model : sweep_.models) {
-      const Bytes bytes = check(mapFile(model));
-      contents[model] = hashText(sha256(bytes.data(), bytes.size()));
+      contents[model] = hashOfFile(model);
     }
     for (const std::string& base : bases_) {
       const bool isFile = base.find('/') != base.npos || base.ends_with(".toml");
-      const npu::Configuration configuration = checkNpu(npu::findConfiguration(isFile ? "./" + beside(base) : base));
+      const npu::Configuration configuration = checkNpu(npu::findConfiguration(isFile ? fs::absolute(beside(base)).string() : base));
       for (size_t variant = 0, variants = all / (bases_.size() * batches_.size() * sweep_.models.size()); variant < variants; ++variant) {
         SweepJob job;
         job.base = configuration.name;
@@ -183,7 +196,7 @@ private:
           for (const int64_t batch : batches_) {
             job.model = model;
             job.batch = batch;
-            std::string what = fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}", candela_version(), contents[model], sweep_.fidelity, sweep_.batchDim,
+            std::string what = fmt::format("{}\n{}\n{}\n{}={}\n{}\n{}", program, contents[model], sweep_.fidelity, sweep_.batchDim,
                                            batch, fmt::join(sweep_.dims, " "), job.configuration);
             job.id = hashText(sha256(what.data(), what.size())).substr(0, 16);
             sweep_.jobs.push_back(job);
@@ -240,7 +253,7 @@ Sweep readSweep(const std::string& file) {
 std::string resultOf(const Sweep& sweep, const SweepJob& job) { return sweep.folder + "/" + job.id + ".json"; }
 
 std::vector<std::string> commandOf(const Sweep& sweep, const SweepJob& job, const std::string& program) {
-  std::vector<std::string> command{program, "simulate", job.model, "--npu", configurationOf(sweep, job), "--fidelity", sweep.fidelity,
+  std::vector<std::string> command{program, "simulate", job.model.starts_with('-') ? "./" + job.model : job.model, "--npu", configurationOf(sweep, job), "--fidelity", sweep.fidelity,
                                    "--random", "1"};
   for (const std::string& dim : sweep.dims) command.insert(command.end(), {"--dim", dim});
   if (!sweep.batchDim.empty()) command.insert(command.end(), {"--dim", fmt::format("{}={}", sweep.batchDim, job.batch)});
@@ -257,21 +270,24 @@ void writeConfigurations(const Sweep& sweep) {
       check(writeFile(path, job.configuration.data(), job.configuration.size()), kWorkFailed);
 }
 
-size_t runSweep(const Sweep& sweep, size_t processes, Console& console) {
+SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
   writeConfigurations(sweep);
+  std::signal(SIGCHLD, SIG_DFL); // who ignores it cannot wait
   std::vector<const SweepJob*> left;
+  std::set<std::string> ids; // equal jobs are one
   std::error_code ignored;
-  size_t done = 0, refused = 0;
+  size_t done = 0;
+  SweepCounts counts;
   for (const SweepJob& job : sweep.jobs) {
     if (!job.refused.empty() || fs::exists(refusalOf(sweep, job), ignored))
-      ++refused;
+      ++counts.refused;
     else if (readResult(resultOf(sweep, job)))
       ++done;
-    else
+    else if (ids.insert(job.id).second)
       left.push_back(&job);
   }
-  if (done + refused > 0)
-    console.print("  {} of {} were done before{}\n", done + refused, sweep.jobs.size(), left.empty() ? "" : "; going on");
+  if (done + counts.refused > 0)
+    console.print("  {} of {} were done before{}\n", done + counts.refused, sweep.jobs.size(), left.empty() ? "" : "; going on");
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   std::map<pid_t, const SweepJob*> running;
   size_t next = 0, ended = 0;
@@ -300,23 +316,26 @@ size_t runSweep(const Sweep& sweep, size_t processes, Console& console) {
     }
     int status = 0;
     const pid_t child = waitpid(-1, &status, 0);
+    if (child < 0 && errno != EINTR) fail(kWorkFailed, "waiting for a simulation: {}", std::strerror(errno));
     const auto found = running.find(child);
     if (found == running.end()) continue;
     const SweepJob& job = *found->second;
     running.erase(found);
     progress.update(fs::path(job.model).filename().string(), static_cast<double>(++ended) / static_cast<double>(left.size()));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kSuccess) {
       fs::remove(logOf(job), ignored);
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) <= kBadInput) {
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) == kBadInput) {
       fs::rename(logOf(job), refusalOf(sweep, job), ignored); // it would say the same again
-      ++refused;
-    } else {
-      fail(kWorkFailed, "{} on {}: {}; its output is in {}; run the same command to go on", job.model, job.base,
-           WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit status {}", WEXITSTATUS(status)),
-           logOf(job));
+      ++counts.refused;
+    } else { // a full disk, no memory: another time it may do
+      const std::string said = lastLine(logOf(job));
+      console.note("{} on {}, {}: {}{}", job.model, job.base, job.id,
+                   WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit status {}", WEXITSTATUS(status)),
+                   said.empty() ? "" : ": " + said);
+      ++counts.failed;
     }
   }
-  return refused;
+  return counts;
 }
 
 Json sweepRows(const Sweep& sweep) {

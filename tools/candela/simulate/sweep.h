@@ -38,8 +38,12 @@ std::string resultOf(const Sweep& sweep, const SweepJob& job);
 /// Writes the configurations that the jobs read.
 void writeConfigurations(const Sweep& sweep);
 
-/// Runs what has no result yet, in `processes` at once, and says how many failed. Results that are there are kept.
-size_t runSweep(const Sweep& sweep, size_t processes, Console& console);
+struct SweepCounts {
+  size_t refused = 0; ///< there is no such configuration, or the model cannot be used; kept as a result
+  size_t failed = 0;  ///< for another reason, told as a note; the next run tries again
+};
+/// Runs what has no result yet, in `processes` at once. Results that are there are kept.
+SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console);
 
 /// A row for each job, done or not.
 Json sweepRows(const Sweep& sweep);
