@@ -6,7 +6,7 @@ usage: scripts/nightly_npu_sweep.py [--candela FILE] [--models DIR] [--report FI
 ResNet-50 and MobileNetV2 in int8 (build/models, which the fixture of the tests writes), fidelity fast, on gem16 with three
 arrays, five scratchpads and four kinds of memory. The first run is killed when a third of the results is there; the second
 one must keep those. Both together take at most 5 minutes on 2 cores. Of two configurations that differ in one number the
-larger one loses at most 2 %; how often it loses more, and the worst, stand in the report. Writes
+larger one should lose at most 2 %: how often it loses more stands in the report, and more than 6 % is a failure. Writes
 benchmarks/results/npu_sweep.json.
 
 Exit status: 0 as it should be, 1 not, 2 nothing to run.
@@ -29,7 +29,7 @@ SCHEMA = "candela.npu_sweep.v1"
 MODELS = ("resnet50_int8", "mbv2_int8")
 VARIED = {"array.rows+array.columns": [8, 16, 32], "scratchpad.bytes": [2 ** power for power in range(17, 22)],
           "dram.type": ["DDR3-2133", "DDR4-2400", "DDR4-3200", "LPDDR5-6400"]}
-MOST_SECONDS, MOST_LOST = 300, 0.02
+MOST_SECONDS, WANTED_LOST, MOST_LOST = 300, 0.02, 0.06
 GROWING = ("array.rows", "scratchpad.bytes")
 
 
@@ -77,7 +77,7 @@ def main():
         whole = [path for path in kept if (results / path).stat().st_mtime_ns == kept[path]]
     done = [row for row in rows if row["status"] == "done"]
     lost = losses(done)
-    worse = [each for each in lost if each[0] > MOST_LOST]
+    worse = [each for each in lost if each[0] > WANTED_LOST]
     problems = []
     if len(done) != len(rows) or len(rows) != 120:
         problems.append(f"{len(done)} of {len(rows)} rows are done, 120 are wanted")
@@ -85,13 +85,14 @@ def main():
         problems.append(f"{len(kept) - len(whole)} results that were whole were made again")
     if seconds > MOST_SECONDS:
         problems.append(f"took {seconds:.0f} s")
-    if worse:
-        problems.append(f"{len(worse)} times the larger one loses more than {100 * MOST_LOST:.0f} %")
+    if lost and lost[0][0] > MOST_LOST:
+        problems.append(f"a larger one loses {100 * lost[0][0]:.1f} %")
     case = {"simulations": len(done), "seconds": round(seconds, 1), "kept_after_kill": len(whole), "losses": len(lost),
             "losses_above_2_percent": len(worse),
             "worst": [{"lost": round(share, 4), "grew": key, "to": size, "of": list(rest)} for share, key, rest, size in lost[:8]],
             "problems": problems, "passed": not problems}
-    print(f"{len(done)} simulations in {seconds:.0f} s, {len(whole)} kept after the kill; {'; '.join(problems) or 'passed'}")
+    print(f"{len(done)} simulations in {seconds:.0f} s, {len(whole)} kept after the kill; {len(worse)} times the larger one loses more "
+          f"than {100 * WANTED_LOST:.0f} %; {'; '.join(problems) or 'passed'}")
     for worst in case["worst"]:
         print(f"  {100 * worst['lost']:.1f} % lost with {worst['grew']} {worst['to']} of {', '.join(worst['of'])}")
     report = {"schema": SCHEMA, "generated_at": nightly_report.now(), "machine": nightly_report.machine(), "results": [case]}
