@@ -22,12 +22,40 @@ uint64_t tableBytes(const Image& image, const cdl::Op& op) {
   return isTable ? static_cast<uint64_t>(to.elements() * to.bytes) : 0;
 }
 
+/// Bytes of the local memory that are alive at each instruction of the image.
+std::vector<uint64_t> liveBytes(const cdl_image_t* image, uint32_t localSpace) {
+  struct Life {
+    uint32_t first = 0, last = 0;
+  };
+  std::vector<Life> lives(image->buffers.count);
+  for (uint32_t i = 1; i < image->instrs.count; ++i) {
+    const cdl::Op op(image, i, nullptr, nullptr);
+    const auto touch = [&](const cdl_view_t* view) {
+      Life& life = lives[view->buffer];
+      if (!life.first) life.first = i;
+      life.last = i;
+    };
+    for (uint32_t v = 0; v < op.inputs(); ++v) touch(cdl_get_input(image, &op.instr(), v));
+    for (uint32_t v = 0; v < op.instr().outputs; ++v) touch(cdl_get_output(image, &op.instr(), v));
+  }
+  std::vector<uint64_t> live(image->instrs.count + 1, 0); // what begins less what has ended, wrapping
+  for (uint32_t b = 1; b < image->buffers.count; ++b) {
+    const cdl_buffer_t* buffer = cdl_get_buffer(image, b);
+    if (buffer->space != localSpace || !lives[b].first) continue;
+    live[lives[b].first] += buffer->bytes;
+    live[lives[b].last + 1] -= buffer->bytes;
+  }
+  for (size_t i = 1; i < live.size(); ++i) live[i] += live[i - 1];
+  return live;
+}
+
 /// JSON; the order is that of the program.
 std::string costsText(const std::vector<Costs>& costs) {
   std::string text;
   for (const Costs& c : costs) {
     text += cdl::text(text.empty() ? "[" : ",", "{\"node\":\"", quoted(c.node), "\",\"macs\":", c.macs, ",\"weights\":", c.weights,
-                      ",\"tables\":", c.tables, ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded, ",\"stored\":", c.stored, "}");
+                      ",\"tables\":", c.tables, ",\"tiled_tables\":", c.tiledTables, ",\"loaded\":", c.loaded, ",\"stored\":", c.stored,
+                      ",\"scratchpad_peak\":", c.peak, "}");
   }
   return text.empty() ? "[]" : text + "]";
 }
@@ -78,10 +106,12 @@ cdl::Status compileProgram(const cdl_image_t* raw, const void* const* payloads, 
     Image image(raw, payloads, localSpace, localBytes);
     Stream stream;
     Lowering lowering{image, stream, configuration, localBytes, reserved};
+    const std::vector<uint64_t> live = liveBytes(raw, localSpace);
     for (at = 1; at < raw->instrs.count;) {
       const cdl::Op op = image.op(at);
       const std::string node = op.node();
       lowering.begin(at, node.empty() ? cdl::text(cdl::kindName(op.instr().kind), " [", at, "]") : node);
+      lowering.here().peak = std::max(lowering.here().peak, live[at]);
       if (op.kind() == cdl::Kind::Copy) lowering.here().tiledTables += tableBytes(image, op);
       const uint32_t taken = isDropped(image, op) ? 1 : lower(lowering, at);
       for (uint32_t i = 0; i < taken; ++i) image.advance(image.op(at + i));

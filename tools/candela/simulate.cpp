@@ -153,6 +153,7 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu, const S
   report["npu"] = npu.name;
   report["configuration"] = npu.toml();
   report["scratchpad_bytes"] = npu.scratchpadBytes();
+  report["scratchpad_peak_bytes"] = m.most("scratchpad_peak");
   report["clock_mhz"] = npu[npu::key::kClockMhz];
   report["engine"] = arguments.engine;
   report["macs"] = m.counter("macs");
@@ -208,8 +209,9 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu, con
   console.print("   DRAM {} + {} of program   {} program{}, {} instructions\n", bytesText(m.dramBytes()),
                 bytesText(m.counter("dram_read_program")), m.programs, m.programs == 1 ? "" : "s", m.counter("instructions"));
   printLayers(m, arguments.rows, console);
-  console.print("  all: weights {}, tables {}, values loaded {}, stored {}\n", bytesText(m.sum("weights")),
-                bytesText(m.sum("tables")), bytesText(m.sum("loaded")), bytesText(m.sum("stored")));
+  console.print("  all: weights {}, tables {}, values loaded {}, stored {}; at most {} of the scratchpad at once\n",
+                bytesText(m.sum("weights")), bytesText(m.sum("tables")), bytesText(m.sum("loaded")), bytesText(m.sum("stored")),
+                bytesText(m.most("scratchpad_peak")));
   console.print("  the tiled Program copies the same weights and values, and tables of {}: multipliers, shifts and biases "
                 "are packed records here\n",
                 bytesText(m.sum("tiled_tables")));
@@ -314,7 +316,7 @@ void simulate(Arguments& arguments, Console& console) {
          arguments.run.model.path);
   Json report = reportOf(arguments, npu, simulation, console);
   Json memory = Json::array();
-  if (!arguments.html.empty() || !arguments.csv.empty()) {
+  if (!arguments.html.empty()) {
     ModelOptions planned = arguments.run.model;
     planned.backends = "npu_sim";
     planned.options.push_back("npu_sim.npu=" + arguments.configuration);

@@ -1,5 +1,6 @@
 #include "tools/candela/simulate/measure.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "tools/candela/temporary_file.h"
@@ -83,6 +84,12 @@ uint64_t Measured::sum(const char* key) const {
   uint64_t sum = 0;
   for (const Json& layer : layers) sum += layer.value(key, uint64_t{0});
   return sum;
+}
+
+uint64_t Measured::most(const char* key) const {
+  uint64_t most = 0;
+  for (const Json& layer : layers) most = std::max(most, layer.value(key, uint64_t{0}));
+  return most;
 }
 
 double Measured::macUtilization() const {

@@ -14,7 +14,8 @@ struct Measured {
   uint64_t programs = 0;
 
   uint64_t counter(const char* name) const { return counters.value(name, uint64_t{0}); }
-  uint64_t sum(const char* key) const; ///< over the layers
+  uint64_t sum(const char* key) const;  ///< over the layers
+  uint64_t most(const char* key) const; ///< of a layer
   uint64_t dramBytes() const { return sum("weights") + sum("tables") + sum("loaded") + sum("stored"); }
   uint64_t cycles() const { return time.is_null() ? 0 : time.value("cycles", uint64_t{0}); }
   /// 0..1, of all products that the array could have made in the cycles.

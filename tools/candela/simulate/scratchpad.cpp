@@ -4,7 +4,7 @@
 
 namespace candela::tool {
 
-Json scratchpadMaps(const PlannedModel& model, Json& layers) {
+Json scratchpadMaps(const PlannedModel& model, const Json& layers) {
   Json maps = Json::array();
   std::map<std::pair<uint64_t, std::string>, size_t> layerOf;
   for (size_t i = 0; i < layers.size(); ++i)
@@ -18,11 +18,8 @@ Json scratchpadMaps(const PlannedModel& model, Json& layers) {
       std::vector<int64_t> layerAt(program.instrs.size(), -1);
       for (uint32_t i = 0; i < program.instrs.size(); ++i) {
         const auto& provenance = program.instrs[i].provenance;
-        if (const auto found = layerOf.find({part, provenance.empty() ? "" : provenance.front().node}); found != layerOf.end()) {
-          layerAt[i] = static_cast<int64_t>(found->second);
-          Json& peak = layers[found->second]["scratchpad_peak"];
-          if (i < map.live.size()) peak = std::max(peak.is_number() ? peak.get<uint64_t>() : uint64_t{0}, map.live[i]);
-        }
+        const auto found = layerOf.find({part, provenance.empty() ? "" : provenance.front().node});
+        if (found != layerOf.end()) layerAt[i] = static_cast<int64_t>(found->second);
       }
       Json blocks = Json::array();
       for (const plan::MemoryMap::Block& block : map.blocks) {
