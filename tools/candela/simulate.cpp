@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "core/support/file.h"
@@ -18,6 +19,8 @@
 
 namespace candela::tool {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kFooter = R"(Examples:
   candela simulate resnet50_int8.onnx --npu gem16 --dim N=1 --random 1
@@ -299,6 +302,9 @@ void simulate(Arguments& arguments, Console& console) {
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace},
                                    {"--compare", &arguments.compare}})
     if (!hasTime && !path->empty()) fail(kBadInput, "{} {}: --engine func has no time", name, *path);
+  for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace}})
+    if (const fs::path folder = fs::path(*path).parent_path(); !folder.empty() && !fs::is_directory(folder))
+      fail(kBadInput, "{} {}: there is no folder '{}'", name, *path, folder.string()); // told before the run
   if (!hasTime && arguments.whatIf) fail(kBadInput, "--what-if: --engine func has no time");
   const npu::Configuration npu = checkNpu(npu::findConfiguration(arguments.configuration));
   refuseBundle(arguments.run.model.path);

@@ -275,7 +275,6 @@ private:
     moved(port).storedBytes += bytes;
   }
 
-  /// A copy at the end needs no room of its own: what it copies goes where it belongs.
   /// A COPY of what is not there to what stays: it is the load.
   bool copiesStraight(const Box& box, Emitted::Part& part) {
     if (chain_.links[0].work.kind != CDL_KIND_COPY) return false;
@@ -287,6 +286,7 @@ private:
     return true;
   }
 
+  /// A copy at the end needs no room of its own: what it copies goes where it belongs.
   void finishCopy(const View& from, const Box& box, Emitted::Part& part) {
     const size_t p = portOf(chain_.links.size() - 1, 0, true);
     if (!stays(p)) return store(p, from, box, part);

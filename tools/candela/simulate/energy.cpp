@@ -50,7 +50,7 @@ EnergyTable readEnergyTable(const std::string& path) {
     EnergyPrice price{cells[0], 0, cells[2], cells[3]};
     const char* const end = cells[1].data() + cells[1].size();
     const auto [stop, bad] = std::from_chars(cells[1].data(), end, price.picojoule);
-    if (bad != std::errc() || stop != end || !std::isfinite(price.picojoule) || price.picojoule < 0)
+    if (bad != std::errc() || stop != end || !std::isfinite(price.picojoule) || price.picojoule < 0 || price.picojoule > 1e12)
       fail(kBadInput, "{}:{}: '{}' is no energy in picojoules", table.name, number, cells[1]);
     if (std::ranges::none_of(kEnergyActions, [&](const EnergyAction& a) { return a.name == price.action; }))
       fail(kBadInput, "{}:{}: '{}' is no action: mac, accumulator, scratchpad, requant, vector, dram", table.name, number, price.action);
