@@ -282,7 +282,10 @@ void stream(Execution& e, Window w) {
 void runMatrix(Execution& e) {
   const Window w = windowOf(e.d, e.configuration);
   switch (e.insn.op) {
-  case Op::kConv: return convolve(e, w);
+  case Op::kConv:
+    convolve(e, w);
+    e.matrix.active.k = e.matrix.shadow.k = 0; // its own weights went through the same registers
+    return;
   case Op::kDwconv: return convolveDepthwise(e, w);
   case Op::kLdw: return loadWeights(e, w);
   default: return stream(e, w);
