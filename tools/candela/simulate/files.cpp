@@ -11,6 +11,12 @@ std::string csvCell(const std::string& text) {
   return quoted + "\"";
 }
 
+std::string scriptText(const Json& data) {
+  std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (size_t at = 0; (at = text.find("</", at)) != text.npos; at += 3) text.replace(at, 2, "<\\/");
+  return text;
+}
+
 std::string layersCsv(const Json& report) {
   const char* const counts[] = {"macs",    "weights", "tables",          "loaded",            "stored",
                                 "passes",  "requant_values", "vector_values", "scratchpad_read", "scratchpad_written",

@@ -10,6 +10,9 @@ namespace candela::tool {
 /// A cell of CSV, quoted where it must be.
 std::string csvCell(const std::string& text);
 
+/// JSON as it stands within <script> of a page: nothing in it ends the element.
+std::string scriptText(const Json& data);
+
 /// One line for each layer: cycles by engine and cause, utilisation, bytes by class, energy, what bounds it.
 std::string layersCsv(const Json& report);
 

@@ -80,6 +80,13 @@ void checkSums(const Measured& m) {
 
 } // namespace
 
+std::map<std::pair<uint64_t, std::string>, size_t> layerIndex(const Json& layers) {
+  std::map<std::pair<uint64_t, std::string>, size_t> index;
+  for (size_t i = 0; i < layers.size(); ++i)
+    index.try_emplace({layers[i].value("program", uint64_t{0}), layers[i].value("name", "")}, i);
+  return index;
+}
+
 uint64_t Measured::sum(const char* key) const {
   uint64_t sum = 0;
   for (const Json& layer : layers) sum += layer.value(key, uint64_t{0});

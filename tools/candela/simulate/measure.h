@@ -22,6 +22,9 @@ struct Measured {
   double macUtilization() const;
 };
 
+/// Where the layers of a report stand, by program and name; the first of equal ones.
+std::map<std::pair<uint64_t, std::string>, size_t> layerIndex(const Json& layers);
+
 /// One run on a simulated NPU.
 struct Simulation {
   Session session;

@@ -163,8 +163,6 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
                               {"requant", busiest(layer, "requant")},
                               {"vector", busiest(layer, "vector")},
                               {"transfer", std::max(busiest(layer, "load"), busiest(layer, "store"))}});
-  std::string packed = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-  for (size_t at = 0; (at = packed.find("</", at)) != packed.npos; at += 3) packed.replace(at, 2, "<\\/"); // ends no script
 
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
@@ -235,7 +233,7 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
          markupEscaped(report["configuration"].get<std::string>()) + "</pre></details></section>\n";
   return out + fmt::format("<footer>candela {}</footer>\n</main>\n<script type=\"application/json\" id=\"run\">{}</script>\n<script>{}</script>\n"
                            "</body></html>\n",
-                           candela_version(), packed, kSimulationScript);
+                           candela_version(), scriptText(data), kSimulationScript);
 }
 
 } // namespace candela::tool

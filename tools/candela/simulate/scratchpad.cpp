@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "tools/candela/simulate/measure.h"
+
 namespace candela::tool {
 
 Json scratchpadMaps(const PlannedModel& model, const Json& layers) {
   Json maps = Json::array();
-  std::map<std::pair<uint64_t, std::string>, size_t> layerOf;
-  for (size_t i = 0; i < layers.size(); ++i)
-    layerOf.try_emplace({layers[i].value("program", uint64_t{0}), layers[i].value("name", "")}, i);
+  const auto layerOf = layerIndex(layers);
   uint64_t part = 0; // among those of the device, as layers count them
   for (const PlannedPart& planned : model.parts) {
     const program::Program& program = planned.program;

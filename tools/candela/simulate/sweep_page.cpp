@@ -56,8 +56,6 @@ std::string sweepPage(const Sweep& sweep, const Json& rows) {
   for (const std::string& key : sweep.varied)
     if (key != "dram.type") numbers.push_back(key);
   const Json data = {{"rows", rows}, {"models", models}, {"numbers", std::move(numbers)}, {"varied", sweep.varied}};
-  std::string packed = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-  for (size_t at = 0; (at = packed.find("</", at)) != packed.npos; at += 3) packed.replace(at, 2, "<\\/");
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width\"/>"
       "<title>{0}</title>\n<style>{1}{2}</style></head>\n<body><main>\n<div class=\"top\"><div><p class=\"eyebrow\">sweep, fidelity {3}</p>"
@@ -78,7 +76,7 @@ std::string sweepPage(const Sweep& sweep, const Json& rows) {
   }
   return out + fmt::format("</tbody></table></div></section>\n<footer>candela {}</footer>\n</main>\n<script type=\"application/json\" "
                            "id=\"rows\">{}</script>\n<script>{}</script>\n</body></html>\n",
-                           candela_version(), packed, kSweepScript);
+                           candela_version(), scriptText(data), kSweepScript);
 }
 
 } // namespace candela::tool

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tools/candela/simulate/measure.h"
+
 namespace candela::tool {
 namespace {
 
@@ -23,9 +25,7 @@ Timeline readTimeline(const std::string& path, const std::vector<std::string>& e
   Timeline timeline;
   timeline.engines = engines;
   // A node of one program is one layer: the first of the name.
-  std::map<std::pair<uint64_t, std::string>, int32_t> layerOf;
-  for (size_t i = 0; i < layers.size(); ++i)
-    layerOf.try_emplace({layers[i].value("program", uint64_t{0}), layers[i].value("name", "")}, static_cast<int32_t>(i));
+  const auto layerOf = layerIndex(layers);
   std::map<uint32_t, uint32_t> bySequence; // of this program
   uint64_t programs = 0, begin = 0, end = 0;
   std::ifstream file(path);
@@ -56,7 +56,7 @@ Timeline readTimeline(const std::string& path, const std::vector<std::string>& e
     each.tile = record.value("tile", uint32_t{0});
     each.bytes = record.value("bytes", uint64_t{0});
     if (const auto layer = layerOf.find({programs - 1, record.value("node", "")}); layer != layerOf.end())
-      each.layer = layer->second;
+      each.layer = static_cast<int32_t>(layer->second);
     if (const auto after = record.find("after"); after != record.end()) {
       const Json wait = record.value("wait", Json::array());
       const std::string semaphore = wait.empty() ? "" : fmt::format("s{}", wait[0].get<uint32_t>());
