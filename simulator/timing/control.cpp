@@ -11,10 +11,15 @@ constexpr uint32_t kPmuControl = 0x30;
 
 } // namespace
 
+int64_t Schedule::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) {
+  return options_.memory ? options_.memory->access(cycle, address, bytes, isWrite, requester)
+                         : dram_.access(cycle, address, bytes, isWrite, requester);
+}
+
 int64_t Schedule::readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte, int requester) {
   if (options_.fidelity == Fidelity::kAccurate) {
     const int64_t there = valueOf(Timing::kFabricLatency) / 2, back = valueOf(Timing::kFabricLatency) - there;
-    return dram_.access(cycle + there, address, bytes, false, requester) + back;
+    return access(cycle + there, address, bytes, false, requester) + back;
   }
   const double bus = perByte * static_cast<double>(bytes);
   busFree_ = std::max(busFree_, static_cast<double>(cycle)) + bus;
@@ -34,7 +39,7 @@ bool Schedule::fetched() {
     if (lineTags_[slot] == ahead) continue;
     lineTags_[slot] = ahead;
     lineReady_[slot] =
-        readMemory(p.event, programBase_ + static_cast<uint64_t>(ahead * bytes), bytes, fetchPerByte_, 0);
+        readMemory(p.event, placement_.program + static_cast<uint64_t>(ahead * bytes), bytes, fetchPerByte_, 0);
   }
   const int64_t ready = lineReady_[static_cast<size_t>(line) % lineTags_.size()];
   if (ready <= p.event) return true;
@@ -75,6 +80,7 @@ void Schedule::control() {
     report_.engines[0].stalls[static_cast<size_t>(blockedBy_)] += p.event - blockedSince_;
     blockedSince_ = -1;
   }
+  if (options_.follower) options_.follower->word();
   const int64_t word = valueOf(Timing::kControlWord);
   report_.engines[0].busy += word;
   tag(timingConstant(Timing::kControlWord).tag, word);
@@ -105,8 +111,10 @@ void Schedule::control() {
   p.free = p.event;
   p.event += word;
   if (halted_) {
-    report_.cycles = options_.fidelity == Fidelity::kAccurate ? dram_.drain(p.event)
-                                                              : std::max(p.event, static_cast<int64_t>(busFree_ + 0.5));
+    if (options_.fidelity == Fidelity::kFast)
+      report_.cycles = std::max(p.event, static_cast<int64_t>(busFree_ + 0.5));
+    else
+      report_.cycles = options_.memory ? options_.memory->drain(p.event) : dram_.drain(p.event);
     report_.counters[static_cast<size_t>(Counter::kCycles)] = counted();
     p.event = kNever;
     return;

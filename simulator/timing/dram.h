@@ -33,7 +33,10 @@ class Dram {
 public:
   explicit Dram(const Configuration& configuration);
 
-  /// `bytes` from `address` on, asked for by `requester` (an engine) at `cycle` of the NPU. Returns the cycle in which
+  /// A requester that is no engine.
+  static constexpr int kOther = kEngineCount;
+
+  /// `bytes` from `address` on, asked for by `requester` (an engine, or kOther) at `cycle` of the NPU. Returns the cycle in which
   /// the last of them is there, or the write is accepted.
   int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester);
   /// The cycle in which all writes are in the memory.
@@ -86,7 +89,7 @@ private:
   struct Last {
     int64_t granule = -1, done = 0;
   };
-  std::array<std::array<Last, 2>, kEngineCount> last_{}; ///< of each requester: what it read and wrote last
+  std::array<std::array<Last, 2>, kEngineCount + 1> last_{}; ///< of each requester: what it read and wrote last
   Counts counts_;
 };
 

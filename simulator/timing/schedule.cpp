@@ -29,9 +29,19 @@ Stall InstructionTime::stall() const {
   return *most > 0 ? static_cast<Stall>(most - stalls.begin()) : Stall::kNone;
 }
 
+Placement placementOf(const Binary& binary) {
+  Placement placement;
+  for (const Region& region : binary.regions) {
+    placement.bases.push_back(placement.program);
+    placement.program += (region.bytes + kPage - 1) / kPage * kPage;
+  }
+  return placement;
+}
+
 Schedule::Schedule(const Configuration& configuration, const Binary& binary, const ScheduleOptions& options)
-    : configuration_(configuration), binary_(binary), options_(options), dram_(configuration),
-      counting_(configuration, binary) {
+    : configuration_(configuration), binary_(binary), options_(options),
+      placement_(options.placement ? *options.placement : placementOf(binary)), dram_(configuration),
+      counting_(configuration, binary), isCounting_(options.isCounting) {
   code_.reserve(binary.code.size());
   for (uint32_t i = 0; i < binary.code.size(); ++i) {
     Result<Insn> insn = decode(binary.code[i]);
@@ -43,12 +53,6 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary, con
     }
     code_.push_back(*insn);
   }
-  uint64_t at = 0;
-  for (const Region& region : binary.regions) {
-    bases_.push_back(at);
-    at += (region.bytes + kPage - 1) / kPage * kPage;
-  }
-  programBase_ = at;
   lineTags_.assign(kLines, -1);
   lineReady_.assign(kLines, 0);
   report_.fidelity = options.fidelity;
@@ -144,6 +148,7 @@ void Schedule::begin(int engine) {
   const int64_t banks = configuration_[key::kScratchpadBanks];
   p.now.start = p.event;
   p.spread = 1;
+  if (options_.follower) options_.follower->begin(engine, p.queue.front().instruction, o);
   if (options_.counts && o.insn.op != Op::kNop) {
     p.counted = counting_.of(o);
     if (options_.onCounted) options_.onCounted(p.queue.front().instruction, p.counted);
@@ -162,7 +167,7 @@ void Schedule::begin(int engine) {
     p.event = p.until = p.now.start + p.cost.cycles() + stall;
     return;
   }
-  Result<Movement> movement = Movement::of(configuration_, o, binary_, bases_);
+  Result<Movement> movement = Movement::of(configuration_, o, binary_, placement_.bases);
   if (!movement) {
     const uint32_t at = p.queue.front().instruction;
     return fail(error("instruction {}: {}{}", at, binary_.origin(at), movement.message()));
@@ -209,7 +214,7 @@ void Schedule::moveBurst(int engine) {
   const int64_t now = p.event;
   const bool isStore = p.movement.isStore();
   int64_t& slot = p.completions[p.burst++ % p.completions.size()];
-  slot = dram_.access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
+  slot = access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
   p.port = isStore ? now : std::max(p.port, slot) + p.ahead.port;
   p.last = isStore ? std::max(p.last, slot) : p.port;
   p.isLast = p.movement.isDone();
@@ -276,6 +281,7 @@ void Schedule::retire(int engine) {
   p.now.done = p.free = p.event;
   p.event = kNever;
   p.state = State::kIdle;
+  if (options_.follower) options_.follower->end(engine, p.now.instruction, p.queue.front().operation);
   emit(p.now);
   const Insn& insn = p.queue.front().operation.insn;
   count(engine, insn.mark, insn.op == Op::kNop ? nullptr : &p.counted);
@@ -335,15 +341,22 @@ Result<TimeReport> Schedule::finish() {
                             p.now.instruction);
     return error("{}", text);
   }
-  const Dram::Counts& counts = dram_.counts();
-  const bool isFast = options_.fidelity == Fidelity::kFast;
-  const auto granule = static_cast<uint64_t>(dram_.granule());
-  report_.dramBursts = isFast ? fastBursts_ : counts.bursts;
-  report_.dramBytes = isFast ? static_cast<uint64_t>(fastBusy_ * report_.dramBytesPerCycle) : counts.bursts * granule;
-  report_.rowHits = counts.rowHits, report_.rowMisses = counts.rowMisses, report_.refreshes = counts.refreshes;
-  report_.dramBusy =
-      isFast ? static_cast<int64_t>(fastBusy_) : dram_.toNpu(static_cast<int64_t>(counts.busBusy) / dram_.channels());
+  if (options_.fidelity == Fidelity::kFast) {
+    report_.dramBursts = fastBursts_;
+    report_.dramBytes = static_cast<uint64_t>(fastBusy_ * report_.dramBytesPerCycle);
+    report_.dramBusy = static_cast<int64_t>(fastBusy_);
+  } else if (!options_.memory) {
+    addMemory(report_, dram_);
+  }
   return report_;
+}
+
+void addMemory(TimeReport& report, const Dram& dram) {
+  const Dram::Counts& counts = dram.counts();
+  report.dramBursts = counts.bursts;
+  report.dramBytes = counts.bursts * static_cast<uint64_t>(dram.granule());
+  report.rowHits = counts.rowHits, report.rowMisses = counts.rowMisses, report.refreshes = counts.refreshes;
+  report.dramBusy = dram.toNpu(static_cast<int64_t>(counts.busBusy) / dram.channels());
 }
 
 int64_t transferOverhead(const Configuration& configuration) {

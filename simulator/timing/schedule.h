@@ -11,6 +11,36 @@
 
 namespace candela::npu {
 
+/// Where the regions and the program lie in DRAM.
+struct Placement {
+  std::vector<uint64_t> bases; ///< of each region
+  uint64_t program = 0;
+};
+/// One after the other, each from a page on, the program last.
+Placement placementOf(const Binary& binary);
+
+/// What answers bursts and fetches where it is not the schedule's own Dram. With Fidelity::kAccurate alone.
+class MemoryPort {
+public:
+  virtual ~MemoryPort() = default;
+  /// As Dram::access.
+  virtual int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester) = 0;
+  /// As Dram::drain.
+  virtual int64_t drain(int64_t cycle) = 0;
+};
+
+/// Who follows a schedule: computes values in the order of time, say. Called within step().
+class Follower {
+public:
+  virtual ~Follower() = default;
+  /// The control processor runs its next word, or sends it to a queue.
+  virtual void word() = 0;
+  /// The head of an engine's queue begins, and ends; the first burst of a transfer lies behind its begin, the last one
+  /// before its end.
+  virtual void begin(int engine, uint32_t instruction, const Operation& operation) = 0;
+  virtual void end(int engine, uint32_t instruction, const Operation& operation) = 0;
+};
+
 struct ScheduleOptions {
   Fidelity fidelity = Fidelity::kAccurate;
   /// Words and bursts; loops could otherwise run for years.
@@ -21,6 +51,10 @@ struct ScheduleOptions {
   bool counts = false;
   /// Called with `counts` for each instruction but nops and those of control, with what it counts alone.
   std::function<void(uint32_t instruction, const Counters&)> onCounted;
+  bool isCounting = true;         ///< the PMU counts from the start on
+  MemoryPort* memory = nullptr;   ///< none: a Dram of the configuration
+  Follower* follower = nullptr;
+  std::optional<Placement> placement; ///< none: placementOf
 };
 
 /// A program in time: one process for each engine, which sleeps until something happens to it, and one for the control
@@ -37,6 +71,9 @@ public:
   /// The process whose turn it is; -1: none, the program has ended or failed.
   int next() const;
   void step(int engine);
+
+  /// What finish() will say is an error, and no deadlock.
+  bool hasFailed() const { return error_.has_value(); }
 
   /// After the end. Errors: a word or descriptor that is none, no halt, bytes outside of a region, deadlock, too long.
   Result<TimeReport> finish();
@@ -93,6 +130,7 @@ private:
   void controlInstruction(const Insn& insn);
   void dispatch(const Insn& insn);
   bool fetched();
+  int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester);
   int64_t readMemory(int64_t cycle, uint64_t address, int64_t bytes, double perByte, int requester);
   void emit(InstructionTime& time);
   void count(int engine, bool isMarked, const Counters* counted);
@@ -104,8 +142,7 @@ private:
   const Binary& binary_;
   const ScheduleOptions& options_;
   std::vector<Insn> code_;
-  std::vector<uint64_t> bases_;
-  uint64_t programBase_ = 0;
+  Placement placement_;
   Dram dram_;
   Counting counting_;
   double busFree_ = 0, fastBusy_ = 0; ///< fast: when the bus is free
@@ -123,7 +160,7 @@ private:
   int64_t blockedSince_ = -1; ///< control: since when it stands
   Stall blockedBy_ = Stall::kNone;
   std::optional<InstructionTime> pending_; ///< of control, that ends in the next cycle
-  bool halted_ = false, isCounting_ = true;
+  bool halted_ = false, isCounting_;
   int64_t countedFrom_ = 0;
   uint64_t countedBefore_ = 0, events_ = 0;
   std::optional<Error> error_;
@@ -133,6 +170,9 @@ private:
 /// Cycles of a transfer besides those of its bytes, and of a conv besides those of its passes: for who chooses tiles.
 int64_t transferOverhead(const Configuration& configuration);
 int64_t productOverhead(const Configuration& configuration);
+
+/// What the memory did, of a schedule's own Dram or of one that answered its bursts.
+void addMemory(TimeReport& report, const Dram& dram);
 
 /// The whole program.
 Result<TimeReport> timeOf(const Configuration& configuration, const Binary& binary,
