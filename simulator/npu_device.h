@@ -26,6 +26,7 @@ enum class FaultKind : uint8_t {
   kSemaphore,     ///< a count above its maximum, or two engines that wait on one semaphore without an order
   kDeadlock,      ///< nobody can go on
   kLimit,         ///< more instructions than the caller allowed
+  kBus,           ///< the platform's memory refused an access; with SystemC alone
 };
 std::string_view faultName(FaultKind kind);
 
@@ -86,10 +87,14 @@ struct TimedOptions {
   /// false: time and counters alone, which do not depend on data; memory stays as it is, and no fault is looked for.
   bool hasValues = true;
   /// Called for each instruction that ends, in the order of ends.
-  std::function<void(const InstructionTime&)> onTime;
+  std::function<void(const InstructionTime&)> onTime{};
 };
 
 /// The functional model and time (simulator/timing) together: memory and faults are those of the functional model.
 std::unique_ptr<Device> makeTimedDevice(Configuration configuration, TimedOptions options = {});
+
+/// Both in one SystemC simulation (simulator/systemc), whose every burst carries its data. The same memory, faults and
+/// cycles; hasValues must be set. Runs of all devices of a process take turns. Where SystemC was found alone.
+std::unique_ptr<Device> makeSystemcDevice(Configuration configuration, TimedOptions options = {});
 
 } // namespace candela::npu

@@ -1,15 +1,16 @@
 #include <algorithm>
 
 #include "simulator/func/machine.h"
-#include "simulator/npu_device.h"
+#include "simulator/func/stepped_device.h"
 
 namespace candela::npu {
 namespace {
 
-class FunctionalDevice : public Device {
+class FunctionalDevice : public SteppedDevice {
 public:
-  FunctionalDevice(Configuration configuration, FunctionalOptions options)
-      : configuration_(std::move(configuration)), options_(options), memory_(configuration_, options.checks) {}
+  FunctionalDevice(Configuration configuration, FunctionalOptions options, bool isStepped)
+      : configuration_(std::move(configuration)), options_(std::move(options)),
+        memory_(configuration_, options_.checks), isStepped_(isStepped) {}
 
   const Configuration& configuration() const override { return configuration_; }
   const Binary& program() const override { return binary_; }
@@ -38,7 +39,7 @@ public:
     code_ = std::move(code);
     memory_.setRegions(binary_.regions);
     for (uint32_t i = 0; i < binary_.regions.size(); ++i)
-      if (binary_.regions[i].kind == RegionClass::kConstants) {
+      if (binary_.regions[i].kind == RegionClass::kConstants && !(isStepped_ && binary_.constants.empty())) {
         if (binary_.constants.size() < binary_.regions[i].bytes)
           return error("region '{}': {} bytes, the constants have {}", binary_.regions[i].name,
                        binary_.regions[i].bytes, binary_.constants.size());
@@ -52,7 +53,8 @@ public:
     if (!isLoaded_) return error("no program is loaded");
     if (region >= binary_.regions.size()) return error("region {}: the program has {}", region, binary_.regions.size());
     const Region& record = binary_.regions[region];
-    if (record.kind == RegionClass::kConstants) return error("region '{}': its contents are the binary's", record.name);
+    if (record.kind == RegionClass::kConstants && !(isStepped_ && binary_.constants.empty()))
+      return error("region '{}': its contents are the binary's", record.name);
     if (memory.size() < record.bytes)
       return error("region '{}': {} bytes are bound, it has {}", record.name, memory.size(), record.bytes);
     memory_.bind(region, memory);
@@ -60,12 +62,24 @@ public:
   }
 
   Result<RunReport> run() override {
+    if (Outcome bad = begin(true)) return *bad;
+    RunReport report = machine_->run();
+    machine_.reset(); // what it remembers of accesses is large
+    return report;
+  }
+
+  Outcome begin(bool isCounting) override {
     if (!isLoaded_) return error("no program is loaded");
     for (uint32_t i = 0; i < binary_.regions.size(); ++i)
       if (!memory_.isBound(i)) return error("region '{}' is not bound", binary_.regions[i].name);
     memory_.reset();
-    return Machine(configuration_, options_, binary_, code_, memory_).run();
+    machine_.emplace(configuration_, options_, binary_, code_, memory_, isCounting);
+    return {};
   }
+  bool word() override { return machine_->word(); }
+  bool advance(int engine) override { return machine_->advance(engine); }
+  const RunReport& report() const override { return machine_->report(); }
+  uint32_t semaphore(int index) const override { return machine_->semaphore(index); }
 
 private:
   /// What one instruction alone shows to be wrong on this configuration.
@@ -90,7 +104,8 @@ private:
   Memory memory_;
   Binary binary_;
   std::vector<Insn> code_;
-  bool isLoaded_ = false;
+  std::optional<Machine> machine_; ///< of the run
+  bool isLoaded_ = false, isStepped_;
 };
 
 } // namespace
@@ -98,12 +113,15 @@ private:
 std::string_view faultName(FaultKind kind) {
   constexpr std::string_view kNames[] = {"bad instruction",    "out of range", "port violation",
                                          "uninitialised read", "race",         "semaphore violation",
-                                         "deadlock",           "limit"};
+                                         "deadlock",           "limit",        "bus error"};
   return kNames[static_cast<int>(kind)];
 }
 
 std::unique_ptr<Device> makeFunctionalDevice(Configuration configuration, FunctionalOptions options) {
-  return std::make_unique<FunctionalDevice>(std::move(configuration), options);
+  return std::make_unique<FunctionalDevice>(std::move(configuration), std::move(options), false);
+}
+std::unique_ptr<SteppedDevice> makeSteppedDevice(Configuration configuration, FunctionalOptions options) {
+  return std::make_unique<FunctionalDevice>(std::move(configuration), std::move(options), true);
 }
 
 } // namespace candela::npu

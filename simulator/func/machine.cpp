@@ -13,9 +13,10 @@ constexpr uint64_t kInstructionCost = 4096; ///< in operations: a loop over noth
 } // namespace
 
 Machine::Machine(const Configuration& configuration, const FunctionalOptions& options, const Binary& binary,
-                 const std::vector<Insn>& code, Memory& memory)
+                 const std::vector<Insn>& code, Memory& memory, bool isCounting)
     : configuration_(configuration), options_(options), binary_(binary), code_(code), memory_(memory),
-      kernels_(options.plainKernels ? plainKernels() : bestKernels()), budget_(options.maxOperations) {
+      kernels_(options.plainKernels ? plainKernels() : bestKernels()), isCounting_(isCounting),
+      budget_(options.maxOperations) {
   if (options.onRetire) memory.record();
 }
 
@@ -24,8 +25,32 @@ std::string Machine::describe(uint32_t instruction) const {
   return instruction < code_.size() ? text + insnText(code_[instruction]) : text;
 }
 
-RunReport Machine::run() {
+/// False: a fault, which then stands in the report.
+template <typename Work> bool Machine::guarded(Work work) {
+  if (run_.fault) return false;
   try {
+    work();
+  } catch (const FaultSignal& fault) {
+    run_.fault = Fault{fault.kind, current_, fmt::format("{}: {}", describe(current_), fault.text)};
+  }
+  return !run_.fault;
+}
+
+bool Machine::word() {
+  return guarded([&] {
+    if (!controlStep()) deadlock();
+  });
+}
+
+bool Machine::advance(int engine) {
+  return guarded([&] {
+    if (!isReady(engine)) deadlock();
+    execute(engine);
+  });
+}
+
+RunReport Machine::run() {
+  guarded([&] {
     while (!halted_) {
       bool moved = false;
       while (!halted_ && controlStep()) moved = true;
@@ -43,9 +68,7 @@ RunReport Machine::run() {
         }
       if (!moved && !halted_) deadlock();
     }
-  } catch (const FaultSignal& fault) {
-    run_.fault = Fault{fault.kind, current_, fmt::format("{}: {}", describe(current_), fault.text)};
-  }
+  });
   return std::move(run_);
 }
 

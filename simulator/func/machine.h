@@ -11,8 +11,14 @@ namespace candela::npu {
 class Machine {
 public:
   Machine(const Configuration& configuration, const FunctionalOptions& options, const Binary& binary,
-          const std::vector<Insn>& code, Memory& memory);
+          const std::vector<Insn>& code, Memory& memory, bool isCounting = true);
   RunReport run();
+
+  // Step by step instead, as SteppedDevice says.
+  bool word();
+  bool advance(int engine);
+  const RunReport& report() const { return run_; }
+  uint32_t semaphore(int index) const { return static_cast<uint32_t>(semaphores_[static_cast<size_t>(index)].count()); }
 
 private:
   struct Entry {
@@ -26,6 +32,7 @@ private:
     int64_t left;
   };
 
+  template <typename Work> bool guarded(Work work);
   bool controlStep();
   void controlInstruction(const Insn& insn);
   void jumpBack();
@@ -58,7 +65,7 @@ private:
   std::array<Semaphore, kSemaphores> semaphores_;
   std::vector<Access> accesses_{Access{}};
   uint32_t current_ = 0; ///< the instruction that a fault is of
-  bool isCounting_ = true;
+  bool isCounting_;
   uint64_t retired_ = 0;
   uint64_t budget_;
   RunReport run_;
