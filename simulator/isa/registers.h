@@ -15,6 +15,7 @@ struct RegisterInfo {
   std::string_view name;
   uint32_t offset; ///< bytes
   uint32_t count;  ///< registers of 4 bytes from there on
+  bool isWritable; ///< by the driver
   bool isProgram;  ///< the instruction config may write it
 };
 

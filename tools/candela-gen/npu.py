@@ -139,12 +139,13 @@ class Npu:
         regs, out = self.regs, [f"// {self.note}", ""]
         out += [f"enum class Counter : uint8_t {{ " + ", ".join(f"k{camel(n)} = {c['id']}" for n, c in regs["counter"].items()) + " };"]
         out += [f"enum class RegionClass : uint8_t {{ " + ", ".join(f"k{camel(n)} = {c['id']}" for n, c in regs["class"].items()) + " };"]
-        out += [f"inline constexpr int kCounterSlots = {regs['pmu']['per_slot']};", f"inline constexpr int kSnapshotSlots = {regs['pmu']['slots']};"]
+        out += [f"inline constexpr int kCounterSlots = {regs['pmu']['per_slot']};", f"inline constexpr int kSnapshotSlots = {regs['pmu']['slots']};",
+                f"inline constexpr uint32_t kPmuOffset = {regs['pmu']['offset']:#x}, kSnapshotOffset = {regs['pmu']['snapshot_offset']:#x};"]
         out += ["inline constexpr CounterInfo kCounters[] = {"]
         out += [f"    {{{quote(n)}, Counter::k{camel(n)}, {str(c.get('timing', False)).lower()}}}," for n, c in regs["counter"].items()]
         out += ["};", "inline constexpr std::string_view kRegionClassNames[] = {" + ", ".join(quote(n) for n in regs["class"]) + "};"]
         out += ["inline constexpr RegisterInfo kRegisters[] = {"]
-        out += [f"    {{{quote(n)}, {r['offset']:#x}, {r.get('count', 1)}, {str(r.get('program', False)).lower()}}},"
+        out += [f"    {{{quote(n)}, {r['offset']:#x}, {r.get('count', 1)}, {str(r['access'] != 'ro').lower()}, {str(r.get('program', False)).lower()}}},"
                 for n, r in regs["register"].items()]
         return "\n".join(out + ["};", ""])
 
