@@ -9,6 +9,11 @@ void claimAll(cdl::Capabilities& c, int64_t localBytes, bool hasInt16);
 namespace {
 
 constexpr const char* kVersion = "0.1.0";
+#ifdef NPU_SIM_WITH_SYSTEMC
+constexpr const char* kEngines = "func|fast|accurate|systemc|systemc_fast";
+#else
+constexpr const char* kEngines = "func|fast|accurate"; // built where there was no SystemC
+#endif
 
 class NpuSim final : public cdl::ProgramBackend {
 public:
@@ -17,9 +22,12 @@ public:
     option("npu", "the configuration: tiny, nv_small, gem16, edge4t, edge8t, tpu1, or a .toml file", "string", "gem16");
     option("checks", "look for races and for bytes that nothing wrote", "on|off", "on");
     option("report", "file that takes a line of counts for each execution", "string", "");
-    option("engine", "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory too",
-           "func|fast|accurate", "func");
+    option("engine",
+           "func: without time; fast: closed forms; accurate: bursts, banks and rows of the memory too; systemc, systemc_fast: both as one "
+           "simulation of SystemC, whose bursts carry the data",
+           kEngines, "func");
     option("data", "off: counts and time alone, by engine=fast unless it is accurate; outputs are zero", "on|off", "on");
+    option("binary", "folder that takes each program as NAME.npubin, which `candela npu` and platforms read", "string", "");
     option("timeline", "file that takes a line for each instruction of each execution, with engine=fast or accurate", "string",
            "");
   }
@@ -44,10 +52,14 @@ public:
     run_.functional.checks = options().get("checks") == "on";
     run_.report = options().get("report");
     run_.timeline = options().get("timeline");
+    run_.binary = options().get("binary");
     const std::string engine = options().get("engine");
     run_.hasTime = engine != "func";
-    run_.fidelity = engine == "fast" ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
+    run_.isSystemc = engine.starts_with("systemc");
+    run_.fidelity = engine.ends_with("fast") ? npu::Fidelity::kFast : npu::Fidelity::kAccurate;
     run_.hasData = options().get("data") == "on";
+    if (!run_.hasData && run_.isSystemc)
+      return cdl::error(CDL_INVALID_ARGUMENT, "engine=" + engine + ": it runs with data; data=off has fast and accurate");
     if (!run_.hasData && !run_.hasTime) run_.hasTime = true, run_.fidelity = npu::Fidelity::kFast;
     if (!run_.hasTime && !run_.timeline.empty())
       return cdl::error(CDL_INVALID_ARGUMENT, "timeline=" + run_.timeline + ": engine=func has no time; fast and accurate have");

@@ -12,11 +12,12 @@ namespace {
 
 constexpr uint32_t kFormat = 1; ///< of what save writes
 
-bool append(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "a");
-  const bool isWritten = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+template <typename Bytes> bool writeTo(const std::string& path, const char* mode, const Bytes& bytes) {
+  std::FILE* file = std::fopen(path.c_str(), mode);
+  const bool isWritten = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
   return file && std::fclose(file) == 0 && isWritten;
 }
+bool append(const std::string& path, const std::string& text) { return writeTo(path, "a", text); }
 
 } // namespace
 
@@ -29,11 +30,14 @@ cdl::Status NpuExecutable::borrow(std::unique_ptr<npu::Device>& device) {
       return cdl::ok();
     }
   }
-  return make(options_.functional, device);
+  return make({.functional = options_.functional, .fidelity = options_.fidelity}, device);
 }
 
-cdl::Status NpuExecutable::make(npu::FunctionalOptions options, std::unique_ptr<npu::Device>& device) const {
-  device = npu::makeFunctionalDevice(configuration_, std::move(options));
+cdl::Status NpuExecutable::make(npu::TimedOptions options, std::unique_ptr<npu::Device>& device) const {
+#ifdef NPU_SIM_WITH_SYSTEMC
+  if (options_.isSystemc) device = npu::makeSystemcDevice(configuration_, std::move(options));
+#endif
+  if (!device) device = npu::makeFunctionalDevice(configuration_, std::move(options.functional));
   if (npu::Outcome bad = device->load(compiled_.binary)) return cdl::error(CDL_INTERNAL, bad->message);
   return cdl::ok();
 }
@@ -52,17 +56,23 @@ void NpuExecutable::observe(npu::FunctionalOptions& options, std::vector<uint64_
   };
 }
 
-cdl::Status NpuExecutable::count(npu::FunctionalOptions& options, std::unique_ptr<LayerReport>& layers) const {
+cdl::Status NpuExecutable::count(npu::TimedOptions& options, std::unique_ptr<LayerReport>& layers) const {
   layers = std::make_unique<LayerReport>(compiled_, configuration_, cdl_get_string(image_, image_->name));
-  options.onCounted = [counted = layers.get()](uint32_t instruction, const npu::Counters& counters) {
-    counted->count(instruction, counters);
+  LayerReport* const report = layers.get();
+  options.functional.onCounted = [report](uint32_t instruction, const npu::Counters& counters) {
+    report->count(instruction, counters);
   };
   if (!options_.hasTime) return cdl::ok();
+  const auto add = [report, isListed = !options_.timeline.empty()](const npu::InstructionTime& time) { report->add(time, isListed); };
+  if (options_.isSystemc) {
+    options.onTime = add;
+    return cdl::ok();
+  }
   npu::ScheduleOptions schedule;
   schedule.counts = !options_.hasData;
-  if (schedule.counts) schedule.onCounted = options.onCounted;
+  if (schedule.counts) schedule.onCounted = options.functional.onCounted;
   schedule.fidelity = options_.fidelity;
-  schedule.onRetire = [&](const npu::InstructionTime& time) { layers->add(time, !options_.timeline.empty()); };
+  schedule.onRetire = add;
   npu::Result<npu::TimeReport> time = npu::timeOf(configuration_, compiled_.binary, schedule);
   if (!time) return cdl::error(CDL_INTERNAL, "time of the program: " + time.message());
   layers->finish(*time);
@@ -87,7 +97,11 @@ cdl::Status NpuExecutable::prepare() {
   std::unique_ptr<npu::Device> device;
   cdl::Status status = borrow(device);
   if (status.isOk()) idle_.push_back(std::move(device));
-  return status;
+  if (!status.isOk() || options_.binary.empty()) return status;
+  std::string name = cdl_get_string(image_, image_->name);
+  std::replace(name.begin(), name.end(), '/', '_');
+  const std::string path = options_.binary + "/" + name + ".npubin";
+  return writeTo(path, "wb", npu::writeBinary(compiled_.binary)) ? cdl::ok() : cdl::error(CDL_IO, "binary=" + options_.binary + ": " + path + " cannot be written");
 }
 
 cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
@@ -99,10 +113,10 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
   const bool counts = isReported && !layers_;
   lock.unlock();
   std::unique_ptr<LayerReport> layers;
-  npu::FunctionalOptions functional = options_.functional;
-  cdl::Status status = counts ? count(functional, layers) : cdl::ok();
-  if (timings) observe(functional, spent);
-  if (status.isOk()) status = counts || timings ? make(functional, device) : borrow(device);
+  npu::TimedOptions options{.functional = options_.functional, .fidelity = options_.fidelity};
+  cdl::Status status = counts ? count(options, layers) : cdl::ok();
+  if (timings) observe(options.functional, spent);
+  if (status.isOk()) status = counts || timings ? make(std::move(options), device) : borrow(device);
   if (!status.isOk()) return status;
   const std::vector<npu::Region>& regions = compiled_.binary.regions;
   std::vector<std::vector<std::byte>> memory(regions.size());
@@ -121,6 +135,7 @@ cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
     return cdl::error(CDL_INTERNAL, cdl::text("the NPU stopped at instruction ", report->fault->instruction, ": ",
                                               std::string(npu::faultName(report->fault->kind)), ": ",
                                               report->fault->message));
+  if (counts && options_.isSystemc) layers->finish(*report->time);
   for (const Layout::Part& part : compiled_.parts)
     if (part.out && part.bytes)
       std::memcpy(buffers.address(part.buffer, static_cast<uint64_t>(part.bytes)), place(part),

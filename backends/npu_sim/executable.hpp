@@ -15,9 +15,11 @@ namespace npu_sim {
 struct RunOptions {
   npu::FunctionalOptions functional;
   std::string report; ///< file that takes a line of counts for each execution; empty: none
+  std::string binary; ///< folder that takes the program; empty: none
   std::string timeline; ///< file that takes a line for each instruction of each execution; empty: none
   bool hasTime = false, hasData = true; ///< without data: counts and time alone, outputs are zero
   npu::Fidelity fidelity = npu::Fidelity::kAccurate;
+  bool isSystemc = false; ///< values and time in one simulation, with data alone
 };
 
 class NpuExecutable final : public cdl::Executable {
@@ -36,10 +38,10 @@ public:
 private:
   /// A device with the program; devices are kept for executions that follow.
   cdl::Status borrow(std::unique_ptr<npu::Device>& device);
-  cdl::Status make(npu::FunctionalOptions options, std::unique_ptr<npu::Device>& device) const;
+  cdl::Status make(npu::TimedOptions options, std::unique_ptr<npu::Device>& device) const;
 
-  /// Time, and counts of layers by the execution of these options. Neither depends on data: once is enough.
-  cdl::Status count(npu::FunctionalOptions& options, std::unique_ptr<LayerReport>& layers) const;
+  /// Time, and counts of layers by the execution of these options (by SystemC time too). Neither depends on data: once is enough.
+  cdl::Status count(npu::TimedOptions& options, std::unique_ptr<LayerReport>& layers) const;
   /// The line of an execution, and of its instructions.
   cdl::Status write(const npu::RunReport& report);
 

@@ -32,8 +32,9 @@ Compiles for the NPU, runs on a model of it, and counts: cycles, bytes between D
 products, energy. What the device has no instruction for is done by the host, and listed with the reason; it has no time.
 
 --engine timed executes each instruction bit by bit and says when it ran: with --fidelity accurate by bursts, banks and rows
-of DRAM, with fast in closed form. --engine func is without time. Both stop a program at the first race, unwritten byte,
-address outside of its memory, or deadlock. Energy is counts times the prices of a table, two digits.
+of DRAM, with fast in closed form. --engine systemc does the same in a SystemC simulation, in as many cycles. --engine func is
+without time. All stop a program at the first race, unwritten byte, address outside of its memory, or deadlock. Energy is
+counts times the prices of a table, two digits.
 --verify compares every output with the host's own executor, which follows the same law of integers: integers bit by bit,
 floats within the bound of `candela run --expect`.
 
@@ -294,8 +295,8 @@ void printCompared(const Json& compared, const std::string& model, size_t rows, 
 }
 
 void simulate(Arguments& arguments, Console& console) {
-  if (arguments.engine != "func" && arguments.engine != "timed")
-    fail(kBadInput, "--engine {}: there are func, without time, and timed", arguments.engine);
+  if (arguments.engine != "func" && arguments.engine != "timed" && arguments.engine != "systemc")
+    fail(kBadInput, "--engine {}: there are func, without time, timed and systemc", arguments.engine);
   if (arguments.fidelity != "fast" && arguments.fidelity != "accurate")
     fail(kBadInput, "--fidelity {}: there are fast and accurate", arguments.fidelity);
   const bool hasTime = arguments.engine != "func";
@@ -315,7 +316,11 @@ void simulate(Arguments& arguments, Console& console) {
 
   const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
   const TemporaryFile timelineFile("candela_timeline");
-  const Simulation simulation = simulateOnce(arguments.run, arguments.configuration, hasTime ? arguments.fidelity : "func",
+  const std::string engine = !hasTime                         ? "func"
+                             : arguments.engine == "timed"    ? arguments.fidelity
+                             : arguments.fidelity == "fast" ? "systemc_fast"
+                                                              : "systemc";
+  const Simulation simulation = simulateOnce(arguments.run, arguments.configuration, engine,
                                              wantsTimeline ? timelineFile.path() : "");
   if (hasTime && simulation.measured.time.is_null())
     fail(kBadInput, "{}: nothing of it runs on the NPU, so that there is no time; --engine func lists the host's steps and why",
@@ -393,7 +398,7 @@ void addSimulate(CLI::App& app, Console& console) {
   ModelOptions& model = arguments->run.model;
   command->add_option("MODEL", model.path, "a model: .onnx or .cdl")->type_name("FILE");
   command->add_option("--npu", arguments->configuration, "a preset or a .toml file (gem16)")->type_name("CONFIG");
-  command->add_option("--engine", arguments->engine, "timed, or func: without time (timed)")->type_name("ENGINE");
+  command->add_option("--engine", arguments->engine, "timed; systemc: the same time in a SystemC simulation; func: without time (timed)")->type_name("ENGINE");
   command->add_option("--fidelity", arguments->fidelity, "accurate: bursts, banks and rows; fast: closed form (accurate)")
       ->type_name("FIDELITY");
   addRepeated(command, "--shape", model.shapes, "the shape of an input: images=1x3x224x224", "NAME=DIMS");
