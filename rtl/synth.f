@@ -3,6 +3,8 @@
 rtl/generated/cdl_npu_isa_pkg.sv
 rtl/prim/cdl_npu_delay.sv
 rtl/prim/cdl_npu_fifo.sv
+rtl/prim/cdl_npu_table.sv
+rtl/prim/cdl_npu_interpolate.sv
 rtl/matrix/cdl_npu_pe.sv
 rtl/matrix/cdl_npu_unpack.sv
 rtl/matrix/cdl_npu_depthwise.sv
