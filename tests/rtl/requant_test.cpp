@@ -181,10 +181,15 @@ void addBounds(Fields& d, Dice& dice, const Range& type) {
 /// or a residual is where the result goes.
 template <typename Config> Case randomRequant(Engine<Config>& engine) {
   Dice& dice = engine.dice;
-  const int64_t outH = dice.of(1, 4), outW = dice.of(1, 5), channels = dice.of(1, 20);
-  const int64_t poolH = dice.chance(50) ? 1 : dice.of(1, 3), poolW = dice.chance(50) ? 1 : dice.of(1, 3);
-  const int64_t strideH = dice.of(1, 3), strideW = dice.of(1, 3), padTop = dice.of(0, poolH - 1),
-                padLeft = dice.of(0, poolW - 1);
+  // The largest windows and steps, or many channels.
+  const bool isFar = dice.chance(7), hasMany = !isFar && dice.chance(7);
+  const int64_t outH = dice.of(1, isFar || hasMany ? 2 : 4), outW = dice.of(1, isFar || hasMany ? 2 : 5);
+  const int64_t channels = dice.of(1, isFar ? 2 * Config::kColumns : hasMany ? 300 : 20);
+  const int64_t mostPool = isFar ? 16 : hasMany || dice.chance(40) ? 1 : 3, mostStride = isFar ? 16 : hasMany ? 1 : 3;
+  const int64_t poolH = dice.of(1, mostPool), poolW = dice.of(1, mostPool);
+  const int64_t strideH = dice.of(1, mostStride), strideW = dice.of(1, mostStride);
+  const int64_t padTop = dice.of(0, std::min<int64_t>(poolH - 1, 7)),
+                padLeft = dice.of(0, std::min<int64_t>(poolW - 1, 7));
   const auto extent = [&](int64_t out, int64_t stride, int64_t pad) {
     return std::max<int64_t>(1, (out - 1) * stride - pad + 1 + dice.of(0, 2));
   };
@@ -195,7 +200,7 @@ template <typename Config> Case randomRequant(Engine<Config>& engine) {
   const int64_t lastType = outType == kI16 ? kI16 : residual ? randomByteType(dice) : outType;
   const int64_t resType = Config::kInt16 && dice.chance(50) ? kI16 : randomByteType(dice);
   const int64_t unit = bytesOf(outType), resUnit = bytesOf(resType);
-  const int64_t params = 8 * dice.of(0, 900), table = 8192 + unit * dice.of(0, outType == kI16 ? 500 : 1700);
+  const int64_t params = 8 * dice.of(0, 700), table = 8192 + unit * dice.of(0, outType == kI16 ? 500 : 1700);
   const int64_t leastShift = (outType == kI16 ? 18 : 26) + (wide && dice.chance(50) ? 8 : 0);
   for (int64_t c = 0; c < channels; ++c)
     engine.put(params + 8 * c,

@@ -162,7 +162,9 @@ Case randomLanes(Dice& dice, bool int16) {
   if (isTable && aType == kI16) outType = kI16;
   if (isTable && aType != kI16) outType = randomType(dice, false, false);
   if (name == "vselect") aType = kU8, bType = outType;
-  const int64_t run = dice.chance(50) ? dice.of(1, 12) : dice.of(1, 60), len1 = dice.of(1, 4), len2 = dice.of(1, 3);
+  const bool isLong = dice.chance(5), hasMany = dice.chance(5);
+  const int64_t run = isLong ? dice.of(61, 900) : hasMany ? dice.of(1, 3) : dice.of(1, dice.chance(50) ? 12 : 60);
+  const int64_t len1 = isLong ? 1 : dice.of(1, hasMany ? 20 : 4), len2 = isLong ? 1 : dice.of(1, hasMany ? 5 : 3);
   const bool scalar = name != "vunary" && name != "vreduce" && dice.chance(30);
   const auto strides = [&](int64_t type, int64_t elements, bool canRepeat) {
     const int64_t unit = bytesOf(type);
@@ -195,9 +197,13 @@ Case randomLanes(Dice& dice, bool int16) {
 Case randomPool(Dice& dice, bool int16) {
   const int64_t fn = dice.of(0, 1), aType = randomType(dice, int16, true),
                 outType = fn ? randomType(dice, int16, true) : aType;
-  const int64_t kernelH = dice.of(1, 4), kernelW = dice.of(1, 4), strideH = dice.of(1, 3), strideW = dice.of(1, 3);
-  const int64_t outH = dice.of(1, 4), outW = dice.of(1, 4), channels = dice.of(1, 14);
-  const int64_t padTop = dice.of(0, kernelH - 1), padLeft = dice.of(0, kernelW - 1);
+  const bool isFar = dice.chance(10); // windows and steps beyond those of networks
+  const int64_t mostKernel = isFar ? 90 : 4, mostStride = isFar ? 14 : 3, mostOut = isFar ? 2 : 4;
+  const int64_t kernelH = dice.of(1, mostKernel), kernelW = dice.of(1, mostKernel);
+  const int64_t strideH = dice.of(1, mostStride), strideW = dice.of(1, mostStride);
+  const int64_t outH = dice.of(1, mostOut), outW = dice.of(1, mostOut), channels = dice.of(1, isFar ? 9 : 14);
+  const int64_t padTop = dice.of(0, std::min<int64_t>(kernelH - 1, 63)),
+                padLeft = dice.of(0, std::min<int64_t>(kernelW - 1, 63));
   const auto extent = [&](int64_t out, int64_t stride, int64_t pad) {
     return std::max<int64_t>(1, (out - 1) * stride - pad + 1 + dice.of(0, 3));
   };
