@@ -7,7 +7,7 @@
 module cdl_npu_requant #(
   parameter int unsigned Columns = 16,
   parameter int unsigned Lanes   = 16,
-  parameter int unsigned Width   = 16,            // bytes of a word of the scratchpad, up to 256; with Int16 from 8 on
+  parameter int unsigned Width   = 16,            // bytes of a word of the scratchpad, 4 to 256
   parameter int unsigned AccRows = 1024,
   parameter bit          Int16   = 1'b0,
   localparam int unsigned Used        = Lanes < Columns ? Lanes : Columns,
@@ -53,6 +53,7 @@ module cdl_npu_requant #(
   localparam int unsigned ValueWidth  = 8*ValueBytes + 1;
   localparam int unsigned TableWords  = ((Int16 ? 2 * 513 : 256) + Width - 1) / Width;
   localparam int unsigned TableIndex  = TableWords > 1 ? $clog2(TableWords) : 1;
+  localparam bit          Halves      = Int16 && Width == 4;  // a sum of 64 bits is two words
 
   logic [cdl_npu_isa_pkg::WordBits-1:0] word_q;
   cdl_npu_isa_pkg::desc_epilogue_t d_q;
@@ -87,7 +88,7 @@ module cdl_npu_requant #(
   assign insn_ready_o = state_q == StIdle;
 
   // ---- The walk ----
-  logic active, step, is_table, is_params, is_inside, window_first, window_last, odd, last;
+  logic active, step, is_table, is_params, is_inside, window_first, window_last, odd, last, upper;
   logic [24:0] constant_addr, side_addr, residual_addr;
   logic [8:0] constant_index;
   logic [15:0] acc_row;
@@ -134,6 +135,7 @@ module cdl_npu_requant #(
     .acc_row_o               (acc_row),
     .column_o                (column),
     .count_o                 (count),
+    .upper_o                 (upper),
     .side_addr_o             (side_addr),
     .residual_addr_o         (residual_addr),
     .odd_group_o             (odd),
@@ -170,7 +172,7 @@ module cdl_npu_requant #(
   end
 
   // ---- One cycle behind: data comes ----
-  logic read_came_q, row_came_q, table_came_q, params_came_q, odd_came_q, first_came_q, seen_q;
+  logic read_came_q, row_came_q, table_came_q, params_came_q, odd_came_q, first_came_q, seen_q, upper_came_q;
   logic [8:0] index_came_q;
   logic [ColumnWidth-1:0] column_came_q;
   logic is_result_came_q;
@@ -193,6 +195,7 @@ module cdl_npu_requant #(
       odd_came_q    <= odd;
       column_came_q <= column;
       first_came_q  <= window_first;
+      upper_came_q  <= upper;
     end
   end
 
@@ -294,7 +297,7 @@ module cdl_npu_requant #(
     );
   end
   logic unused_lanes;
-  assign unused_lanes = ^{lane_valid, acc_row, group_row};
+  assign unused_lanes = ^{lane_valid, acc_row, group_row, upper_came_q, place_upper};
 
   // Values and sums as they lie in the scratchpad.
   logic [Used*ValueBytes*8-1:0] values;
@@ -308,8 +311,12 @@ module cdl_npu_requant #(
     for (genvar i = 0; i < Width / 4; i++) begin : gen_narrow
       assign narrow_sums[i*32 +: 32] = i < Columns ? group_row[(i % Columns)*SumWidth +: 32] : '0;
     end
-    for (genvar i = 0; i < Width / 8; i++) begin : gen_wide
-      assign wide_sums[i*64 +: 64] = i < Columns ? 64'($signed(group_row[(i % Columns)*SumWidth +: SumWidth])) : '0;
+    if (Halves) begin : gen_halves
+      assign wide_sums = upper_came_q ? 32'($signed(group_row[SumWidth-1:32])) : group_row[31:0];
+    end else begin : gen_whole
+      for (genvar i = 0; i < Width / 8; i++) begin : gen_wide
+        assign wide_sums[i*64 +: 64] = i < Columns ? 64'($signed(group_row[(i % Columns)*SumWidth +: SumWidth])) : '0;
+      end
     end
     assign values = out_wide ? lane_results : (Used*16)'(packed_bytes);
     assign stored = wide ? wide_sums : narrow_sums;
@@ -319,23 +326,24 @@ module cdl_npu_requant #(
   end
 
   // ---- What leaves: where it goes was known when the step was made ----
-  localparam int unsigned PlaceWidth = 25 + AccRowWidth + 2*ColumnWidth;
+  localparam int unsigned PlaceWidth = 26 + AccRowWidth + 2*ColumnWidth;
   logic [PlaceWidth-1:0] place;
   logic [24:0] place_addr;
   logic [AccRowWidth-1:0] place_row;
   logic [ColumnWidth-1:0] place_column, place_count;
+  logic place_upper;
   logic result_valid, result_in, unused_place_valid, unused_place_ready, unused_result_ready;
   logic [PortBytes*8-1:0] result_d, result;
   cdl_npu_fifo #(.Width(PlaceWidth), .Depth(Room)) u_places (
     .clk_i, .rst_ni,
     .valid_i(step && is_value && window_last),
     .ready_o(unused_place_ready),
-    .data_i ({side_addr, AccRowWidth'(acc_row), column, count}),
+    .data_i ({side_addr, AccRowWidth'(acc_row), column, count, upper}),
     .valid_o(unused_place_valid),
     .ready_i(sent),
     .data_o (place)
   );
-  assign {place_addr, place_row, place_column, place_count} = place;
+  assign {place_addr, place_row, place_column, place_count, place_upper} = place;
   assign result_in = is_requant ? lane_valid[0] : is_result_came_q;
   assign result_d  = is_requant ? (PortBytes*8)'(values) : is_load ? read_data_i : (PortBytes*8)'(stored);
   cdl_npu_fifo #(.Width(PortBytes*8), .Depth(Room)) u_results (
@@ -348,7 +356,7 @@ module cdl_npu_requant #(
     .data_o (result)
   );
   logic [31:0] bytes;
-  assign bytes         = is_requant ? 32'(place_count) << out_wide : 32'(place_count) << (wide ? 3 : 2);
+  assign bytes         = is_requant ? 32'(place_count) << out_wide : 32'(place_count) << (wide && !Halves ? 3 : 2);
   assign write_valid_o = result_valid && !is_load;
   assign write_addr_o  = place_addr;
   assign write_data_o  = result;
@@ -356,7 +364,18 @@ module cdl_npu_requant #(
     assign write_bytes_o[i] = 32'(i) < bytes;
   end
   logic [Columns*SumWidth-1:0] loaded;
-  if (Int16) begin : gen_loaded
+  if (Halves) begin : gen_loaded_halves
+    // The upper half comes behind the lower one, which is written with it once more.
+    logic [31:0] lower_q;
+    logic [SumWidth-1:0] sum;
+    always_ff @(posedge clk_i) begin
+      if (sent) begin
+        lower_q <= result[31:0];
+      end
+    end
+    assign sum    = place_upper ? SumWidth'({result[31:0], lower_q}) : SumWidth'($signed(result[31:0]));
+    assign loaded = (Columns*SumWidth)'(sum);
+  end else if (Int16) begin : gen_loaded
     for (genvar i = 0; i < Columns; i++) begin : gen_column
       logic [SumWidth-1:0] narrow, whole;
       assign narrow = i < Width / 4 ? SumWidth'($signed(result[(i % (Width / 4))*32 +: 32])) : '0;

@@ -6,7 +6,7 @@
 // widest of the operands and the result has in Width bytes. What was read stands there in the cycle behind the one in which valid and ready
 // are both high. Nothing enters the lanes that has no room behind them.
 module cdl_npu_vector #(
-  parameter int unsigned Lanes = 16,               // a power of two, 2 or more
+  parameter int unsigned Lanes = 16,               // a power of two
   parameter int unsigned Width = 16,               // bytes of a word of the scratchpad, 4 to 256
   parameter bit          Int16 = 1'b0
 ) (
@@ -40,6 +40,7 @@ module cdl_npu_vector #(
   localparam int unsigned Used       = Lanes < Width ? Lanes : Width;
   localparam int unsigned CountWidth = $clog2(Used + 1);
   localparam int unsigned WidthLog2  = $clog2(Width);
+  localparam int unsigned UsedLog2   = $clog2(Used);
   localparam int unsigned EntryWidth = Int16 ? 16 : 8;
   localparam int unsigned ZeroWidth  = Int16 ? 17 : 9;
   localparam int unsigned TableWords     = (256 + Width - 1) / Width;
@@ -87,7 +88,7 @@ module cdl_npu_vector #(
   assign out_log2 = log2Of(out_type);
   assign some     = a_log2 | (has_b && !l.b_scalar_f[0] ? b_log2 : 2'd0) | (is_reduce ? 2'd0 : out_log2);
   assign widest   = {some[1], some[0] && !some[1]};
-  assign chunk_log2 = 4'(WidthLog2) - 4'(widest) < 4'($clog2(Used)) ? 4'(WidthLog2) - 4'(widest) : 4'($clog2(Used));
+  assign chunk_log2 = 4'(WidthLog2) - 4'(widest) <= 4'(UsedLog2) ? 4'(WidthLog2) - 4'(widest) : 4'(UsedLog2);
 
   typedef enum logic [1:0] {StIdle, StSetup, StTable, StRun} state_e;
   state_e state_q;
@@ -387,7 +388,7 @@ module cdl_npu_vector #(
   for (genvar i = 0; i < Width; i++) begin : gen_bytes
     logic [31:0] element;
     assign element = 32'(i) >> out_log2;
-    assign write_bytes_o[i] = element < 32'(place_count) && (is_reduce || result_chosen[element[$clog2(Used)-1:0]]);
+    assign write_bytes_o[i] = element < 32'(place_count) && (is_reduce || 1'(result_chosen >> element));
   end
 
   // ---- Begin and end ----

@@ -6,6 +6,7 @@
 #include "Vrtl_vector.h"
 #include "Vrtl_vector_broad.h"
 #include "Vrtl_vector_int16.h"
+#include "Vrtl_vector_least.h"
 #include "simulator/timing/compute.h"
 #include "tests/rtl/bench.h"
 #include "tests/rtl/model.h"
@@ -17,7 +18,8 @@ using namespace candela::rtl;
 
 constexpr int kSeed = 20260105, kScratchpad = 65536;
 
-/// Fewer lanes than bytes in a word; more of them, so that bytes alone fill a word; words of which lanes take a part.
+/// Fewer lanes than bytes in a word; more of them, so that bytes alone fill a word; words of which lanes take a part;
+/// the least that there is.
 struct Narrow {
   using Top = Vrtl_vector;
   static constexpr int kLanes = 4, kWidth = 8;
@@ -31,6 +33,12 @@ struct Wide {
 struct Broad {
   using Top = Vrtl_vector_broad;
   static constexpr int kLanes = 4, kWidth = 256;
+  static constexpr bool kInt16 = true;
+};
+
+struct Least {
+  using Top = Vrtl_vector_least;
+  static constexpr int kLanes = 1, kWidth = 4;
   static constexpr bool kInt16 = true;
 };
 
@@ -260,7 +268,7 @@ protected:
     return with16;
   }
 };
-using Configurations = testing::Types<Narrow, Wide, Broad>;
+using Configurations = testing::Types<Narrow, Wide, Broad, Least>;
 TYPED_TEST_SUITE(VectorEngine, Configurations);
 
 TYPED_TEST(VectorEngine, TakesTheCyclesOfTheTimingModel) {
