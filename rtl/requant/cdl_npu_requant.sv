@@ -1,9 +1,10 @@
 // The requant engine: one of requant, accload and accstore at a time, from the cycle in which it takes the instruction to the one behind the
-// last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Results of i8 and u8, sums of 32
-// bits; with Int16 results, residuals and tables of i16 too, and sums of 40.
+// last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Results of i8 and u8, sums of
+// 32 bits; with Int16 results, residuals and tables of i16 too, and sums of 40.
 //
-// One read port of the scratchpad for tables, records, residuals and sums to load, one write port, both for as many values as there are lanes; a row of
-// accumulators read or written in a cycle. What was read stands there in the cycle behind the one in which valid and ready are both high. Nothing enters the lanes that has no room behind them.
+// One read port of the scratchpad for tables, records, residuals and sums to load, one write port; both take as many values as there are lanes. A
+// row of accumulators is read or written in a cycle. What was read stands there in the cycle behind the one in which valid and ready are both
+// high. Nothing enters the lanes that has no room behind them.
 module cdl_npu_requant #(
   parameter int unsigned Columns = 16,
   parameter int unsigned Lanes   = 16,

@@ -1,10 +1,10 @@
 // The vector engine: one of vbinary, vunary, vreduce, vselect and vpool at a time, from the cycle in which it takes the instruction to the one
-// behind the last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Elements of i8, u8 and i32, with
-// Int16 of i16 too.
+// behind the last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Elements of i8, u8
+// and i32, with Int16 of i16 too.
 //
-// Two read ports of the scratchpad and one write port, of Width bytes each from any byte on. A cycle takes as many elements as there are lanes, or as the
-// widest of the operands and the result has in Width bytes. What was read stands there in the cycle behind the one in which valid and ready
-// are both high. Nothing enters the lanes that has no room behind them.
+// Two read ports of the scratchpad and one write port, of Width bytes each from any byte on. A cycle takes as many elements as there are lanes, or
+// as the widest of the operands and the result has in Width bytes. What was read stands there in the cycle behind the one in which valid and
+// ready are both high. Nothing enters the lanes that has no room behind them.
 module cdl_npu_vector #(
   parameter int unsigned Lanes = 16,               // a power of two
   parameter int unsigned Width = 16,               // bytes of a word of the scratchpad, 4 to 256

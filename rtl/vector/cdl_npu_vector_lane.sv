@@ -1,6 +1,6 @@
 // One lane of the vector engine: two operands of 32 bits to one result, five cycles later. Functions without a RESCALE are made in the first of
-// them, a table of i16 in the first two, and then wait. All inputs but valid_i, first_i, last_i, a_i, b_i, entry_i and next_i stand still while values
-// are under way.
+// them, a table of i16 in the first two, and then wait. All inputs but valid_i, first_i, last_i, a_i, b_i, entry_i and next_i stand still while
+// values are under way.
 module cdl_npu_vector_lane #(
   parameter bit Int16 = 1'b0,               // zero points and products of 16 bits, tables of i16
   localparam int unsigned EntryWidth = Int16 ? 16 : 8,
