@@ -1,8 +1,11 @@
 // What Yosys synthesizes, in an order in which each file follows what it needs. scripts/nightly_rtl.py takes each module as a top, with the
-// parameters that stand in it.
+// parameters that stand in it, or behind its file.
 rtl/generated/cdl_npu_isa_pkg.sv
 rtl/prim/cdl_npu_delay.sv
 rtl/prim/cdl_npu_fifo.sv
+rtl/prim/cdl_npu_table.sv
+rtl/prim/cdl_npu_table.sv Int16=1
+rtl/prim/cdl_npu_interpolate.sv
 rtl/matrix/cdl_npu_pe.sv
 rtl/matrix/cdl_npu_unpack.sv
 rtl/matrix/cdl_npu_depthwise.sv
@@ -10,7 +13,10 @@ rtl/matrix/cdl_npu_im2col.sv
 rtl/matrix/cdl_npu_weight_walker.sv
 rtl/requant/cdl_npu_rescale.sv
 rtl/requant/cdl_npu_requant_lane.sv
+rtl/requant/cdl_npu_requant_lane.sv Int16=1
 rtl/requant/cdl_npu_requant_walker.sv
+rtl/requant/cdl_npu_requant_walker.sv Int16=1
 rtl/vector/cdl_npu_lanes_walker.sv
 rtl/vector/cdl_npu_pool_walker.sv
 rtl/vector/cdl_npu_vector_lane.sv
+rtl/vector/cdl_npu_vector_lane.sv Int16=1

@@ -24,29 +24,32 @@ TIMEOUT_S = 600
 SCHEMA = "candela.rtl_synth.v1"
 
 
-def files():
+def blocks():
+    """Lines of synth.f: a file, and the parameters that its module is taken with."""
     lines = (ROOT / "rtl/synth.f").read_text().splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.strip().startswith("//")]
+    return [line.split() for line in lines if line.strip() and not line.strip().startswith("//")]
 
 
-def synthesize(yosys, sources, top):
+def synthesize(yosys, sources, top, parameters):
     """One result: cells by kind, length of the longest path, or what Yosys said."""
-    script = f"read_verilog -sv {' '.join(sources)}; synth -noshare -flatten -top {top}; stat; ltp -noff"
+    block = " ".join([top, *parameters])
+    chosen = "".join(f"chparam -set {parameter.replace('=', ' ')} {top}; " for parameter in parameters)
+    script = f"read_verilog -sv {' '.join(sources)}; {chosen}synth -noshare -flatten -top {top}; stat; ltp -noff"
     started = time.monotonic()
     try:
         done = subprocess.run([yosys, "-p", script], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return {"block": top, "passed": False, "message": f"not done after {TIMEOUT_S} s"}
+        return {"block": block, "passed": False, "message": f"not done after {TIMEOUT_S} s"}
     seconds = round(time.monotonic() - started, 1)
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        return {"block": top, "passed": False, "message": said[-1] if said else f"exit {done.returncode}"}
+        return {"block": block, "passed": False, "message": said[-1] if said else f"exit {done.returncode}"}
     # The last statistics are those after synthesis; a block without gates has no path.
     last = done.stdout[done.stdout.rindex("Number of cells:"):]
     kinds = {kind: int(count) for kind, count in re.findall(r"^\s+\$_(\w+?)_\s+(\d+)$", last, re.MULTILINE)}
     path = re.search(r"Longest topological path in \S+ \(length=(\d+)\)", last)
     latches = sum(count for kind, count in kinds.items() if "LATCH" in kind)
-    return {"block": top, "passed": latches == 0 and bool(kinds), "cells": sum(kinds.values()),
+    return {"block": block, "passed": latches == 0 and bool(kinds), "cells": sum(kinds.values()),
             "flip_flops": sum(count for kind, count in kinds.items() if "DFF" in kind), "latches": latches,
             "longest_path": int(path.group(1)) if path else 0, "seconds": seconds}
 
@@ -61,13 +64,14 @@ def main():
         return 2
     version = subprocess.run([arguments.yosys, "-V"], capture_output=True, text=True).stdout.strip()
     report = {"schema": SCHEMA, "date": nightly_report.now(), "yosys": version, "machine": nightly_report.machine(), "results": []}
-    sources = files()
-    for source in sources:
+    lines = blocks()
+    sources = list(dict.fromkeys(source for source, *_ in lines))
+    for source, *parameters in lines:
         top = pathlib.Path(source).stem
         if top.endswith("_pkg"):
             continue
-        result = synthesize(arguments.yosys, sources, top)
-        print(f"{top}: " + (f"{result['cells']} cells, longest path {result['longest_path']}" if "cells" in result
+        result = synthesize(arguments.yosys, sources, top, parameters)
+        print(f"{result['block']}: " + (f"{result['cells']} cells, longest path {result['longest_path']}" if "cells" in result
                             else result["message"]), flush=True)
         report["results"].append(result)
     return nightly_report.finish(arguments, report, [])

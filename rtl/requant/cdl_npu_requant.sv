@@ -1,15 +1,20 @@
 // The requant engine: one of requant, accload and accstore at a time, from the cycle in which it takes the instruction to the one behind the
-// last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Results of i8 and u8, sums of 32 bits.
+// last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Results of i8 and u8, sums of
+// 32 bits; with Int16 results, residuals and tables of i16 too, and sums of 40.
 //
-// One read port of the scratchpad for tables, records, residuals and sums to load, one write port; a row of accumulators read or written in a
-// cycle. What was read stands there in the cycle behind the one in which valid and ready are both high. Nothing enters the lanes that has no room behind them.
+// One read port of the scratchpad for tables, records, residuals and sums to load, one write port; both take as many values as there are lanes. A
+// row of accumulators is read or written in a cycle. What was read stands there in the cycle behind the one in which valid and ready are both
+// high. Nothing enters the lanes that has no room behind them.
 module cdl_npu_requant #(
   parameter int unsigned Columns = 16,
   parameter int unsigned Lanes   = 16,
-  parameter int unsigned Width   = 16,            // bytes of a word of the scratchpad, up to 128
+  parameter int unsigned Width   = 16,            // bytes of a word of the scratchpad, 4 to 256
   parameter int unsigned AccRows = 1024,
+  parameter bit          Int16   = 1'b0,
   localparam int unsigned Used        = Lanes < Columns ? Lanes : Columns,
-  localparam int unsigned PortBytes   = Used > Width ? Used : Width,
+  localparam int unsigned ValueBytes  = Int16 ? 2 : 1,
+  localparam int unsigned SumWidth    = Int16 ? 40 : 32,
+  localparam int unsigned PortBytes   = Used*ValueBytes > Width ? Used*ValueBytes : Width,
   localparam int unsigned AccRowWidth = $clog2(AccRows)
 ) (
   input  logic                          clk_i,
@@ -36,17 +41,20 @@ module cdl_npu_requant #(
   output logic                          acc_read_valid_o,
   input  logic                          acc_read_ready_i,
   output logic [AccRowWidth-1:0]        acc_read_row_o,
-  input  logic [Columns*32-1:0]         acc_read_data_i,
+  input  logic [Columns*SumWidth-1:0]   acc_read_data_i,
 
   output logic                          acc_write_valid_o,
   input  logic                          acc_write_ready_i,
   output logic [AccRowWidth-1:0]        acc_write_row_o,
   output logic [Columns-1:0]            acc_write_columns_o,
-  output logic [Columns*32-1:0]         acc_write_data_o
+  output logic [Columns*SumWidth-1:0]   acc_write_data_o
 );
 
   localparam int unsigned ColumnWidth = $clog2(Columns + 1);
-  localparam int unsigned TableIndex  = 8 - $clog2(Width);
+  localparam int unsigned ValueWidth  = 8*ValueBytes + 1;
+  localparam int unsigned TableWords  = ((Int16 ? 2 * 513 : 256) + Width - 1) / Width;
+  localparam int unsigned TableIndex  = TableWords > 1 ? $clog2(TableWords) : 1;
+  localparam bit          Halves      = Int16 && Width == 4;  // a sum of 64 bits is two words
 
   logic [cdl_npu_isa_pkg::WordBits-1:0] word_q;
   cdl_npu_isa_pkg::desc_epilogue_t d_q;
@@ -55,7 +63,7 @@ module cdl_npu_requant #(
   cdl_npu_isa_pkg::insn_accload_t load;
   assign insn = word_q;
   assign load = word_q;
-  // The header is for who sends the instruction, and each operation uses its own fields of the word; wide results are not made here.
+  // The header is for who sends the instruction, and each operation uses its own fields of the word; without Int16 some mean nothing.
   logic unused;
   assign unused = ^{insn, load, d_q, r_q};
 
@@ -65,6 +73,15 @@ module cdl_npu_requant #(
   assign has_residual = is_requant && insn.residual_f[0];
   assign has_table    = is_requant && insn.table_f[0];
 
+  // All bits of the sums, and values of i16.
+  logic wide, out_wide, residual_wide;
+  assign wide          = Int16 && d_q.wide_f[0];
+  assign out_wide      = Int16 && d_q.out_type_f == cdl_npu_isa_pkg::TYPE_I16;
+  assign residual_wide = Int16 && r_q.b_type_f == cdl_npu_isa_pkg::TYPE_I16;
+  function automatic logic signed [16:0] joined(input logic [7:0] more, input logic [8:0] others);
+    joined = {more ^ {8{others[8]}}, others};
+  endfunction
+
   typedef enum logic [1:0] {StIdle, StSetup, StRun} state_e;
   state_e state_q;
   logic start;
@@ -72,16 +89,20 @@ module cdl_npu_requant #(
   assign insn_ready_o = state_q == StIdle;
 
   // ---- The walk ----
-  logic active, step, is_table, is_params, is_inside, window_first, window_last, odd, last;
+  logic active, step, is_table, is_params, is_inside, window_first, window_last, odd, last, upper;
   logic [24:0] constant_addr, side_addr, residual_addr;
   logic [8:0] constant_index;
   logic [15:0] acc_row;
   logic [ColumnWidth-1:0] column, count;
-  cdl_npu_requant_walker #(.Columns(Columns), .Lanes(Used), .Width(Width)) u_walker (
+  cdl_npu_requant_walker #(.Columns(Columns), .Lanes(Used), .Width(Width), .Int16(Int16)) u_walker (
     .clk_i, .rst_ni,
     .start_i                 (start),
     .move_i                  (!is_requant),
     .table_i                 (has_table),
+    .wide_i                  (wide),
+    .table_wide_i            (out_wide),
+    .side_wide_i             (out_wide),
+    .residual_wide_i         (residual_wide),
     .acc_i                   (insn.acc_f),
     .side_i                  (is_requant ? insn.dst_f : load.src_f),
     .residual_i              (insn.res_f),
@@ -115,6 +136,7 @@ module cdl_npu_requant #(
     .acc_row_o               (acc_row),
     .column_o                (column),
     .count_o                 (count),
+    .upper_o                 (upper),
     .side_addr_o             (side_addr),
     .residual_addr_o         (residual_addr),
     .odd_group_o             (odd),
@@ -151,7 +173,7 @@ module cdl_npu_requant #(
   end
 
   // ---- One cycle behind: data comes ----
-  logic read_came_q, row_came_q, table_came_q, params_came_q, odd_came_q, first_came_q, seen_q;
+  logic read_came_q, row_came_q, table_came_q, params_came_q, odd_came_q, first_came_q, seen_q, upper_came_q;
   logic [8:0] index_came_q;
   logic [ColumnWidth-1:0] column_came_q;
   logic is_result_came_q;
@@ -174,6 +196,7 @@ module cdl_npu_requant #(
       odd_came_q    <= odd;
       column_came_q <= column;
       first_came_q  <= window_first;
+      upper_came_q  <= upper;
     end
   end
 
@@ -195,10 +218,13 @@ module cdl_npu_requant #(
   end
 
   // The largest of the window, of the columns of the group. A window begins anew with the first position that is read in it.
-  logic signed [Used*32-1:0] largest_q;
+  logic signed [Used*SumWidth-1:0] largest_q, sums;
   logic odd_enters_q, enters_q;
-  logic [Columns*32-1:0] group_row;
-  assign group_row = acc_read_data_i >> (32 * 32'(column_came_q));
+  logic [Columns*SumWidth-1:0] group_row;
+  assign group_row = acc_read_data_i >> (SumWidth * 32'(column_came_q));
+  for (genvar i = 0; i < Used; i++) begin : gen_sum
+    assign sums[i*SumWidth +: SumWidth] = wide ? group_row[i*SumWidth +: SumWidth] : SumWidth'($signed(group_row[i*SumWidth +: 32]));
+  end
   logic fresh;
   assign fresh = !seen_q || first_came_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -215,44 +241,43 @@ module cdl_npu_requant #(
       end
     end
   end
-  logic [Used*8-1:0] residual_q;
+  logic [Used*ValueBytes*8-1:0] residual_q;
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Used; i++) begin
-      if (row_came_q && (fresh || $signed(group_row[i*32 +: 32]) > $signed(largest_q[i*32 +: 32]))) begin
-        largest_q[i*32 +: 32] <= group_row[i*32 +: 32];
+      if (row_came_q && (fresh || $signed(sums[i*SumWidth +: SumWidth]) > $signed(largest_q[i*SumWidth +: SumWidth]))) begin
+        largest_q[i*SumWidth +: SumWidth] <= sums[i*SumWidth +: SumWidth];
       end
     end
     odd_enters_q   <= odd_came_q;
     if (read_came_q && !table_came_q && !params_came_q) begin
-      residual_q <= read_data_i[Used*8-1:0];
+      residual_q <= read_data_i[Used*ValueBytes*8-1:0];
     end
   end
 
   // ---- Lanes ----
   logic [Used-1:0] lane_valid;
-  logic [Used*8-1:0] lane_results;
-  logic signed [8:0] d_zp, d_low, d_high;
+  logic [Used*ValueBytes*8-1:0] lane_results;
   logic last_type_i8;
-  assign d_zp         = d_q.zp_f;
-  assign d_low        = d_q.low_f;
-  assign d_high       = d_q.high_f;
   assign last_type_i8 = (has_residual ? r_q.out_type_f : d_q.out_type_f) == cdl_npu_isa_pkg::TYPE_I8;
   for (genvar i = 0; i < Used; i++) begin : gen_lane
-    logic signed [8:0] residual;
+    logic signed [ValueWidth-1:0] residual, residual_byte;
     logic unused_ready;
-    assign residual = r_q.b_type_f == cdl_npu_isa_pkg::TYPE_U8 ? $signed({1'b0, residual_q[i*8 +: 8]})
-                                                               : 9'($signed(residual_q[i*8 +: 8]));
-    cdl_npu_requant_lane #(.AccWidth(32), .TableBytes(Width)) u_lane (
+    assign residual_byte = r_q.b_type_f == cdl_npu_isa_pkg::TYPE_U8 ? ValueWidth'($signed({1'b0, residual_q[i*8 +: 8]}))
+                                                                    : ValueWidth'($signed(residual_q[i*8 +: 8]));
+    assign residual = residual_wide ? ValueWidth'($signed(residual_q[i*8*ValueBytes +: 8*ValueBytes])) : residual_byte;
+    cdl_npu_requant_lane #(.Int16(Int16), .TableBytes(Width)) u_lane (
       .clk_i, .rst_ni,
       .valid_i          (enters_q),
       .ready_o          (unused_ready),
-      .acc_i            (largest_q[i*32 +: 32]),
+      .acc_i            (largest_q[i*SumWidth +: SumWidth]),
       .record_i         (odd_enters_q ? records_q[(RecordBytes + 8*i)*8 +: 64] : records_q[8*i*8 +: 64]),
       .residual_value_i (residual),
-      .zp_i             (d_zp),
-      .low_i            (d_low),
-      .high_i           (d_high),
+      .wide_i           (wide),
+      .zp_i             (ValueWidth'(joined(d_q.zp_more_f, d_q.zp_f))),
+      .low_i            (ValueWidth'(joined(d_q.low_more_f, d_q.low_f))),
+      .high_i           (ValueWidth'(joined(d_q.high_more_f, d_q.high_f))),
       .type_i8_i        (last_type_i8),
+      .type_i16_i       (out_wide),
       .residual_i       (has_residual),
       .table_i          (has_table),
       .r_a_mult_i       (r_q.a_mult_f),
@@ -260,41 +285,68 @@ module cdl_npu_requant #(
       .r_a_shift_i      (r_q.a_shift_f),
       .r_b_shift_i      (r_q.b_shift_f),
       .r_shift_i        (r_q.shift_f),
-      .r_b_zp_i         (r_q.b_zp_f),
-      .r_zp_i           (r_q.zp_f),
-      .r_low_i          (r_q.low_f),
-      .r_high_i         (r_q.high_f),
+      .r_b_zp_i         (ValueWidth'(joined(r_q.b_zp_more_f, r_q.b_zp_f))),
+      .r_zp_i           (ValueWidth'(joined(r_q.zp_more_f, r_q.zp_f))),
+      .r_low_i          (ValueWidth'(joined(r_q.low_more_f, r_q.low_f))),
+      .r_high_i         (ValueWidth'(joined(r_q.high_more_f, r_q.high_f))),
       .table_we_i       (read_came_q && table_came_q),
       .table_index_i    (index_came_q[TableIndex-1:0]),
       .table_entries_i  (read_data_i[Width*8-1:0]),
       .valid_o          (lane_valid[i]),
       .ready_i          (1'b1),
-      .result_o         (lane_results[i*8 +: 8])
+      .result_o         (lane_results[i*8*ValueBytes +: 8*ValueBytes])
     );
   end
   logic unused_lanes;
-  assign unused_lanes = ^{lane_valid, acc_row};
+  assign unused_lanes = ^{lane_valid, acc_row, group_row, upper_came_q, place_upper};
+
+  // Values and sums as they lie in the scratchpad.
+  logic [Used*ValueBytes*8-1:0] values;
+  logic [Width*8-1:0] stored;
+  if (Int16) begin : gen_packed
+    logic [Used*8-1:0] packed_bytes;
+    logic [Width*8-1:0] narrow_sums, wide_sums;
+    for (genvar i = 0; i < Used; i++) begin : gen_byte
+      assign packed_bytes[i*8 +: 8] = lane_results[i*16 +: 8];
+    end
+    for (genvar i = 0; i < Width / 4; i++) begin : gen_narrow
+      assign narrow_sums[i*32 +: 32] = i < Columns ? group_row[(i % Columns)*SumWidth +: 32] : '0;
+    end
+    if (Halves) begin : gen_halves
+      assign wide_sums = upper_came_q ? 32'($signed(group_row[SumWidth-1:32])) : group_row[31:0];
+    end else begin : gen_whole
+      for (genvar i = 0; i < Width / 8; i++) begin : gen_wide
+        assign wide_sums[i*64 +: 64] = i < Columns ? 64'($signed(group_row[(i % Columns)*SumWidth +: SumWidth])) : '0;
+      end
+    end
+    assign values = out_wide ? lane_results : (Used*16)'(packed_bytes);
+    assign stored = wide ? wide_sums : narrow_sums;
+  end else begin : gen_as_they_are
+    assign values = lane_results;
+    assign stored = (Width*8)'(group_row);
+  end
 
   // ---- What leaves: where it goes was known when the step was made ----
-  localparam int unsigned PlaceWidth = 25 + AccRowWidth + 2*ColumnWidth;
+  localparam int unsigned PlaceWidth = 26 + AccRowWidth + 2*ColumnWidth;
   logic [PlaceWidth-1:0] place;
   logic [24:0] place_addr;
   logic [AccRowWidth-1:0] place_row;
   logic [ColumnWidth-1:0] place_column, place_count;
+  logic place_upper;
   logic result_valid, result_in, unused_place_valid, unused_place_ready, unused_result_ready;
   logic [PortBytes*8-1:0] result_d, result;
   cdl_npu_fifo #(.Width(PlaceWidth), .Depth(Room)) u_places (
     .clk_i, .rst_ni,
     .valid_i(step && is_value && window_last),
     .ready_o(unused_place_ready),
-    .data_i ({side_addr, AccRowWidth'(acc_row), column, count}),
+    .data_i ({side_addr, AccRowWidth'(acc_row), column, count, upper}),
     .valid_o(unused_place_valid),
     .ready_i(sent),
     .data_o (place)
   );
-  assign {place_addr, place_row, place_column, place_count} = place;
+  assign {place_addr, place_row, place_column, place_count, place_upper} = place;
   assign result_in = is_requant ? lane_valid[0] : is_result_came_q;
-  assign result_d  = is_requant ? (PortBytes*8)'(lane_results) : is_load ? read_data_i : (PortBytes*8)'(group_row);
+  assign result_d  = is_requant ? (PortBytes*8)'(values) : is_load ? read_data_i : (PortBytes*8)'(stored);
   cdl_npu_fifo #(.Width(PortBytes*8), .Depth(Room)) u_results (
     .clk_i, .rst_ni,
     .valid_i(result_in),
@@ -305,16 +357,38 @@ module cdl_npu_requant #(
     .data_o (result)
   );
   logic [31:0] bytes;
-  assign bytes         = is_requant ? 32'(place_count) : 32'(place_count) << 2;
+  assign bytes         = is_requant ? 32'(place_count) << out_wide : 32'(place_count) << (wide && !Halves ? 3 : 2);
   assign write_valid_o = result_valid && !is_load;
   assign write_addr_o  = place_addr;
   assign write_data_o  = result;
   for (genvar i = 0; i < PortBytes; i++) begin : gen_bytes
     assign write_bytes_o[i] = 32'(i) < bytes;
   end
+  logic [Columns*SumWidth-1:0] loaded;
+  if (Halves) begin : gen_loaded_halves
+    // The upper half comes behind the lower one, which is written with it once more.
+    logic [31:0] lower_q;
+    logic [SumWidth-1:0] sum;
+    always_ff @(posedge clk_i) begin
+      if (sent) begin
+        lower_q <= result[31:0];
+      end
+    end
+    assign sum    = place_upper ? SumWidth'({result[31:0], lower_q}) : SumWidth'($signed(result[31:0]));
+    assign loaded = (Columns*SumWidth)'(sum);
+  end else if (Int16) begin : gen_loaded
+    for (genvar i = 0; i < Columns; i++) begin : gen_column
+      logic [SumWidth-1:0] narrow, whole;
+      assign narrow = i < Width / 4 ? SumWidth'($signed(result[(i % (Width / 4))*32 +: 32])) : '0;
+      assign whole  = i < Width / 8 ? result[(i % (Width / 8))*64 +: SumWidth] : '0;
+      assign loaded[i*SumWidth +: SumWidth] = wide ? whole : narrow;
+    end
+  end else begin : gen_loaded_as_it_is
+    assign loaded = (Columns*32)'(result);
+  end
   assign acc_write_valid_o = result_valid && is_load;
   assign acc_write_row_o   = place_row;
-  assign acc_write_data_o  = (Columns*32)'(result) << (32 * 32'(place_column));
+  assign acc_write_data_o  = loaded << (SumWidth * 32'(place_column));
   for (genvar i = 0; i < Columns; i++) begin : gen_columns
     assign acc_write_columns_o[i] = 32'(i) >= 32'(place_column) && 32'(i) < 32'(place_column) + 32'(place_count);
   end

@@ -7,6 +7,7 @@ module cdl_npu_requant_walker #(
   parameter int unsigned Columns = 16,
   parameter int unsigned Lanes   = 16,           // up to Columns
   parameter int unsigned Width   = 16,           // bytes of a word of the scratchpad port
+  parameter bit          Int16   = 1'b0,
   localparam int unsigned ColumnWidth = $clog2(Columns + 1)
 ) (
   input  logic                   clk_i,
@@ -15,6 +16,11 @@ module cdl_npu_requant_walker #(
   input  logic                   start_i,        // a cycle before the first step
   input  logic                   move_i,
   input  logic                   table_i,
+  // With Int16: moved sums have 64 bits, the table has 513 entries, values are of two bytes.
+  input  logic                   wide_i,
+  input  logic                   table_wide_i,
+  input  logic                   side_wide_i,
+  input  logic                   residual_wide_i,
   input  logic [15:0]            acc_i,
   input  logic [24:0]            side_i,         // destination, of accload the source
   input  logic [24:0]            residual_i,
@@ -50,6 +56,7 @@ module cdl_npu_requant_walker #(
   output logic [15:0]            acc_row_o,
   output logic [ColumnWidth-1:0] column_o,        // the first one of the group within the block; moving, of the word
   output logic [ColumnWidth-1:0] count_o,         // channels of the group; moving, of the word
+  output logic                   upper_o,         // moving: the word is the upper half of its one sum
   output logic [24:0]            side_addr_o,
   output logic [24:0]            residual_addr_o,
   output logic                   odd_group_o,     // groups take turns with two sets of records
@@ -62,8 +69,20 @@ module cdl_npu_requant_walker #(
   assign is_table_o  = state_q == StTable;
   assign is_params_o = state_q == StParams;
 
-  localparam int unsigned TableWords = (256 + Width - 1) / Width;
-  localparam int unsigned WordSums   = Width / 4;
+  localparam int unsigned TableWords     = (256 + Width - 1) / Width;
+  localparam int unsigned WideTableWords = (2 * 513 + Width - 1) / Width;
+  logic wide, table_wide, side_wide, residual_wide;
+  // A sum of 64 bits may be two words.
+  localparam bit Halves = Int16 && Width == 4;
+  logic halves, upper_q;
+  logic [6:0] word_sums;
+  assign wide          = Int16 && wide_i;
+  assign table_wide    = Int16 && table_wide_i;
+  assign side_wide     = Int16 && side_wide_i;
+  assign residual_wide = Int16 && residual_wide_i;
+  assign halves        = Halves && wide && move_i;
+  assign upper_o       = upper_q;
+  assign word_sums     = wide && !halves ? 7'(Width / 8) : 7'(Width / 4);
 
   logic [8:0]  index_q;                          // of the table or the records, in words
   logic [16:0] channel_q, channels_left;         // the first of the group
@@ -88,12 +107,12 @@ module cdl_npu_requant_walker #(
 
   logic table_end, params_end, window_end, out_row_ends, outs_end, block_ends, all_end;
   logic [24:0] record_bytes;
-  assign table_end    = index_q == 9'(TableWords - 1);
+  assign table_end    = index_q == (table_wide ? 9'(WideTableWords - 1) : 9'(TableWords - 1));
   assign record_bytes = 25'(group_count) << 3;
   assign params_end   = (25'(index_q) + 25'd1) * 25'(Width) >= record_bytes;
   logic [ColumnWidth-1:0] move_left;
   assign move_left    = group_count - moved_q;
-  assign window_end   = move_i ? 17'(move_left) <= 17'(WordSums)
+  assign window_end   = move_i ? 17'(move_left) <= 17'(word_sums) && upper_q == halves
                                : px_q + 5'd1 == pool_w_i && py_q + 5'd1 == pool_h_i;
   assign out_row_ends = ox_q + 13'd1 == out_w_i;
   assign outs_end     = window_end && out_row_ends && oy_q + 13'd1 == out_h_i;
@@ -112,9 +131,10 @@ module cdl_npu_requant_walker #(
   assign window_last_o    = move_i || window_end;
   assign acc_row_o        = window_row_q + 16'(x);
   assign column_o         = move_i ? moved_q : in_block_q;
-  assign count_o          = !move_i ? group_count : 17'(move_left) < 17'(WordSums) ? move_left : ColumnWidth'(WordSums);
-  assign side_addr_o      = side_q + (move_i ? (25'(channel_q) + 25'(moved_q)) << 2 : 25'(channel_q));
-  assign residual_addr_o  = residual_q + 25'(channel_q);
+  assign count_o          = !move_i ? group_count : 17'(move_left) < 17'(word_sums) ? move_left : ColumnWidth'(word_sums);
+  assign side_addr_o      = side_q + (move_i ? (25'(channel_q) + 25'(moved_q)) << (wide ? 3 : 2) : 25'(channel_q) << side_wide)
+                          + {22'd0, upper_q, 2'b00};
+  assign residual_addr_o  = residual_q + (25'(channel_q) << residual_wide);
   assign odd_group_o      = odd_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -141,7 +161,7 @@ module cdl_npu_requant_walker #(
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin
-      {index_q, channel_q, in_block_q, odd_q, oy_q, ox_q, py_q, px_q, moved_q} <= '0;
+      {index_q, channel_q, in_block_q, odd_q, oy_q, ox_q, py_q, px_q, moved_q, upper_q} <= '0;
       block_row_q <= acc_i;
       step_oy_q   <= 16'(pool_stride_h_i) * 16'(in_w_i);
       top_q       <= top;
@@ -152,7 +172,10 @@ module cdl_npu_requant_walker #(
     end else if (step_i && state_q != StValues) begin
       index_q <= (is_table_o ? table_end : params_end) ? '0 : index_q + 9'd1;
     end else if (step_i && !window_end) begin
-      moved_q <= moved_q + ColumnWidth'(WordSums);
+      upper_q <= halves && !upper_q;
+      if (upper_q == halves) begin
+        moved_q <= moved_q + ColumnWidth'(word_sums);
+      end
       px_q    <= px_q + 5'd1;
       if (px_q + 5'd1 == pool_w_i) begin
         px_q <= '0;
@@ -162,7 +185,7 @@ module cdl_npu_requant_walker #(
         end
       end
     end else if (step_i) begin
-      {py_q, px_q, moved_q} <= '0;
+      {py_q, px_q, moved_q, upper_q} <= '0;
       window_row_q <= row_q;
       ox_q         <= ox_q + 13'd1;
       left_q       <= left_q + $signed(14'(pool_stride_w_i));

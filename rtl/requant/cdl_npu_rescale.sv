@@ -45,9 +45,9 @@ module cdl_npu_rescale #(
     end
   end
 
-  // A multiplier is not negative: one bit of sign before its 24.
-  logic signed [AWidth+24:0] a_product_q;
-  logic signed [BWidth+24:0] b_product_q;
+  // A multiplier is not negative: its 24 bits are all that a product is longer.
+  logic signed [AWidth+23:0] a_product_q;
+  logic signed [BWidth+23:0] b_product_q;
   logic [7:0] shift1_q, shift2_q;
   logic signed [63:0] sum_d, sum_q;
   logic signed [63:0] rounded_d, rounded_q;

@@ -1,7 +1,7 @@
 // A run of chunks to one value: sum, least or largest. The elements of a chunk meet in $clog2(Lanes) stages, then the chunks of the run; valid_o
 // is high with the result $clog2(Lanes) + 1 cycles after last_i. Elements that are not there take part with what changes nothing.
 module cdl_npu_reduce #(
-  parameter int unsigned Lanes = 16,              // a power of two, 2 or more
+  parameter int unsigned Lanes = 16,              // a power of two
   localparam int unsigned CountWidth = $clog2(Lanes + 1)
 ) (
   input  logic                  clk_i,

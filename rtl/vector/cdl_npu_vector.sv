@@ -1,12 +1,14 @@
 // The vector engine: one of vbinary, vunary, vreduce, vselect and vpool at a time, from the cycle in which it takes the instruction to the one
-// behind the last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Elements of i8, u8 and i32.
+// behind the last write. Index registers are added to the addresses already, and whoever sends the instruction has checked it. Elements of i8, u8
+// and i32, with Int16 of i16 too.
 //
-// Two read ports of the scratchpad and one write port, of Width bytes each from any byte on. A cycle takes as many elements as there are lanes, or as the
-// widest of the operands and the result has in Width bytes. What was read stands there in the cycle behind the one in which valid and ready
-// are both high. Nothing enters the lanes that has no room behind them.
+// Two read ports of the scratchpad and one write port, of Width bytes each from any byte on. A cycle takes as many elements as there are lanes, or
+// as the widest of the operands and the result has in Width bytes. What was read stands there in the cycle behind the one in which valid and
+// ready are both high. Nothing enters the lanes that has no room behind them.
 module cdl_npu_vector #(
-  parameter int unsigned Lanes = 16,               // a power of two, 2 or more
-  parameter int unsigned Width = 16                // bytes of a word of the scratchpad, up to 128
+  parameter int unsigned Lanes = 16,               // a power of two
+  parameter int unsigned Width = 16,               // bytes of a word of the scratchpad, 4 to 256
+  parameter bit          Int16 = 1'b0
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
@@ -38,7 +40,13 @@ module cdl_npu_vector #(
   localparam int unsigned Used       = Lanes < Width ? Lanes : Width;
   localparam int unsigned CountWidth = $clog2(Used + 1);
   localparam int unsigned WidthLog2  = $clog2(Width);
-  localparam int unsigned TableIndex = 8 - WidthLog2;
+  localparam int unsigned UsedLog2   = $clog2(Used);
+  localparam int unsigned EntryWidth = Int16 ? 16 : 8;
+  localparam int unsigned ZeroWidth  = Int16 ? 17 : 9;
+  localparam int unsigned TableWords     = (256 + Width - 1) / Width;
+  localparam int unsigned WideTableWords = (2 * 513 + Width - 1) / Width;
+  localparam int unsigned MostWords  = Int16 ? WideTableWords : TableWords;
+  localparam int unsigned TableIndex = MostWords > 1 ? $clog2(MostWords) : 1;
 
   logic [cdl_npu_isa_pkg::WordBits-1:0] word_q;
   logic [cdl_npu_isa_pkg::DescriptorBits-1:0] desc_q;
@@ -49,9 +57,10 @@ module cdl_npu_vector #(
   assign insn = word_q;
   assign l    = desc_q;
   assign p    = desc_q;
-  // The header is for who sends the instruction; a descriptor is one of two kinds, and bounds of 16 bits are not made here.
+  // The header is for who sends the instruction; a descriptor is one of two kinds, and has bounds of 16 bits with Int16 alone. A word may be
+  // wider than all lanes are.
   logic unused;
-  assign unused = ^{insn, l, p, r_q};
+  assign unused = ^{insn, l, p, r_q, a_data_i};
 
   logic is_binary, is_unary, is_reduce, is_select, is_pool, has_table, has_b;
   assign is_binary = insn.opcode_f == cdl_npu_isa_pkg::OP_VBINARY;
@@ -63,10 +72,13 @@ module cdl_npu_vector #(
   assign has_b     = is_binary || is_select;
 
   function automatic logic [1:0] log2Of(input logic [2:0] kind);
-    log2Of = kind == cdl_npu_isa_pkg::TYPE_I32 ? 2'd2 : 2'd0;
+    log2Of = kind == cdl_npu_isa_pkg::TYPE_I32 ? 2'd2 : Int16 && kind == cdl_npu_isa_pkg::TYPE_I16 ? 2'd1 : 2'd0;
+  endfunction
+  function automatic logic signed [16:0] joined(input logic [7:0] more, input logic [8:0] others);
+    joined = {more ^ {8{others[8]}}, others};
   endfunction
   logic [2:0] a_type, b_type, out_type;
-  logic [1:0] a_log2, b_log2, out_log2, widest;
+  logic [1:0] a_log2, b_log2, out_log2, some, widest;
   logic [3:0] chunk_log2;
   assign a_type   = is_pool ? p.a_type_f : l.a_type_f;
   assign b_type   = l.b_type_f;
@@ -74,8 +86,9 @@ module cdl_npu_vector #(
   assign a_log2   = log2Of(a_type);
   assign b_log2   = log2Of(b_type);
   assign out_log2 = log2Of(out_type);
-  assign widest   = a_log2 | (has_b && !l.b_scalar_f[0] ? b_log2 : 2'd0) | (is_reduce ? 2'd0 : out_log2);
-  assign chunk_log2 = 4'(WidthLog2) - 4'(widest) < 4'($clog2(Used)) ? 4'(WidthLog2) - 4'(widest) : 4'($clog2(Used));
+  assign some     = a_log2 | (has_b && !l.b_scalar_f[0] ? b_log2 : 2'd0) | (is_reduce ? 2'd0 : out_log2);
+  assign widest   = {some[1], some[0] && !some[1]};
+  assign chunk_log2 = 4'(WidthLog2) - 4'(widest) <= 4'(UsedLog2) ? 4'(WidthLog2) - 4'(widest) : 4'(UsedLog2);
 
   typedef enum logic [1:0] {StIdle, StSetup, StTable, StRun} state_e;
   state_e state_q;
@@ -85,9 +98,10 @@ module cdl_npu_vector #(
 
   // ---- The table ----
   logic [8:0] table_q;                             // words
-  logic table_ends, table_step;
+  logic table_ends, table_step, table_wide;
   assign table_step = state_q == StTable && b_ready_i;
-  assign table_ends = 32'(table_q) == (256 + Width - 1) / Width - 1;
+  assign table_wide = Int16 && a_type == cdl_npu_isa_pkg::TYPE_I16;
+  assign table_ends = table_q == (table_wide ? 9'(WideTableWords - 1) : 9'(TableWords - 1));
 
   // ---- The walk ----
   logic walk_start, lanes_active, pool_active, active, step, first, last_of_run, last;
@@ -216,21 +230,42 @@ module cdl_npu_vector #(
   end
 
   logic [Used*32-1:0] a_q, b_q;
-  logic [Width*8-1:0] entries [256 / Width];
-  always_ff @(posedge clk_i) begin
-    if (table_came_q) begin
-      entries[table_index_q] <= b_data_i;
-    end
-  end
+  logic [Used*EntryWidth-1:0] looked_up, entries, nexts;
+  cdl_npu_table #(.Int16(Int16), .Bytes(Width), .Ports(Used)) u_table (
+    .clk_i,
+    .write_i   (table_came_q),
+    .index_i   (table_index_q),
+    .word_i    (b_data_i),
+    .wide_i    (table_wide),
+    .signed_i  (a_type == cdl_npu_isa_pkg::TYPE_I8),
+    .values_i  (looked_up),
+    .entries_o (entries),
+    .nexts_o   (nexts)
+  );
   logic [Used-1:0] lane_valid;
   logic [Used*32-1:0] results;
+  logic signed [ZeroWidth-1:0] low, high;
+  assign low  = ZeroWidth'(joined(r_q.low_more_f, r_q.low_f));
+  assign high = ZeroWidth'(joined(r_q.high_more_f, r_q.high_f));
+  function automatic logic [31:0] widened(input logic [2:0] kind, input logic [7:0] bits8, input logic [15:0] bits16, input logic [31:0] bits32);
+    widened = kind == cdl_npu_isa_pkg::TYPE_I32          ? bits32
+            : Int16 && kind == cdl_npu_isa_pkg::TYPE_I16 ? 32'($signed(bits16))
+            : kind == cdl_npu_isa_pkg::TYPE_U8           ? 32'(bits8) : 32'($signed(bits8));
+  endfunction
   for (genvar i = 0; i < Used; i++) begin : gen_lane
     // Element i of a word, widened. A scalar is element 0 for all.
-    logic [7:0] a_byte, b_byte, index;
+    logic [7:0] a_byte, b_byte;
+    logic [15:0] a_half, b_half;
     logic [31:0] a, b, a_word, b_word, b_scalar;
-    logic [Width*8-1:0] table_word;
     assign a_byte = a_data_i[i*8 +: 8];
     assign b_byte = b_data_i[i*8 +: 8];
+    if (Int16 && 2*i + 2 <= Width) begin : gen_half
+      assign a_half = a_data_i[i*16 +: 16];
+      assign b_half = b_data_i[i*16 +: 16];
+    end else begin : gen_no_half
+      assign a_half = '0;
+      assign b_half = '0;
+    end
     if (4*i + 4 <= Width) begin : gen_word
       assign a_word = a_data_i[i*32 +: 32];
       assign b_word = b_data_i[i*32 +: 32];
@@ -238,12 +273,9 @@ module cdl_npu_vector #(
       assign a_word = '0;
       assign b_word = '0;
     end
-    assign a = a_type == cdl_npu_isa_pkg::TYPE_I32 ? a_word
-             : a_type == cdl_npu_isa_pkg::TYPE_U8  ? 32'(a_byte) : 32'($signed(a_byte));
-    assign b = b_type == cdl_npu_isa_pkg::TYPE_I32 ? b_word
-             : b_type == cdl_npu_isa_pkg::TYPE_U8  ? 32'(b_byte) : 32'($signed(b_byte));
-    assign b_scalar = b_type == cdl_npu_isa_pkg::TYPE_I32 ? b_data_i[31:0]
-                    : b_type == cdl_npu_isa_pkg::TYPE_U8  ? 32'(b_data_i[7:0]) : 32'($signed(b_data_i[7:0]));
+    assign a        = widened(a_type, a_byte, a_half, a_word);
+    assign b        = widened(b_type, b_byte, b_half, b_word);
+    assign b_scalar = widened(b_type, b_data_i[7:0], b_data_i[15:0], b_data_i[31:0]);
     always_ff @(posedge clk_i) begin
       if (a_came_q) begin
         a_q[i*32 +: 32] <= a;
@@ -253,15 +285,15 @@ module cdl_npu_vector #(
       end
     end
 
-    // Entry 0 is that of the lowest value: of i8 the sign is inverted.
-    assign index      = {a_q[i*32 + 7] ^ (a_type == cdl_npu_isa_pkg::TYPE_I8), a_q[i*32 +: 7]};
-    assign table_word = entries[index[7:WidthLog2]];
-    cdl_npu_vector_lane u_lane (
+    assign looked_up[i*EntryWidth +: EntryWidth] = a_q[i*32 +: EntryWidth];
+    cdl_npu_vector_lane #(.Int16(Int16)) u_lane (
       .clk_i, .rst_ni,
       .valid_i     (enters_q && !is_reduce),
       .a_i         (is_select ? b_q[i*32 +: 32] : a_q[i*32 +: 32]),
       .b_i         (b_q[i*32 +: 32]),
-      .entry_i     (table_word[(32'(index) % Width)*8 +: 8]),
+      .entry_i     (entries[i*EntryWidth +: EntryWidth]),
+      .next_i      (nexts[i*EntryWidth +: EntryWidth]),
+      .table_wide_i(has_table && table_wide),
       .is_binary_i (is_binary),
       .is_unary_i  (is_unary),
       .is_pool_i   (is_pool),
@@ -273,11 +305,11 @@ module cdl_npu_vector #(
       .a_shift_i   (r_q.a_shift_f),
       .b_shift_i   (r_q.b_shift_f),
       .shift_i     (r_q.shift_f),
-      .a_zp_i      (r_q.a_zp_f),
-      .b_zp_i      (r_q.b_zp_f),
-      .zp_i        (r_q.zp_f),
-      .low_i       (out_type == cdl_npu_isa_pkg::TYPE_I32 ? 32'sh8000_0000 : 32'(r_q.low_f)),
-      .high_i      (out_type == cdl_npu_isa_pkg::TYPE_I32 ? 32'sh7fff_ffff : 32'(r_q.high_f)),
+      .a_zp_i      (ZeroWidth'(joined(r_q.a_zp_more_f, r_q.a_zp_f))),
+      .b_zp_i      (ZeroWidth'(joined(r_q.b_zp_more_f, r_q.b_zp_f))),
+      .zp_i        (ZeroWidth'(joined(r_q.zp_more_f, r_q.zp_f))),
+      .low_i       (out_type == cdl_npu_isa_pkg::TYPE_I32 ? 32'sh8000_0000 : 32'(low)),
+      .high_i      (out_type == cdl_npu_isa_pkg::TYPE_I32 ? 32'sh7fff_ffff : 32'(high)),
       .valid_o     (lane_valid[i]),
       .result_o    (results[i*32 +: 32])
     );
@@ -330,9 +362,11 @@ module cdl_npu_vector #(
   always_comb begin
     packed_results = '0;
     for (int unsigned i = 0; i < Used; i++) begin
-      if (out_type != cdl_npu_isa_pkg::TYPE_I32) begin
+      if (out_log2 == 2'd0) begin
         packed_results[i*8 +: 8] = values[i*32 +: 8];
-      end else if (4*i + 4 <= Width) begin
+      end else if (Int16 && out_log2 == 2'd1 && 2*i + 2 <= Width) begin
+        packed_results[(2*i % Width)*8 +: 16] = values[i*32 +: 16];
+      end else if (out_log2 == 2'd2 && 4*i + 4 <= Width) begin
         packed_results[(4*i % Width)*8 +: 32] = values[i*32 +: 32];
       end
     end
@@ -354,7 +388,7 @@ module cdl_npu_vector #(
   for (genvar i = 0; i < Width; i++) begin : gen_bytes
     logic [31:0] element;
     assign element = 32'(i) >> out_log2;
-    assign write_bytes_o[i] = element < 32'(place_count) && (is_reduce || result_chosen[element[$clog2(Used)-1:0]]);
+    assign write_bytes_o[i] = element < 32'(place_count) && (is_reduce || 1'(result_chosen >> element));
   end
 
   // ---- Begin and end ----

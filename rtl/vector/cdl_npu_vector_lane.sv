@@ -1,13 +1,20 @@
 // One lane of the vector engine: two operands of 32 bits to one result, five cycles later. Functions without a RESCALE are made in the first of
-// them and then wait. All inputs but valid_i, first_i, last_i, a_i, b_i and entry_i stand still while values are under way.
-module cdl_npu_vector_lane (
+// them, a table of i16 in the first two, and then wait. All inputs but valid_i, first_i, last_i, a_i, b_i, entry_i and next_i stand still while
+// values are under way.
+module cdl_npu_vector_lane #(
+  parameter bit Int16 = 1'b0,               // zero points and products of 16 bits, tables of i16
+  localparam int unsigned EntryWidth = Int16 ? 16 : 8,
+  localparam int unsigned ZeroWidth  = Int16 ? 17 : 9
+) (
   input  logic               clk_i,
   input  logic               rst_ni,
 
   input  logic               valid_i,
   input  logic signed [31:0] a_i,
   input  logic signed [31:0] b_i,
-  input  logic        [7:0]  entry_i,       // the table's of a
+  input  logic [EntryWidth-1:0] entry_i,    // the table's of a; of i16 the one at or before it,
+  input  logic [EntryWidth-1:0] next_i,     // and the one behind
+  input  logic               table_wide_i,  // of i16
 
   input  logic               is_binary_i,
   input  logic               is_unary_i,
@@ -21,9 +28,9 @@ module cdl_npu_vector_lane (
   input  logic        [4:0]  a_shift_i,
   input  logic        [4:0]  b_shift_i,
   input  logic        [6:0]  shift_i,
-  input  logic signed [8:0]  a_zp_i,
-  input  logic signed [8:0]  b_zp_i,
-  input  logic signed [8:0]  zp_i,
+  input  logic signed [ZeroWidth-1:0] a_zp_i,
+  input  logic signed [ZeroWidth-1:0] b_zp_i,
+  input  logic signed [ZeroWidth-1:0] zp_i,
   input  logic signed [31:0] low_i,
   input  logic signed [31:0] high_i,
 
@@ -44,9 +51,11 @@ module cdl_npu_vector_lane (
 
   logic signed [31:0] plain_d, plain_q;
   logic signed [32:0] left_d, left_q, right_q;
-  logic signed [19:0] product;
-  // Operands of scaled_mul have 8 bits: less their zero points they have 10.
-  assign product = 20'($signed(a_centred[9:0])) * 20'($signed(b_centred[9:0]));
+  // Operands of scaled_mul have 8 bits, or 16: less their zero points they have 10, or 17.
+  localparam int unsigned Factor  = Int16 ? 17 : 10;
+  localparam int unsigned Product = Int16 ? 33 : 20;
+  logic signed [Product-1:0] product;
+  assign product = Product'($signed(a_centred[Factor-1:0])) * Product'($signed(b_centred[Factor-1:0]));
   always_comb begin
     plain_d = a_i;
     if (is_binary_i) begin
@@ -117,6 +126,25 @@ module cdl_npu_vector_lane (
     .ready_i   (1'b1),
     .result_o  (rescaled)
   );
-  cdl_npu_delay #(.Width(32), .Depth(4)) u_wait (.clk_i, .rst_ni, .data_i(plain_q), .data_o(waited));
+  logic [31:0] plain;
+  cdl_npu_delay #(.Width(32), .Depth(4)) u_wait (.clk_i, .rst_ni, .data_i(plain), .data_o(waited));
+  if (Int16) begin : gen_between
+    logic [15:0] next_q, between;
+    logic [6:0] fraction_q;
+    always_ff @(posedge clk_i) begin
+      if (valid_i) begin
+        next_q     <= next_i;
+        fraction_q <= a_i[6:0];
+      end
+    end
+    cdl_npu_interpolate u_interpolate (
+      .base_i(plain_q[15:0]), .next_i(next_q), .fraction_i(fraction_q), .value_o(between)
+    );
+    assign plain = table_wide_i ? {16'd0, between} : plain_q;
+  end else begin : gen_as_it_is
+    logic unused;
+    assign unused = ^{next_i, table_wide_i};
+    assign plain  = plain_q;
+  end
   assign result_o = rescales ? rescaled : $signed(waited);
 endmodule

@@ -107,7 +107,8 @@ ComputeCost requantCost(const Shape& s, const Configuration& c, const Operation&
   const bool hasResidual = o.insn.values[f::kResidual] != 0;
   const int64_t outBytes = bytesOf(d[epi::kOutType]), resBytes = bytesOf(o.second[descriptor::rescale::kBType]);
   const int64_t outs = d[epi::kOutH] * d[epi::kOutW];
-  int64_t beats = o.insn.values[f::kTable] ? s.words(tableBytes(d[epi::kOutType])) : 0, words = beats;
+  const bool hasTable = o.insn.values[f::kTable] != 0;
+  int64_t beats = hasTable ? s.words(tableBytes(d[epi::kOutType])) : 0, words = beats;
   const int64_t positions = outs * d[epi::kPoolH] * d[epi::kPoolW];
   const auto group = [&](int64_t n, int64_t times) {
     beats += times * (s.words(8 * n) + positions);
@@ -118,7 +119,9 @@ ComputeCost requantCost(const Shape& s, const Configuration& c, const Operation&
     if (const int64_t whole = n / lanes) group(lanes, times * whole);
     if (const int64_t rest = n % lanes) group(rest, times);
   });
-  ComputeCost cost = costOf(beats, Timing::kRequantBeat, 0, Timing::kRequantPipeline);
+  const bool interpolates = hasTable && static_cast<Type>(d[epi::kOutType]) == Type::kI16;
+  ComputeCost cost = costOf(beats, Timing::kRequantBeat, interpolates ? valueOf(Timing::kRequantInterpolation) : 0,
+                            Timing::kRequantPipeline);
   cost.words = words;
   cost.step = std::max<int64_t>(1, d[epi::kPixelStride] / s.width);
   return cost;
@@ -163,8 +166,9 @@ ComputeCost lanesCost(const Shape& s, int64_t lanes, const Operation& o) {
   const int64_t b = hasB ? s.words((d[lan::kBScalar] ? 1 : run) * bytesOf(d[lan::kBType])) : 0;
   const int64_t out = s.words((isReduce ? 1 : run) * outBytes);
   const int64_t table = hasTable ? s.words(tableBytes(d[lan::kAType])) : 0;
-  ComputeCost cost = costOf(table + runs * std::max({ceilDiv(run, lanes), a, b, out}), Timing::kVectorBeat,
-                            isReduce ? std::countr_zero(static_cast<uint64_t>(lanes)) : 0, Timing::kVectorPipeline);
+  ComputeCost cost =
+      costOf(table + runs * std::max({ceilDiv(run, lanes), a, b, out}), Timing::kVectorBeat,
+             isReduce ? std::countr_zero(static_cast<uint64_t>(std::min(lanes, s.width))) : 0, Timing::kVectorPipeline);
   cost.words = table + runs * (a + b + out);
   return cost;
 }

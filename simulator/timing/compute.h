@@ -12,7 +12,7 @@ namespace candela::npu {
 ///
 /// With R x C = array.rows x array.columns, W = scratchpad.bank_width, words(n) = ceil(n / W), P = out_h * out_w. Ports
 /// of the array are as wide as it is, those of requant's values as its lanes; all others move W contiguous bytes in a
-/// cycle, at any address. Values of i16 take no more cycles in the engines matrix and requant.
+/// cycle, at any address. Values of i16 take no more cycles in the engines matrix and requant, but for a table.
 ///
 /// ldw      load + ldw.pipeline, load = R, transposed C: rows of weights come one in a cycle, transposed columns
 /// mm       P + (R + C - 1) + matrix.pipeline
@@ -23,19 +23,17 @@ namespace candela::npu {
 ///          + sum over all passes but the last of max(P s, load + s - 1) + P s of the last + (R + C - 1) +
 ///          matrix.pipeline
 /// dwconv   column blocks * P * taps + dwconv.pipeline: a tap of the channels of a block in a cycle. Positions outside
-/// of
-///          the tile take their cycle, as in conv
-/// requant  [table: words(256), i16 words(1026)] + for each column block, and in it for each group of n <=
-/// requant.lanes
-///          channels, words(8 n) of their records + P pool_h pool_w positions, + requant.pipeline
+///          of the tile take their cycle, as in conv
+/// requant  [table: words(256), i16 words(1026)] + for each column block, and in it for each group of
+///          n <= requant.lanes channels, words(8 n) of their records + P pool_h pool_w positions, + requant.pipeline,
+///          with a table of i16 + requant.interpolation
 /// accload  for each column block P words(n * 4), wide n * 8, + move.pipeline; accstore the same
 /// vbinary, vunary, vselect
 ///          [table as above] + len1 len2 max(ceil(run / vector.lanes), words of the run of a, b and the result), a
 ///          scalar b is one element, + vector.pipeline
-/// vreduce  the same of a alone, + vector.pipeline + log2(vector.lanes)
+/// vreduce  the same of a alone, + vector.pipeline + log2(min(vector.lanes, W)): no cycle brings more elements
 /// vpool    sum over the outputs of positions inside * max(ceil(channels / vector.lanes), words of the channels of the
-/// tile,
-///          words of those of an output), + vector.pipeline
+///          tile, words of those of an output), + vector.pipeline
 /// nop      1
 struct ComputeCost {
   int64_t stream = 0; ///< cycles in which a port is busy: what conflicts in the scratchpad stretch

@@ -25,6 +25,7 @@ enum class Timing : uint8_t {
   kDwconvPipeline,
   kRequantBeat,
   kRequantPipeline,
+  kRequantInterpolation,
   kMovePipeline,
   kVectorBeat,
   kVectorPipeline,
@@ -38,7 +39,7 @@ enum class Timing : uint8_t {
   kFabricLatency,
   kControllerLatency,
 };
-inline constexpr int kTimings = 18;
+inline constexpr int kTimings = 19;
 
 struct TimingConstant {
   std::string_view name;

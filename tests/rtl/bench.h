@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -63,10 +64,12 @@ template <typename Port> void setBits(Port& port, int lsb, int bits, uint64_t va
     const uint64_t mask = (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) << lsb;
     port = static_cast<Port>((port & ~mask) | (value << lsb & mask));
   } else {
-    for (int i = 0; i < bits; ++i) {
+    for (int i = 0, n = 0; i < bits; i += n) {
+      const int at = (lsb + i) % 32;
+      n = std::min(bits - i, 32 - at);
+      const auto mask = static_cast<uint32_t>(((uint64_t{1} << n) - 1) << at);
       auto& word = port[static_cast<size_t>((lsb + i) / 32)];
-      const uint32_t mask = 1u << ((lsb + i) % 32);
-      word = value >> i & 1 ? word | mask : word & ~mask;
+      word = (word & ~mask) | (static_cast<uint32_t>(value >> i << at) & mask);
     }
   }
 }
@@ -75,8 +78,11 @@ template <typename Port> uint64_t getBits(const Port& port, int lsb, int bits) {
     return uint64_t{port} >> lsb & (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1);
   } else {
     uint64_t value = 0;
-    for (int i = 0; i < bits; ++i)
-      value |= uint64_t{port[static_cast<size_t>((lsb + i) / 32)] >> ((lsb + i) % 32) & 1} << i;
+    for (int i = 0, n = 0; i < bits; i += n) {
+      const int at = (lsb + i) % 32;
+      n = std::min(bits - i, 32 - at);
+      value |= (port[static_cast<size_t>((lsb + i) / 32)] >> at & ((uint64_t{1} << n) - 1)) << i;
+    }
     return value;
   }
 }

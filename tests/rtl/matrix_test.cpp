@@ -132,8 +132,12 @@ Types randomTypes(Dice& dice, bool int16) {
 
 template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
   const Types t = randomTypes(dice, Config::kInt16);
-  const int64_t kernelH = dice.of(1, 4), kernelW = dice.of(1, 5), outH = dice.of(1, 5), outW = dice.of(1, 6);
-  int64_t cin = dice.chance(50) ? dice.of(1, 5) : dice.of(1, 3 * Config::kRows);
+  const bool isFar = dice.chance(10); // kernels, steps and pads beyond those of networks
+  const int64_t mostTaps = isFar ? 32 : 5, mostStride = isFar ? 16 : 3, mostDilation = isFar ? 32 : 3;
+  const int64_t mostPad = isFar ? 63 : 4;
+  const int64_t kernelH = dice.of(1, isFar ? 7 : 4), kernelW = dice.of(1, mostTaps);
+  const int64_t outH = dice.of(1, isFar ? 2 : 5), outW = dice.of(1, isFar ? 3 : 6);
+  int64_t cin = isFar || dice.chance(50) ? dice.of(1, 5) : dice.of(1, 3 * Config::kRows);
   const int64_t cout = dice.of(1, 3 * Config::kColumns), taps = kernelH * kernelW, channels = depthwise ? cin : cout;
   int64_t packed = 1;
   if (!depthwise && dice.chance(40)) {
@@ -158,12 +162,12 @@ template <typename Config> Case randomWindow(Dice& dice, bool depthwise) {
            {"cout", cout},
            {"kernel_h", kernelH},
            {"kernel_w", kernelW},
-           {"stride_h", dice.of(1, 3)},
-           {"stride_w", dice.of(1, 3)},
-           {"dilation_h", dice.chance(70) ? 1 : dice.of(1, 3)},
-           {"dilation_w", dice.chance(70) ? 1 : dice.of(1, 3)},
-           {"pad_top", dice.of(0, 4)},
-           {"pad_left", dice.of(0, 4)},
+           {"stride_h", dice.of(1, mostStride)},
+           {"stride_w", dice.of(1, mostStride)},
+           {"dilation_h", dice.chance(70) ? 1 : dice.of(1, mostDilation)},
+           {"dilation_w", dice.chance(70) ? 1 : dice.of(1, mostDilation)},
+           {"pad_top", dice.of(0, mostPad)},
+           {"pad_left", dice.of(0, mostPad)},
            {"taps", packed},
            {"row_stride", row},
            {"pixel_stride", pixel},

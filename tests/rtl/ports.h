@@ -20,10 +20,12 @@ struct ReadPort {
   }
 };
 
-/// What a write port puts into the scratchpad in a cycle in which it is granted. False for a byte outside.
-template <typename Data> bool write(std::span<uint8_t> scratchpad, uint32_t address, uint64_t bytes, const Data& data) {
-  for (int i = 0; bytes >> i; ++i) {
-    if (!(bytes >> i & 1)) continue;
+/// What a write port of `width` bytes puts into the scratchpad in a cycle in which it is granted: those that `bytes`
+/// has a bit for. False for a byte outside.
+template <typename Bytes, typename Data>
+bool write(std::span<uint8_t> scratchpad, uint32_t address, int width, const Bytes& bytes, const Data& data) {
+  for (int i = 0; i < width; ++i) {
+    if (!getBits(bytes, i, 1)) continue;
     if (address + static_cast<uint32_t>(i) >= scratchpad.size()) return false;
     scratchpad[address + static_cast<uint32_t>(i)] = static_cast<uint8_t>(getBits(data, 8 * i, 8));
   }

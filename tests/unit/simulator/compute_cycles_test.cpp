@@ -70,6 +70,10 @@ TEST(ComputeCycles, SixteenBitRowsTakeNoMore) {
   c.configuration = *findConfiguration("edge8t");
   EXPECT_EQ(c.of("conv", {{"out_h", 16}, {"out_w", 16}, {"cin", 64}, {"cout", 64}, {"a_type", 3}}),
             64 + 256 + 127 + valueOf(Timing::kMatrixPipeline));
+  // 8 words of records for 64 channels; nor does requant, but for a table of 1,026 bytes and one stage behind it.
+  const Fields epilogue = {{"out_h", 16}, {"out_w", 16}, {"channels", 64}, {"out_type", 3}, {"wide", 1}};
+  EXPECT_EQ(c.of("requant", epilogue), 8 + 256 + kRequant);
+  EXPECT_EQ(c.of("requant", epilogue, {{"table", 1}}), 17 + 8 + 256 + kRequant + valueOf(Timing::kRequantInterpolation));
 }
 
 TEST(ComputeCycles, LdwAndMmAreAConvByHand) {
@@ -100,6 +104,8 @@ TEST(ComputeCycles, VectorIsBoundByLanesOrByItsWidestOperand) {
   EXPECT_EQ(c.of("vbinary", sums), 6 * 25 + kVector);
   EXPECT_EQ(c.of("vunary", bytes, {{"fn", 4}}), 16 + 6 * 7 + kVector);
   EXPECT_EQ(c.of("vreduce", sums), 6 * 7 + kVector + 4);
+  // More lanes than a word has bytes: 64 elements meet in six stages.
+  EXPECT_EQ(Cycles{*findConfiguration("edge8t")}.of("vreduce", sums), 6 * 2 + kVector + 6);
   const Fields pool = {{"in_h", 7}, {"in_w", 7}, {"channels", 40}, {"kernel_h", 7}, {"kernel_w", 7}};
   EXPECT_EQ(c.of("vpool", pool), 49 * 3 + kVector);
 }
