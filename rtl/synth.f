@@ -3,6 +3,7 @@
 rtl/generated/cdl_npu_isa_pkg.sv
 rtl/prim/cdl_npu_delay.sv
 rtl/prim/cdl_npu_fifo.sv
+rtl/prim/cdl_npu_byte_fifo.sv
 rtl/matrix/cdl_npu_pe.sv
 rtl/matrix/cdl_npu_unpack.sv
 rtl/matrix/cdl_npu_depthwise.sv
@@ -14,3 +15,6 @@ rtl/requant/cdl_npu_requant_walker.sv
 rtl/vector/cdl_npu_lanes_walker.sv
 rtl/vector/cdl_npu_pool_walker.sv
 rtl/vector/cdl_npu_vector_lane.sv
+rtl/dma/cdl_npu_box_walker.sv
+rtl/dma/cdl_npu_dma_load.sv
+rtl/dma/cdl_npu_dma_store.sv
