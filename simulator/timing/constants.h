@@ -35,10 +35,12 @@ enum class Timing : uint8_t {
   kFetchAhead,
   kDmaSetup,
   kDmaIssue,
+  kDmaRead,
+  kDmaPipeline,
   kFabricLatency,
   kControllerLatency,
 };
-inline constexpr int kTimings = 18;
+inline constexpr int kTimings = 20;
 
 struct TimingConstant {
   std::string_view name;
