@@ -18,3 +18,4 @@ rtl/vector/cdl_npu_vector_lane.sv
 rtl/dma/cdl_npu_box_walker.sv
 rtl/dma/cdl_npu_dma_load.sv
 rtl/dma/cdl_npu_dma_store.sv
+rtl/dma/cdl_npu_burst_arbiter.sv
