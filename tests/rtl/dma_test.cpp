@@ -13,15 +13,14 @@
 #include "tests/rtl/bench.h"
 #include "tests/rtl/model.h"
 #include "tests/rtl/ports.h"
+#include "tests/rtl/transfers.h"
 
 namespace {
 using namespace candela;
 using namespace candela::rtl;
 
 constexpr int kSeed = 20260111, kScratchpad = 65536, kFar = 65536;
-/// The region lies behind one of 5,000 bytes, which take two pages.
-constexpr uint32_t kRegion = 1;
-constexpr int64_t kBase = 8192;
+constexpr Area kAll{0, 0, kScratchpad};
 
 /// What the class of a parametrisation stands for.
 struct Shape {
@@ -57,7 +56,7 @@ struct Alone {
 };
 Alone alone(const npu::Configuration& c, const Sent& s) {
   Alone a;
-  a.binary.regions = {{"before", npu::RegionClass::kInput, 5000}, {"far", npu::RegionClass::kActivations, kFar}};
+  a.binary.regions = regionsOf(kFar);
   for (int word = 0; word < 4; ++word)
     a.binary.code.push_back(
         sent("setd", {{"d", 0}, {"word", word}, {"value", static_cast<int64_t>(s.d[static_cast<size_t>(word)])}}, {})
@@ -80,8 +79,7 @@ template <typename Module> struct Channels {
       : bench(seed), dice(static_cast<uint32_t>(seed)), model(configurationOf(kShape)), near(kScratchpad), far(kFar),
         modelFar(kFar) {
     bench->insn_valid_i = bench->data_valid_i = bench->answer_valid_i = bench->store_i = 0;
-    model.memory.setRegions(
-        {{"before", npu::RegionClass::kInput, 5000}, {"far", npu::RegionClass::kActivations, kFar}});
+    model.memory.setRegions(regionsOf(kFar));
     model.memory.bind(kRegion, std::as_writable_bytes(std::span(modelFar)));
     for (uint8_t& byte : near) byte = static_cast<uint8_t>(dice.of(0, 255));
     for (uint8_t& byte : far) byte = static_cast<uint8_t>(dice.of(0, 255));
@@ -89,15 +87,6 @@ template <typename Module> struct Channels {
     modelFar = far;
     model.memory.bind(kRegion, std::as_writable_bytes(std::span(modelFar)));
   }
-
-  struct Burst {
-    int64_t at, bytes, due; ///< offset in the region; the cycle at the end of which it is answered
-    int64_t moved = 0;      ///< bytes that crossed the port
-    int64_t nextBeat() const { return std::min(bytes - moved, kShape.beat - (at + moved) % kShape.beat); }
-    int64_t beatsLeft() const {
-      return bytes == moved ? 0 : (at + bytes - 1) / kShape.beat - (at + moved) / kShape.beat + 1;
-    }
-  };
 
   /// Runs it on both sides. Isolated: every port is ready, and the memory of the timing model answers. Else `ready` of
   /// 100 offers are taken in their cycle, and the memory answers when it likes. Returns the cycles, -1 if it hangs.
@@ -132,16 +121,9 @@ template <typename Module> struct Channels {
       bench->req_ready_i = dice.chance(ready), bench->data_ready_i = dice.chance(ready);
       // A burst's last beat comes in the cycle before the model has it, others in those before; data in the order of
       // requests.
-      for (int i = 0; i < kShape.beat; ++i) setBits(bench->data_i, 8 * i, 8, static_cast<uint64_t>(dice.of(0, 255)));
       bench->data_valid_i = !isStore && !bursts.empty() && now > bursts.front().due - bursts.front().beatsLeft() &&
                             (isolated || dice.chance(ready));
-      if (bench->data_valid_i) {
-        const Burst& burst = bursts.front();
-        for (int64_t i = 0; i < burst.nextBeat(); ++i) {
-          const int64_t at = burst.at + burst.moved + i;
-          setBits(bench->data_i, static_cast<int>(8 * (at % kShape.beat)), 8, far[static_cast<size_t>(at)]);
-        }
-      }
+      getBeat(bench->data_valid_i ? bursts.front() : Burst{0, 0, 0, kShape.beat}, far, dice, bench->data_i);
       // A store's answers: isolated in the order of requests.
       auto written = bursts.begin();
       while (written != bursts.end() && (written->moved < written->bytes || now < written->due))
@@ -165,34 +147,23 @@ template <typename Module> struct Channels {
         if (bursts.front().beatsLeft() == 0) bursts.pop_front();
       }
       if (answered) bursts.erase(written);
-      if (bench->data_valid_o && bench->data_ready_i && !putBeat(bursts)) return -1;
+      if (bench->data_valid_o && bench->data_ready_i) {
+        const auto burst = std::find_if(bursts.begin(), bursts.end(), [](const Burst& b) { return b.moved < b.bytes; });
+        EXPECT_TRUE(burst != bursts.end()) << "data that no request was for";
+        if (burst == bursts.end()) return -1;
+        EXPECT_TRUE(putBeat(*burst, far, bench->data_bytes_o, bench->data_o, bench->data_last_o)) << "at " << burst->at;
+      }
       if (bench->req_valid_o && bench->req_ready_i) {
         const int64_t at = static_cast<int64_t>(bench->req_addr_o) - base, bytes = bench->req_bytes_o;
         EXPECT_TRUE(at >= 0 && bytes > 0 && at + bytes <= kFar && at % kShape.burst + bytes <= kShape.burst)
             << "a burst of " << bytes << " at " << at;
-        bursts.push_back({at, bytes, now + dice.of(1, 60)});
+        bursts.push_back({at, bytes, now + dice.of(1, 60), kShape.beat});
         EXPECT_LE(bursts.size(), static_cast<size_t>(kShape.outstanding));
         if (isolated)
           bursts.back().due = dram.access(now + there, bench->req_addr_o, bytes, isStore, s.insn.engine) + back - 1;
       }
     }
     return -1;
-  }
-
-  /// A beat of the first burst that lacks some.
-  bool putBeat(std::deque<Burst>& bursts) {
-    const auto burst = std::find_if(bursts.begin(), bursts.end(), [](const Burst& b) { return b.moved < b.bytes; });
-    EXPECT_TRUE(burst != bursts.end()) << "data that no request was for";
-    if (burst == bursts.end()) return false;
-    const int64_t bytes = burst->nextBeat(), at = burst->at + burst->moved, lane = at % kShape.beat;
-    for (int i = 0; i < kShape.beat; ++i)
-      EXPECT_EQ(getBits(bench->data_bytes_o, i, 1), i >= lane && i < lane + bytes) << "lane " << i;
-    for (int64_t i = 0; i < bytes; ++i)
-      far[static_cast<size_t>(at + i)] =
-          static_cast<uint8_t>(getBits(bench->data_o, static_cast<int>(8 * (lane + i)), 8));
-    burst->moved += bytes;
-    EXPECT_EQ(bench->data_last_o, burst->moved == burst->bytes);
-    return true;
   }
 
   void compare() {
@@ -212,108 +183,9 @@ template <typename Module> struct Channels {
   std::vector<uint8_t> modelFar;
 };
 
-struct Box {
-  int64_t run;
-  std::array<int64_t, 3> lengths, strides{};
-  /// The bytes before its start that it reaches, and all that it spans.
-  std::pair<int64_t, int64_t> extent() const {
-    int64_t before = 0, bytes = run;
-    for (size_t i = 0; i < 3; ++i) {
-      const int64_t reach = (lengths[i] - 1) * strides[i];
-      before -= std::min<int64_t>(reach, 0);
-      bytes += std::abs(reach);
-    }
-    return {before, bytes};
-  }
-};
-
-/// Strides with which no byte is met twice, the dimensions in any order, often without a gap.
-void setDisjoint(Dice& dice, Box& box, bool canBeNegative) {
-  std::array<size_t, 3> order{0, 1, 2};
-  if (dice.chance(30)) std::shuffle(order.begin(), order.end(), dice.engine);
-  const bool isDense = dice.chance(40);
-  int64_t extent = box.run;
-  for (const size_t i : order) {
-    const int64_t stride = extent + (isDense || dice.chance(50) ? 0 : dice.of(0, 40));
-    extent += stride * (box.lengths[i] - 1);
-    box.strides[i] = canBeNegative && dice.chance(25) ? -stride : stride;
-  }
-}
-/// Any strides: some repeat what was there.
-void setFree(Dice& dice, Box& box, bool canBeNegative) {
-  setDisjoint(dice, box, canBeNegative);
-  for (int64_t& stride : box.strides)
-    if (dice.chance(15)) stride = dice.chance(30) ? 0 : dice.of(canBeNegative ? -200 : 0, 200);
-}
-
-struct Case {
-  Sent sent;
-  std::string text;
-};
-Case caseOf(const char* op, Fields fields, const Box& far, const Box& near, Fields pads) {
-  Fields d{{"run", far.run},
-           {"len1", far.lengths[0]},
-           {"len2", far.lengths[1]},
-           {"len3", far.lengths[2]},
-           {"far_stride1", far.strides[0]},
-           {"far_stride2", far.strides[1]},
-           {"far_stride3", far.strides[2]},
-           {"near_stride1", near.strides[0]},
-           {"near_stride2", near.strides[1]},
-           {"near_stride3", near.strides[2]}};
-  d.insert(d.end(), pads.begin(), pads.end());
-  if (op == std::string_view("load") || op == std::string_view("store")) fields.push_back({"region", kRegion});
-  return {sent(op, fields, descriptorOf(npu::DescriptorKind::kTransfer, d)), textOf(op, fields, d)};
-}
-
-/// A transfer that fits; a copy reads the lower half of the scratchpad and writes the upper one.
 Case randomTransfer(Dice& dice) {
   const int64_t draw = dice.of(0, 99);
-  const char* const op = draw < 45 ? "load" : draw < 80 ? "store" : draw < 93 ? "copy" : "fill";
-  const std::string_view name = op;
-  while (true) {
-    Box far{dice.chance(20)   ? dice.of(1, 3)
-            : dice.chance(60) ? dice.of(1, 64)
-                              : dice.of(1, 1500),
-            {dice.of(1, 12), dice.chance(60) ? dice.of(1, 8) : 1, dice.chance(40) ? dice.of(1, 4) : 1}};
-    if (dice.chance(10)) far.lengths[0] = dice.of(1, 400);
-    if (far.run * far.lengths[0] * far.lengths[1] * far.lengths[2] > 10000) continue;
-    Box near = far;
-    Fields pads;
-    if (name != "store" && dice.chance(40)) {
-      const int64_t left = dice.of(0, 3), right = dice.of(0, 3), top = dice.of(0, 2), bottom = dice.of(0, 2);
-      pads = {{"pad_left", left}, {"pad_right", right}, {"pad_top", top}, {"pad_bottom", bottom}};
-      near.lengths[0] += left + right, near.lengths[1] += top + bottom;
-    }
-    if (name == "store") {
-      setDisjoint(dice, far, true);
-      setFree(dice, near, false);
-    } else {
-      setFree(dice, far, true);
-      setDisjoint(dice, near, false);
-    }
-    const auto [before, farBytes] = far.extent();
-    const int64_t nearBytes = near.extent().second, half = kScratchpad / 2;
-    if (farBytes > half || nearBytes > half) continue;
-    const auto placed = [&](int64_t from, int64_t size, int64_t bytes) {
-      const int64_t at = from + dice.of(0, size - bytes);
-      return dice.chance(50) ? std::max(from, at / 64 * 64) : at;
-    };
-    const int64_t flip = dice.of(0, 1), fill = dice.of(0, 255);
-    if (name == "fill")
-      return caseOf(op, {{"dst", placed(0, kScratchpad, nearBytes)}, {"fill", fill}}, far, near, pads);
-    if (name == "copy")
-      return caseOf(op,
-                    {{"src", before + placed(0, half, farBytes)},
-                     {"dst", placed(half, half, nearBytes)},
-                     {"fill", fill},
-                     {"flip", flip}},
-                    far, near, pads);
-    Fields fields{{"far", before + placed(0, kFar, farBytes)}, {"flip", flip}};
-    fields.push_back({name == "load" ? "dst" : "src", placed(0, kScratchpad, nearBytes)});
-    if (name == "load") fields.push_back({"fill", fill});
-    return caseOf(op, fields, far, near, pads);
-  }
+  return randomTransfer(dice, draw < 45 ? "load" : draw < 80 ? "store" : draw < 93 ? "copy" : "fill", kAll);
 }
 
 /// Corners by hand: all of the region at once, in each dimension; single bytes at the ends; much padding; what repeats.
