@@ -6,6 +6,7 @@ rtl/prim/cdl_npu_fifo.sv
 rtl/prim/cdl_npu_table.sv
 rtl/prim/cdl_npu_table.sv Int16=1
 rtl/prim/cdl_npu_interpolate.sv
+rtl/prim/cdl_npu_byte_fifo.sv
 rtl/matrix/cdl_npu_pe.sv
 rtl/matrix/cdl_npu_unpack.sv
 rtl/matrix/cdl_npu_depthwise.sv
@@ -20,3 +21,7 @@ rtl/vector/cdl_npu_lanes_walker.sv
 rtl/vector/cdl_npu_pool_walker.sv
 rtl/vector/cdl_npu_vector_lane.sv
 rtl/vector/cdl_npu_vector_lane.sv Int16=1
+rtl/dma/cdl_npu_box_walker.sv
+rtl/dma/cdl_npu_dma_load.sv
+rtl/dma/cdl_npu_dma_store.sv
+rtl/dma/cdl_npu_burst_arbiter.sv

@@ -36,10 +36,12 @@ enum class Timing : uint8_t {
   kFetchAhead,
   kDmaSetup,
   kDmaIssue,
+  kDmaRead,
+  kDmaPipeline,
   kFabricLatency,
   kControllerLatency,
 };
-inline constexpr int kTimings = 19;
+inline constexpr int kTimings = 21;
 
 struct TimingConstant {
   std::string_view name;

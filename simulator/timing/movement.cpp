@@ -1,12 +1,16 @@
 #include "simulator/timing/movement.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace candela::npu {
 namespace {
 
 namespace tra = descriptor::transfer;
+
+constexpr double kMostBytes = 1LL << 41; ///< of a transfer: the largest memory holds half of it
+constexpr int64_t kMostWords = 1 << 22;  ///< of a copy that is followed word by word
 
 /// A box of runs; neighbours are joined.
 struct Box {
@@ -26,6 +30,10 @@ struct Box {
     for (; kept < 3; ++kept) lengths[kept] = 1, strides[kept] = 0;
   }
   int64_t runs() const { return lengths[0] * lengths[1] * lengths[2]; }
+  double bytes() const {
+    return static_cast<double>(run) * static_cast<double>(lengths[0]) * static_cast<double>(lengths[1]) *
+           static_cast<double>(lengths[2]);
+  }
 };
 
 } // namespace
@@ -41,6 +49,7 @@ Result<Movement> Movement::of(const Configuration& configuration, const Operatio
            {d[tra::kLen1] + d[tra::kPadLeft] + d[tra::kPadRight], d[tra::kLen2] + d[tra::kPadTop] + d[tra::kPadBottom],
             d[tra::kLen3]},
            {d[tra::kNearStride1], d[tra::kNearStride2], d[tra::kNearStride3]}};
+  if (near.bytes() > kMostBytes) return error("a transfer of {:.0f} bytes", near.bytes());
   Movement m;
   m.isStore_ = o.insn.op == Op::kStore;
   m.isDram_ = m.isStore_ || o.insn.op == Op::kLoad;
@@ -61,29 +70,67 @@ Result<Movement> Movement::of(const Configuration& configuration, const Operatio
     m.start_ = bases[region] + static_cast<uint64_t>(at);
   }
   far.join();
-  near.join();
-  const auto words = [&](const Box& box) { return box.runs() * ((box.run + width - 1) / width); };
-  m.nearBytes_ = near.runs() * near.run;
-  m.portCycles_ = words(near);
-  if (o.insn.op == Op::kCopy) m.portCycles_ = std::max(m.portCycles_, words(far));
+  // The scratchpad's side; a fill has no other one.
+  const bool isFill = o.insn.op == Op::kFill;
+  const int64_t left = d[tra::kPadLeft], right = d[tra::kPadRight], top = d[tra::kPadTop], bottom = d[tra::kPadBottom];
+  const bool isPadded = left || right || top || bottom;
+  const auto words = [&](int64_t bytes) { return (bytes + width - 1) / width; };
+  m.widthLog2_ = std::countr_zero(static_cast<uint64_t>(width));
+  if (isPadded) {
+    const int64_t run = near.run;
+    const bool isPacked = near.strides[0] == run;
+    const auto runs = [&](int64_t count) { return isPacked ? words(count * run) : count * words(run); };
+    m.nearRun_ = isPacked ? run * d[tra::kLen1] : run;
+    m.rowBytes_ = run * d[tra::kLen1];
+    m.planeBytes_ = m.rowBytes_ * d[tra::kLen2];
+    m.planes_ = d[tra::kLen3];
+    const int64_t empty = runs(near.lengths[0]);
+    m.topWords_ = top * empty;
+    m.leftWords_ = runs(left);
+    m.rowWords_ = m.leftWords_ + runs(d[tra::kLen1]) + runs(right);
+    m.planeWords_ = m.topWords_ + d[tra::kLen2] * m.rowWords_ + bottom * empty;
+    m.nearBytes_ = near.runs() * run;
+  } else {
+    near.join();
+    m.nearRun_ = near.run;
+    m.nearBytes_ = m.rowBytes_ = m.planeBytes_ = near.runs() * near.run;
+    m.rowWords_ = m.planeWords_ = near.runs() * words(near.run);
+  }
+  m.runWords_ = words(m.nearRun_);
+  m.portCycles_ = m.planes_ * m.planeWords_;
+  if (o.insn.op == Op::kCopy) m.portCycles_ = std::max(m.portCycles_, far.runs() * words(far.run));
   m.run_ = far.run;
   std::copy(far.lengths, far.lengths + 3, m.lengths_);
   std::copy(far.strides, far.strides + 3, m.strides_);
-  m.farRuns_ = m.left_ = m.isDram_ ? far.runs() : 0;
+  m.farRuns_ = m.left_ = isFill ? 0 : far.runs();
   m.farBytes_ = m.farRuns_ * far.run;
   m.step_ = std::abs(far.strides[0]);
   return m;
 }
 
+int64_t Movement::wordsWithin(int64_t bytes) const {
+  // Most boxes are one run or one row: no division then.
+  const auto split = [](int64_t a, int64_t by) {
+    return a < by ? std::pair(int64_t{0}, a) : std::pair(a / by, a % by);
+  };
+  const auto [plane, inPlane] = split(bytes, planeBytes_);
+  if (plane == planes_) return plane * planeWords_;
+  const auto [row, inRow] = split(inPlane, rowBytes_);
+  const auto [run, inRun] = split(inRow, nearRun_);
+  return plane * planeWords_ + topWords_ + row * rowWords_ + leftWords_ + run * runWords_ + (inRun >> widthLog2_);
+}
+
 int64_t Movement::portUntil(int64_t bytes) const {
-  return static_cast<int64_t>(static_cast<__int128>(bytes) * portCycles_ / farBytes_);
+  if (!isStore_) return wordsWithin(bytes);
+  return bytes ? wordsWithin(bytes - 1) + 1 : 0;
 }
 
 Movement::Burst Movement::next(int64_t limit) {
   int64_t at = offset_;
   for (int i = 0; i < 3; ++i) at += index_[i] * strides_[i];
   const uint64_t address = start_ + static_cast<uint64_t>(at);
-  const int64_t bytes = std::min(run_ - offset_, limit - static_cast<int64_t>(address % static_cast<uint64_t>(limit)));
+  const int64_t most = isDram_ ? limit - static_cast<int64_t>(address % static_cast<uint64_t>(limit)) : limit;
+  const int64_t bytes = std::min(run_ - offset_, most);
   Burst burst{address, bytes, portUntil(moved_ + bytes) - portUntil(moved_)};
   moved_ += bytes;
   offset_ += bytes;
@@ -93,6 +140,50 @@ Movement::Burst Movement::next(int64_t limit) {
     for (int i = 0; i < 3 && ++index_[i] == lengths_[i]; ++i) index_[i] = 0;
   }
   return burst;
+}
+
+void Landing::begin(const Configuration& configuration, const Movement& movement, int64_t at) {
+  words_ = movement.leadingWords();
+  port_ = at + words_;
+  // Twice the bursts under way fit, and it asks while the longest one does.
+  const int64_t longest = std::max(configuration[key::kDmaBurstBytes], configuration[key::kScratchpadBankWidth]);
+  const auto outstanding = static_cast<uint64_t>(configuration[key::kDmaOutstanding]);
+  room_ = longest * (2 * static_cast<int64_t>(std::bit_ceil(outstanding)) - 1);
+  canFill_ = movement.farBytes() > room_;
+  written_.clear();
+  first_ = 0;
+}
+
+void Landing::arrive(int64_t cycle, const Movement::Burst& burst) {
+  const int64_t begin = std::max(port_, cycle);
+  if (canFill_ && burst.port) written_.push_back({begin, words_, burst.port});
+  words_ += burst.port;
+  port_ = begin + burst.port;
+}
+
+int64_t Landing::roomFor(const Movement& movement, const Movement::Burst& burst) {
+  const int64_t leave = movement.asked() - burst.bytes - room_; // so many bytes must have left
+  if (leave <= 0) return 0;
+  const int64_t word = movement.wordsWithin(leave - 1);
+  while (written_[first_].before + written_[first_].words <= word) ++first_;
+  if (2 * first_ > written_.size()) {
+    written_.erase(written_.begin(), written_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  return written_[first_].begin + word - written_[first_].before + 1;
+}
+
+int64_t cyclesWithin(const Configuration& configuration, Movement& movement) {
+  if (movement.isDone()) return movement.portCycles();
+  if (movement.portCycles() > kMostWords) return movement.portCycles() + valueOf(Timing::kDmaRead);
+  Landing landing;
+  landing.begin(configuration, movement, 0);
+  for (int64_t read = 0; !movement.isDone(); ++read) {
+    const Movement::Burst word = movement.next(configuration[key::kScratchpadBankWidth]);
+    read = std::max(read, landing.roomFor(movement, word));
+    landing.arrive(read + valueOf(Timing::kDmaRead), word);
+  }
+  return landing.end();
 }
 
 double memoryCycles(const Dram& dram, const Configuration& configuration, int64_t runs, int64_t run, int64_t step,

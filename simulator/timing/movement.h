@@ -1,12 +1,16 @@
 #pragma once
 
+#include <vector>
+
 #include "simulator/binary/binary.h"
 #include "simulator/timing/compute.h"
 #include "simulator/timing/dram.h"
 
 namespace candela::npu {
 
-/// One transfer as bursts: which bytes of DRAM it asks for, and how long its port to the scratchpad is busy.
+/// One transfer as bursts: which bytes of DRAM it asks for, and how long its port to the scratchpad is busy. A word
+/// moves up to scratchpad.bank_width bytes of one run, neighbouring runs together; with padding those of a row, which
+/// shares no word with it.
 class Movement {
 public:
   Movement() = default;
@@ -17,11 +21,18 @@ public:
   struct Burst {
     uint64_t address;
     int64_t bytes;
-    int64_t port; ///< cycles of the port to the scratchpad that go with it
+    int64_t port; ///< words of the scratchpad that it is the last to complete, of a store those to be read before it
   };
   bool isDone() const { return left_ == 0; }
-  /// The next one, at most `limit` bytes that end at a multiple of `limit`.
+  /// The next one, at most `limit` bytes that end at a multiple of `limit`; of a copy a word of the source, of `limit`
+  /// bytes at most.
   Burst next(int64_t limit);
+  /// Words that need none of them: padding before the first.
+  int64_t leadingWords() const { return isStore_ ? 0 : wordsWithin(0); }
+  /// Words of the scratchpad's side that need no more than so many bytes of the other one.
+  int64_t wordsWithin(int64_t bytes) const;
+  /// Bytes of the other side in the bursts so far.
+  int64_t asked() const { return moved_; }
 
   bool isDram() const { return isDram_; }
   bool isStore() const { return isStore_; }
@@ -30,7 +41,6 @@ public:
   int64_t nearBytes() const { return nearBytes_; }
   /// Cycles of the port to the scratchpad (of copy: of the busier one of two), one word a cycle, runs by themselves.
   int64_t portCycles() const { return portCycles_; }
-  int64_t words() const { return portCycles_; }
   /// Runs on the side of DRAM, neighbours together, and the bytes of one; the shortest step between two.
   int64_t farRuns() const { return farRuns_; }
   int64_t farRun() const { return run_; }
@@ -40,11 +50,40 @@ private:
   int64_t portUntil(int64_t bytes) const;
 
   bool isDram_ = false, isStore_ = false;
+  /// The scratchpad's side: bytes of the other one in a plane and in a row of it, its runs, and its words.
+  int widthLog2_ = 0;
+  int64_t planeBytes_ = 1, rowBytes_ = 1, nearRun_ = 1;
+  int64_t runWords_ = 0, topWords_ = 0, leftWords_ = 0, rowWords_ = 0, planeWords_ = 0, planes_ = 1;
   int64_t run_ = 0, lengths_[3] = {1, 1, 1}, strides_[3] = {};
   int64_t farBytes_ = 0, nearBytes_ = 0, portCycles_ = 0, farRuns_ = 0, step_ = 0;
   uint64_t start_ = 0;
   int64_t index_[3] = {}, offset_ = 0, moved_ = 0, left_ = 0; ///< runs left, and where in the first of them
 };
+
+/// The scratchpad's side of a load or a copy in cycles: bytes wait in the channel until their word is written.
+class Landing {
+public:
+  /// The first word of a movement may be written in cycle `at`.
+  void begin(const Configuration& configuration, const Movement& movement, int64_t at);
+  /// The bytes of the next burst are there in that cycle.
+  void arrive(int64_t cycle, const Movement::Burst& burst);
+  /// The cycle from which the channel has room to ask for the burst that Movement::next gave last.
+  int64_t roomFor(const Movement& movement, const Movement::Burst& burst);
+  /// When all words so far are written.
+  int64_t end() const { return port_; }
+
+private:
+  struct Stretch {
+    int64_t begin, before, words; ///< words before..before + words - 1, one a cycle
+  };
+  int64_t room_ = 0, port_ = 0, words_ = 0;
+  bool canFill_ = false;         ///< it is of more bytes than there is room
+  std::vector<Stretch> written_; ///< if so, from first_ on
+  size_t first_ = 0;
+};
+/// Of a copy or a fill: cycles from its first word until all are written. Uses up the bursts; a copy of millions of
+/// words takes those of its busier side.
+int64_t cyclesWithin(const Configuration& configuration, Movement& movement);
 
 /// Cycles of the memory's data bus, in cycles of the NPU, that a transfer takes by bytes, rows, refresh and turns.
 double memoryCycles(const Dram& dram, const Configuration& configuration, int64_t runs, int64_t run, int64_t step,

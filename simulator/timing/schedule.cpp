@@ -185,25 +185,37 @@ void Schedule::begin(int engine) {
   p.now.stalls[static_cast<size_t>(Stall::kBank)] = stall;
   p.until = p.now.start + setup + std::max(port, static_cast<int64_t>(memory)) + latency_;
   if (!p.movement.isDram()) {
-    tag(timingConstant(Timing::kDmaSetup).tag, setup);
-    tag(timingConstant(Timing::kMovePipeline).tag, valueOf(Timing::kMovePipeline));
-    tag(Tag::kSpec, port);
+    const int64_t pipeline = valueOf(Timing::kDmaPipeline);
+    const int64_t reading = o.insn.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
+    const int64_t inner =
+        options_.fidelity == Fidelity::kFast ? port + reading : cyclesWithin(configuration_, p.movement);
+    tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
+    tag(Tag::kSpec, inner);
     tag(Tag::kAssumed, stall);
     p.state = State::kRuns;
-    p.event = p.until = p.now.start + setup + port + valueOf(Timing::kMovePipeline) + stall;
+    p.event = p.until = p.now.start + setup + inner + pipeline + stall;
     return;
   }
   p.perByte = memory / static_cast<double>(p.movement.farBytes());
   p.completions.assign(static_cast<size_t>(configuration_[key::kDmaOutstanding]), 0);
   p.burst = 0;
-  p.last = p.issued = 0;
+  p.last = p.issued = p.arrived = 0;
   p.isLast = false;
   p.port = p.now.start + setup + stall;
   p.state = State::kMoves;
   p.event = p.now.start + setup;
   if (options_.fidelity == Fidelity::kFast) return;
   p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
-  if (p.movement.isStore()) p.event = p.port + p.ahead.port;
+  if (p.movement.isStore())
+    p.event = readUntil(p);
+  else
+    p.landing.begin(configuration_, p.movement, p.port);
+}
+
+/// When the words of a store's next burst were read.
+int64_t Schedule::readUntil(Process& p) {
+  p.port += p.ahead.port;
+  return p.port - 1 + valueOf(Timing::kDmaRead);
 }
 
 /// One burst of a transfer: of a load it is asked for now, of a store it was read and is sent now.
@@ -213,18 +225,19 @@ void Schedule::moveBurst(int engine) {
   const int64_t there = valueOf(Timing::kFabricLatency) / 2, back = valueOf(Timing::kFabricLatency) - there;
   const int64_t now = p.event;
   const bool isStore = p.movement.isStore();
-  int64_t& slot = p.completions[p.burst++ % p.completions.size()];
-  slot = access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
-  p.port = isStore ? now : std::max(p.port, slot) + p.ahead.port;
-  p.last = isStore ? std::max(p.last, slot) : p.port;
+  // A channel takes data, and answers to what it wrote, in order and of one burst in a cycle.
+  const int64_t answer = access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
+  p.arrived = std::max(p.arrived + 1, answer);
+  p.completions[p.burst++ % p.completions.size()] = p.arrived;
+  if (!isStore) p.landing.arrive(p.arrived, p.ahead);
   p.isLast = p.movement.isDone();
   if (p.isLast) {
-    p.event = std::max(p.last, now + 1);
+    p.event = isStore ? p.arrived : p.landing.end() + valueOf(Timing::kDmaPipeline);
     return;
   }
   p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
   p.event = std::max(now + valueOf(Timing::kDmaIssue), p.completions[p.burst % p.completions.size()]);
-  if (isStore) p.event = std::max(p.event, p.port + p.ahead.port);
+  p.event = std::max(p.event, isStore ? readUntil(p) : p.landing.roomFor(p.movement, p.ahead));
 }
 
 /// Some of a transfer in closed form: the bus serves in the order of asking.
@@ -259,20 +272,21 @@ void Schedule::moveChunk(int engine) {
     p.last = std::max({p.last, p.port + valueOf(Timing::kFabricLatency), served});
   } else {
     p.port = std::max(p.port + port, std::max(served, now + asking) + latency_);
-    p.last = p.port;
+    p.last = p.port + valueOf(Timing::kDmaPipeline);
   }
   p.event = p.issued == p.movement.farBytes() ? p.last : next;
 }
 
 void Schedule::endMovement(int engine) {
   Process& p = processes_[static_cast<size_t>(engine)];
-  const int64_t setup = valueOf(Timing::kDmaSetup), took = p.event - p.now.start;
+  const int64_t channel = valueOf(Timing::kDmaSetup) + valueOf(Timing::kDmaPipeline), took = p.event - p.now.start;
   const int64_t bank = p.now.stalls[static_cast<size_t>(Stall::kBank)];
-  const int64_t alone = setup + p.movement.portCycles() + valueOf(Timing::kFabricLatency) + bank;
-  p.now.stalls[static_cast<size_t>(Stall::kDram)] = std::max<int64_t>(0, took - alone);
-  const int64_t assumed = std::min(took, setup + valueOf(Timing::kFabricLatency) + bank);
-  tag(timingConstant(Timing::kDmaSetup).tag, assumed);
-  tag(Tag::kSpec, took - assumed);
+  const int64_t assumed = valueOf(Timing::kFabricLatency) + bank;
+  p.now.stalls[static_cast<size_t>(Stall::kDram)] =
+      std::max<int64_t>(0, took - channel - p.movement.portCycles() - assumed);
+  tag(timingConstant(Timing::kDmaSetup).tag, std::min(took, channel));
+  tag(timingConstant(Timing::kFabricLatency).tag, std::clamp<int64_t>(took - channel, 0, assumed));
+  tag(Tag::kSpec, std::max<int64_t>(0, took - channel - assumed));
   retire(engine);
 }
 
@@ -360,7 +374,7 @@ void addMemory(TimeReport& report, const Dram& dram) {
 }
 
 int64_t transferOverhead(const Configuration& configuration) {
-  return valueOf(Timing::kDmaSetup) + readLatency(Dram(configuration));
+  return valueOf(Timing::kDmaSetup) + valueOf(Timing::kDmaPipeline) + readLatency(Dram(configuration));
 }
 int64_t productOverhead(const Configuration& configuration) {
   const int64_t rows = configuration.rows(), skew = rows + configuration.columns() - 1;

@@ -93,10 +93,12 @@ private:
     InstructionTime now;
     Counters counted{}; ///< of the instruction, with ScheduleOptions::counts
     Movement movement;
+    Landing landing; ///< accurate, of a load
     ComputeCost cost;
     Movement::Burst ahead{};          ///< of a transfer: the burst of the next event
     bool isLast = false;              ///< it was the last one
     int64_t issued = 0, port = 0;     ///< bytes that were asked for; when the port is done
+    int64_t arrived = 0;              ///< when the last burst was answered
     double perByte = 0;               ///< fast: cycles of the memory's bus
     std::vector<int64_t> completions; ///< of the last bursts, a ring
     size_t burst = 0;
@@ -117,6 +119,7 @@ private:
 
   void wake(int engine);
   void begin(int engine);
+  static int64_t readUntil(Process& p);
   void moveBurst(int engine);
   void moveChunk(int engine);
   void endMovement(int engine);

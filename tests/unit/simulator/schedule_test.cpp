@@ -278,6 +278,26 @@ TEST(Schedule, CountsAreThoseOfTheFunctionalModel) {
   EXPECT_EQ(totals[0], totals[1]);
 }
 
+TEST(Schedule, PaddingSharesNoWordWithWhatItStandsBeside) {
+  const Configuration c = preset("gem16"); // words of 16 bytes
+  const auto cyclesOf = [&](const char* op, int64_t stride) {
+    ProgramBuilder p(c);
+    p.descriptor(0, DescriptorKind::kTransfer, {{"run", 3}, {"len1", 5}, {"len2", 2}, {"len3", 2}, {"far_stride1", 3}, {"far_stride2", 15}, {"far_stride3", 30},
+                                                {"near_stride1", stride}, {"near_stride2", 8 * stride}, {"near_stride3", 24 * stride}, {"pad_left", 1},
+                                                {"pad_right", 2}, {"pad_top", 1}});
+    p.op(op, {{"dst", 4096}, {"d", 0}});
+    p.op("halt", {});
+    return timed(c, p.binary).engines[static_cast<size_t>(Engine::kLoad0)].busy;
+  };
+  const int64_t around = valueOf(Timing::kDmaSetup) + valueOf(Timing::kDmaPipeline);
+  // A row of 3, 15 and 6 bytes, one of 24 above it; or 8 runs each.
+  EXPECT_EQ(cyclesOf("fill", 3), around + 2 * (2 + 2 * (1 + 1 + 1)));
+  EXPECT_EQ(cyclesOf("fill", 4), around + 2 * (8 + 2 * 8));
+  // A copy has all it needs while it writes the row above, and again behind each word.
+  EXPECT_EQ(cyclesOf("copy", 3), cyclesOf("fill", 3));
+  EXPECT_EQ(cyclesOf("copy", 4), cyclesOf("fill", 4));
+}
+
 TEST(Schedule, BadProgramsAreErrors) {
   const Configuration c = preset("gem16");
   const auto messageOf = [&](auto build) {
@@ -294,6 +314,12 @@ TEST(Schedule, BadProgramsAreErrors) {
               p.op("halt", {});
             }),
             "instruction 4: bytes 0..64 of region 'input', which has 64");
+  EXPECT_EQ(messageOf([](ProgramBuilder& p) {
+              p.descriptor(0, DescriptorKind::kTransfer, {{"run", 1 << 16}, {"len1", 1 << 16}, {"len2", 1 << 16}});
+              p.op("fill", {{"d", 0}});
+              p.op("halt", {});
+            }),
+            "instruction 4: a transfer of 281474976710656 bytes");
   const std::string deadlock = messageOf([](ProgramBuilder& p) {
     p.op("nop", {}, {3, 1}, {}, static_cast<int>(Engine::kMatrix));
     p.op("halt", {});
