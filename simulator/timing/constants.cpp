@@ -19,7 +19,7 @@ constexpr TimingConstant kConstants[] = {
     {"vector.beat", 1, "cycle", Tag::kRtl, "rtl/vector, in tests/rtl/vector_test.cpp"},
     {"vector.pipeline", 10, "cycle", Tag::kRtl, "rtl/vector: address 2, scratchpad 1, edge 1, lane 5, result 1"},
     {"nop", 1, "cycle", Tag::kAssumed, "one step of an engine's queue"},
-    {"control.word", 1, "cycle", Tag::kAssumed, "one word fetched, decoded and sent in a cycle"},
+    {"control.word", 1, "cycle", Tag::kRtl, "rtl/command, in tests/rtl/control_test.cpp: one word fetched, run or sent"},
     {"queue.latency", 1, "cycle", Tag::kAssumed, "from the control processor to the head of an empty queue"},
     {"semaphore.latency", 1, "cycle", Tag::kAssumed, "from an end to the beginning of who waits for it"},
     {"fetch.ahead", 4, "burst", Tag::kAssumed, "bursts of instructions that are fetched ahead"},
