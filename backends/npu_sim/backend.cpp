@@ -80,6 +80,24 @@ public:
     return status.isOk() ? make(image, std::move(compiled), executable) : status;
   }
 
+  /// Of whole programs, by bursts: which plan is the best must not hang on how it is looked at.
+  cdl::Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) override {
+    if (instr) return cdl::error(CDL_UNSUPPORTED, "instructions alone: whole programs are timed");
+    Compiled compiled;
+    if (cdl::Status status = compileProgram(image, nullptr, configuration_, compiled); !status.isOk())
+      return cdl::error(CDL_UNSUPPORTED, status.text());
+    const npu::Result<npu::TimeReport> time = npu::timeOf(configuration_, compiled.binary, {});
+    if (!time) return cdl::error(CDL_UNSUPPORTED, time.message());
+    cost.latency_cycles = static_cast<uint64_t>(time->cycles);
+    cost.bytes[0] = time->dramBytes;
+    for (size_t e = 1; e < time->engines.size(); ++e) {
+      const auto engine = static_cast<npu::Engine>(e);
+      const size_t at = engine >= npu::Engine::kStore0 ? 2 : engine >= npu::Engine::kLoad0 ? 1 : 0;
+      cost.busy_cycles[at] = std::max(cost.busy_cycles[at], static_cast<uint64_t>(time->engines[e].busy));
+    }
+    return cdl::ok();
+  }
+
   /// Spaces are as large as the device's memories.
   cdl::Status memoryCreate(uint64_t alignment, cdl::Memory& memory) override {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -16,7 +16,8 @@ struct Compiled {
 /// memory, a multiple of 64 bytes.
 int64_t reservedBytes(const npu::Configuration& configuration);
 
-/// `image` was checked; payloads as ProgramBackend::compile has them. REFUSED names the instruction.
+/// `image` was checked; payloads as ProgramBackend::compile has them, null where time alone is asked. REFUSED names the
+/// instruction.
 cdl::Status compileProgram(const cdl_image_t* image, const void* const* payloads, const npu::Configuration& configuration,
                            Compiled& compiled);
 

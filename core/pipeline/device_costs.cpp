@@ -1,6 +1,7 @@
 #include "core/pipeline/device_costs.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/program/image.h"
 
@@ -42,12 +43,31 @@ std::vector<double> ask(const runtime::Device& device, const program::Program& a
   return cycles;
 }
 
+/// Cycles of the whole; numbers alone are known to the device as splats are.
+std::optional<double> askWhole(const runtime::Device& device, const program::Program& asked) {
+  program::Program program = asked;
+  if (!renumber(program, device.target())) return std::nullopt;
+  for (program::Constant& constant : program.constants)
+    if (const Payload& payload = constant.payload; payload.count() == 1 && payload.form() == Payload::Form::data) {
+      uint64_t bits = 0;
+      const Bytes bytes = payload.bytes();
+      std::memcpy(&bits, bytes.data(), std::min(bytes.size(), sizeof bits));
+      constant.payload = Payload::splat(payload.elem(), 1, bits);
+    }
+  const Bytes image = program::toImage(program, false);
+  const cdl_cost_query_t query{reinterpret_cast<const cdl_image_t*>(image.data()), 0, 0};
+  cdl_cost_t cost{};
+  if (device.table().cost_batch(device.handle(), &query, 1, &cost, nullptr) != CDL_OK) return std::nullopt;
+  return static_cast<double>(cost.latency_cycles);
+}
+
 } // namespace
 
 std::shared_ptr<plan::DeviceCosts> costsOf(const std::shared_ptr<runtime::Device>& device) {
   if (!device->table().cost_batch) return nullptr;
   return std::make_shared<plan::DeviceCosts>(
-      [device](const program::Program& program) { return ask(*device, program); });
+      [device](const program::Program& program) { return ask(*device, program); },
+      [device](const program::Program& program) { return askWhole(*device, program); });
 }
 
 } // namespace candela::pipeline

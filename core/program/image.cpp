@@ -194,9 +194,9 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place) {
   return Writer(program, hashed).write(place);
 }
 
-Bytes toImage(const Program& program) {
+Bytes toImage(const Program& program, bool hashed) {
   Place place;
-  return writeImage(program, true, place).orAbort();
+  return writeImage(program, hashed, place).orAbort();
 }
 
 } // namespace candela::program

@@ -576,8 +576,9 @@ typedef struct {
 
 /* A candidate for the tiler. */
 typedef struct {
-  const cdl_image_t* image; /* checked */
-  uint32_t instr, reserved;
+  const cdl_image_t* image; /* checked; as compile gets it where instr is 0, but without payloads and hashes */
+  uint32_t instr;           /* 0: the whole program, of which latency_cycles is asked */
+  uint32_t reserved;
 } cdl_cost_query_t;
 
 /* What it would cost. */
@@ -832,7 +833,7 @@ typedef struct {
    * Presence: optional, a roofline from the declared numbers
    * Ownership: all is the host's
    * Threads: any
-   * Errors: common; CDL_UNSUPPORTED a kind that no row claims
+   * Errors: common; CDL_UNSUPPORTED a kind that no row claims, instructions alone, or whole programs
    * Lifetime: none */
   cdl_code_t (*cost_batch)(cdl_device_t* device, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs,
                            cdl_error_t* error);

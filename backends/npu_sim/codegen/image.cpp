@@ -63,8 +63,8 @@ bool isImmediateInput(const cdl::Op& op, uint32_t i) {
 
 Image::Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace, int64_t localBytes)
     : image_(image), localSpace_(localSpace), immediate_(image->buffers.count, false),
-      weights_(image->buffers.count, false), touches_(image->buffers.count),
-      values_(image->buffers.count), isKnown_(image->buffers.count) {
+      weights_(image->buffers.count, false), isNumbers_(image->buffers.count, false), touches_(image->buffers.count),
+      values_(image->buffers.count), isKnown_(image->buffers.count), isEstimate_(!payloads) {
   for (uint32_t b = 1; b < image->buffers.count; ++b) {
     const cdl_buffer_t* buffer = cdl_get_buffer(image, b);
     if (buffer->space != localSpace) continue;
@@ -86,7 +86,7 @@ void Image::findImmediates() {
     if (op.kind() == cdl::Kind::Conv2d || op.kind() == cdl::Kind::MatMul)
       weights_[cdl_get_input(image_, &op.instr(), 1)->buffer] = true;
     for (uint32_t v = 0; v < op.inputs(); ++v)
-      if (!isImmediateInput(op, v)) isRead[cdl_get_input(image_, &op.instr(), v)->buffer] = true;
+      (isImmediateInput(op, v) ? isNumbers_ : isRead)[cdl_get_input(image_, &op.instr(), v)->buffer] = true;
     const bool isConstant = op.kind() == cdl::Kind::Copy &&
                             cdl_get_buffer(image_, cdl_get_input(image_, &op.instr(), 0)->buffer)->role ==
                                 CDL_ROLE_CONSTANT;
@@ -145,7 +145,9 @@ void Image::place(const void* const* payloads) {
       payloads_.resize(payloads_.size() + static_cast<size_t>(padded(part.bytes)));
       std::byte* const to = payloads_.data() + part.at;
       const auto elemBytes = static_cast<int64_t>((cdl_elem_bits(constant->elem) + 7) / 8);
-      if (payloads[buffer->constant])
+      if (isEstimate_ && !constant->form)
+        estimate(buffer->constant, to, elemBytes, part.bytes);
+      else if (!isEstimate_ && payloads[buffer->constant])
         std::memcpy(to, payloads[buffer->constant], static_cast<size_t>(part.bytes));
       else
         for (int64_t i = 0; i + elemBytes <= part.bytes; i += elemBytes)
@@ -159,6 +161,15 @@ void Image::place(const void* const* payloads) {
     bytes[static_cast<size_t>(part.region)] += padded(part.bytes);
   }
   for (size_t r = 1; r < layout_.regions.size(); ++r) layout_.regions[r].bytes = static_cast<uint64_t>(bytes[r]);
+}
+
+/// Numbers that every place of a program takes, shifts too, and that differ from channel to channel and constant to
+/// constant where they are no bytes: what has another content is another record.
+void Image::estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes) const {
+  for (int64_t i = 0; elemBytes >= 4 && bytes <= kFollowedBytes && i < bytes / elemBytes; ++i) {
+    const uint32_t number = (constant * 40503 + static_cast<uint32_t>(i) * 2654435761) >> 16 & 31;
+    std::memcpy(to + i * elemBytes, &number, sizeof number);
+  }
 }
 
 int64_t Image::addConstant(const std::vector<std::byte>& bytes) {
@@ -189,13 +200,22 @@ Operand Image::packed(const Operand& payload, const Operand& to) {
     sorted.dims[d] = payload.dims[order[d]];
     sorted.strides[d] = payload.strides[order[d]];
   }
+  from.memory = Access::kRegions;
+  if (isEstimate_) {
+    std::vector<int64_t> view{payload.at, payload.bytes};
+    view.insert(view.end(), sorted.dims.begin(), sorted.dims.begin() + to.rank);
+    view.insert(view.end(), sorted.strides.begin(), sorted.strides.begin() + to.rank);
+    const auto [at, isNew] = packed_.try_emplace(std::move(view), static_cast<int64_t>(layout_.constants.size()));
+    if (isNew) layout_.constants.resize(layout_.constants.size() + static_cast<size_t>(padded(within * payload.bytes)));
+    from.at = at->second;
+    return from;
+  }
   std::vector<std::byte> bytes;
   bytes.reserve(static_cast<size_t>(within * payload.bytes));
   forEachElement(sorted, [&](int64_t at) {
     const auto begin = payloads_.begin() + payload.at + at * payload.bytes;
     bytes.insert(bytes.end(), begin, begin + payload.bytes);
   });
-  from.memory = Access::kRegions;
   from.at = addConstant(bytes);
   return from;
 }
@@ -228,7 +248,7 @@ void Image::advance(const cdl::Op& op) {
   for (uint32_t v = 0; v < op.instr().outputs; ++v) {
     const cdl_view_t& view = *cdl_get_output(image_, &op.instr(), v);
     const cdl_buffer_t* buffer = cdl_get_buffer(image_, view.buffer);
-    if (buffer->space != localSpace_ || buffer->bytes > static_cast<uint64_t>(kFollowedBytes)) continue;
+    if (buffer->space != localSpace_ || !isNumbers_[view.buffer] || buffer->bytes > static_cast<uint64_t>(kFollowedBytes)) continue;
     const Operand to = operand(view);
     const auto start = to.at - static_cast<int64_t>(buffer->offset);
     std::vector<uint8_t>& isKnown = isKnown_[view.buffer];
@@ -294,7 +314,10 @@ IntegerLimits limitsOf(uint8_t elem) {
 
 int32_t Image::scalar(const Operand& operand, const char* what) const {
   std::optional<int32_t> value;
-  forEachElement(operand, [&](int64_t at) {
+  Operand once = operand; // what is only repeated is looked at once
+  for (int d = 0; d < once.rank; ++d)
+    if (const auto at = static_cast<size_t>(d); once.strides[at] == 0) once.dims[at] = std::min<int64_t>(once.dims[at], 1);
+  forEachElement(once, [&](int64_t at) {
     const std::optional<int32_t> here = known(operand, at);
     if (!here) throw refuse(CDL_REASON_NOT_CONSTANT, cdl::text(what, " is no constant"));
     if (value && *value != *here)

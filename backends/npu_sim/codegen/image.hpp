@@ -46,7 +46,8 @@ struct Layout {
   std::vector<std::byte> constants; ///< what the program loads
 };
 
-/// One checked image. Throws Refusal for what does not fit into the device.
+/// One checked image. Throws Refusal for what does not fit into the device. Without payloads it says what a program
+/// would be like, for time alone: numbers that are not known are others.
 class Image {
 public:
   Image(const cdl_image_t* image, const void* const* payloads, uint32_t localSpace, int64_t localBytes);
@@ -85,11 +86,13 @@ private:
   void findImmediates();
   void findTouches();
   void place(const void* const* payloads);
+  void estimate(uint32_t constant, std::byte* to, int64_t elemBytes, int64_t bytes) const;
 
   const cdl_image_t* image_;
   uint32_t localSpace_;
   Layout layout_;
   std::vector<bool> immediate_, weights_;
+  std::vector<bool> isNumbers_; ///< by buffer: something reads it as numbers
   struct Touch {
     uint32_t instr;
     bool write;
@@ -101,6 +104,8 @@ private:
   std::vector<std::vector<uint8_t>> values_;
   std::vector<std::vector<uint8_t>> isKnown_; ///< 1: known
   std::vector<std::byte> payloads_; ///< of all constants, one behind the other
+  bool isEstimate_ = false;         ///< there are no payloads
+  std::map<std::vector<int64_t>, int64_t> packed_; ///< of an estimate: by view, where it lies
   std::multimap<size_t, std::array<int64_t, 2>> added_; ///< by hash: offset and bytes in the constants
 };
 

@@ -59,8 +59,9 @@ void addUnion(std::vector<Event>& events, const Body& body) {
 void shrink(const Bodies& bodies, std::vector<uint64_t>& origins, MemoryPlan& plan, const PlanOptions& options) {
   const bool proves = isFlat(bodies);
   uint64_t left = options.shrinkNodes, low = plan.bound;
+  Search search(bodies);
   for (uint64_t target = low; low < plan.size && left > 0;) {
-    SearchResult result = search(bodies, target, std::max<uint64_t>(left / 2, 1), options.threads);
+    SearchResult result = search.run(target, std::max<uint64_t>(left / 2, 1), options.threads);
     plan.nodes += result.nodes;
     left -= std::min(left, std::max<uint64_t>(result.nodes, 1));
     if (result.verdict == Verdict::Fits) {
@@ -107,7 +108,7 @@ Result<MemoryPlan> planMemory(const MemoryProblem& problem, const PlanOptions& o
   plan.bound = live;
   bool proven = live > problem.capacity;
   if (plan.size > problem.capacity && !proven) {
-    SearchResult result = search(bodies, problem.capacity, options.nodes, options.threads);
+    SearchResult result = Search(bodies).run(problem.capacity, options.nodes, options.threads);
     plan.nodes = result.nodes;
     proven = result.verdict == Verdict::NeverFits && isFlat(bodies);
     if (result.verdict == Verdict::Fits) {

@@ -102,16 +102,19 @@ bool isFlat(const Bodies& bodies) {
   return true;
 }
 
-SearchResult search(const Bodies& bodies, uint64_t capacity, uint64_t nodes, unsigned threads) {
+Search::Search(const Bodies& bodies) : bodies_(bodies), groups_(touching(bodies)), sections_(groups_.size()) {}
+
+SearchResult Search::run(uint64_t capacity, uint64_t nodes, unsigned threads) {
   capacity = std::min(capacity, kMaxBytes);
   SearchResult result;
-  result.origins.assign(bodies.all().size(), 0);
-  for (size_t i = 0; i < bodies.all().size(); ++i)
-    result.origins[i] = bodies.lowest(bodies.all()[i], bodies.all()[i].fixed.value_or(0));
-  for (const std::vector<size_t>& group : touching(bodies)) {
+  result.origins.assign(bodies_.all().size(), 0);
+  for (size_t i = 0; i < bodies_.all().size(); ++i)
+    result.origins[i] = bodies_.lowest(bodies_.all()[i], bodies_.all()[i].fixed.value_or(0));
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const std::vector<size_t>& group = groups_[g];
     if (group.size() > kMaxItems) return {Verdict::Undecided, result.nodes, {}};
-    const Sections sections = sectionsOf(bodies, group);
-    const Attempt made = decide(bodies, sections, capacity, nodes - std::min(nodes, result.nodes), threads);
+    if (!sections_[g]) sections_[g] = sectionsOf(bodies_, group);
+    const Attempt made = decide(bodies_, *sections_[g], capacity, nodes - std::min(nodes, result.nodes), threads);
     result.nodes += made.nodes;
     if (made.verdict != Verdict::Fits) return {made.verdict, result.nodes, {}};
     for (size_t i = 0; i < group.size(); ++i) result.origins[group[i]] = made.origins[i];

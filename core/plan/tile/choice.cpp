@@ -67,7 +67,7 @@ public:
     for (const bool cutSums : {false, true})
       for (const bool holdSmall : {true, false}) {
         search(cutSums, holdSmall);
-        if (best_ && costs_.device) rank();
+        if (best_ && asks()) rank();
         if (best_) return *best_;
       }
     const bool isSums = leastSums_ != UINT64_MAX && setting_.sums && leastSums_ > setting_.sums->capacityBytes;
@@ -252,10 +252,10 @@ private:
     tiling.computing = computeCycles(at, boxes);
     tiling.cost = costOf(copying, filling, tiling.computing);
     const bool isBest = !best_ || tiling.cost < best_->cost;
-    if (!isBest && !costs_.device) return;
+    if (!isBest && !asks()) return;
     for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
     tiling.order = order;
-    if (costs_.device) remember({tiling, filling, boxes});
+    if (asks()) remember({tiling, filling, boxes});
     if (isBest) best_ = std::move(tiling);
   }
 
@@ -264,6 +264,8 @@ private:
   static double costOf(double copying, double filling, double computing) {
     return filling + std::max(copying - filling, computing) + copying;
   }
+
+  bool asks() const { return costs_.device && costs_.device->knowsTiles(); }
 
   /// What the device is asked about: the best of each tile, and of these the best.
   struct Candidate {

@@ -62,6 +62,7 @@ std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain, con
   }
   if (!asked.empty()) {
     const std::vector<double> cycles = ask_(program);
+    knowsTiles_ = !cycles.empty();
     for (size_t i = 0; i < asked.size() && cycles.size() == asked.size(); ++i) known_[asked[i]] = cycles[i];
   }
   std::vector<std::optional<double>> result;

@@ -16,7 +16,15 @@ public:
   /// Cycles that each instruction of a Program keeps its engine busy, without loops and waits, every buffer at offset 0
   /// of its space; none at all where the device cannot say.
   using Ask = std::function<std::vector<double>(const program::Program& program)>;
-  explicit DeviceCosts(Ask ask) : ask_(std::move(ask)) {}
+  /// Cycles of a whole Program that is tiled and has its offsets; nullopt where the device cannot say.
+  using AskWhole = std::function<std::optional<double>(const program::Program& program)>;
+  explicit DeviceCosts(Ask ask, AskWhole askWhole = nullptr) : ask_(std::move(ask)), askWhole_(std::move(askWhole)) {}
+
+  /// False once it knew none of what it was asked.
+  bool knowsTiles() const { return knowsTiles_; }
+  std::optional<double> cyclesOf(const program::Program& tiled) const {
+    return askWhole_ ? askWhole_(tiled) : std::nullopt;
+  }
 
   /// Cycles that the instructions of the chain take for each of these boxes, in `memory`; nullopt where one of them is
   /// not known. All that was not asked before goes to the device as one Program.
@@ -25,6 +33,8 @@ public:
 
 private:
   Ask ask_;
+  AskWhole askWhole_;
+  bool knowsTiles_ = true;
   std::map<std::string, std::optional<double>> known_; ///< by all that the cost may follow from
 };
 

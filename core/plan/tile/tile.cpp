@@ -1,6 +1,7 @@
 #include "core/plan/tile/tile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "core/plan/schedule/schedule.h"
 #include "core/plan/tile/borders.h"
+#include "core/plan/tile/device_costs.h"
 #include "core/plan/tile/emission.h"
 #include "core/plan/tile/fold.h"
 #include "core/plan/tile/residency.h"
@@ -294,10 +296,14 @@ private:
 
 /// Of the exact search, some hundredths of a second.
 constexpr uint64_t kNodesBeforeLess = 250'000;
+/// For a plan that is one of several.
+constexpr PlanOptions kBrief{.placements = 50'000, .nodes = 1'000, .shrinkNodes = 0};
 
 struct Limits {
   size_t stayers = SIZE_MAX;
   size_t reach = SIZE_MAX; ///< over how many chains constants are copied ahead
+  double bytes = INFINITY; ///< copied from and to the default space
+  bool brief = false;      ///< the search for offsets
 };
 
 /// The levels, each on the instructions that the one before it left. `stayers`: how many values stayed, once every
@@ -329,6 +335,11 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
   if (program.instrs.size() > options.instrs)
     return failure(Code::out_of_memory, "the tiled program has {} instructions, at most {} are allowed",
                    program.instrs.size(), options.instrs);
+  double bytes = 0;
+  for (const TiledStep& step : report.steps)
+    if (step.memory == machine.memories[0].name) bytes += static_cast<double>(step.loadedBytes + step.storedBytes);
+  if (bytes > limits.bytes)
+    return failure(Code::out_of_memory, "the tiled program copies {} bytes, at most {} are allowed", bytes, limits.bytes);
   stayers = stayed;
   dropUnused(program);
   program.engines = std::max<uint32_t>(
@@ -336,11 +347,116 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
   // Where less may stay instead, the search for offsets is short.
   const bool mayGiveUp = stayed > 0 || options.prefetch;
   CDL_ASSIGN(const PlacementReport placed,
-             plan::place(program, mayGiveUp ? PlanOptions{.nodes = kNodesBeforeLess} : PlanOptions{}));
+             plan::place(program, limits.brief ? kBrief
+                                  : mayGiveUp  ? PlanOptions{.nodes = kNodesBeforeLess}
+                                               : PlanOptions{}));
   report.arenaBytes = placed.arenaBytes;
   report.maxLiveBytes = placed.maxLiveBytes;
   return report;
 }
+
+struct Plan {
+  Program program;
+  TileReport report;
+};
+
+/// What is live at once fits; where its offsets do not, less stays.
+Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOptions& options, Limits limits) {
+  for (;;) {
+    Plan plan{whole, {}};
+    std::optional<size_t> stayers;
+    auto report = tileWith(plan.program, machine, options, limits, stayers);
+    if (report) {
+      plan.report = std::move(*report);
+      return plan;
+    }
+    if (!stayers || (*stayers == 0 && limits.reach == 0)) return report.status();
+    if (limits.reach > 0)
+      limits.reach = limits.reach > 1 ? 1 : 0;
+    else
+      limits.stayers = std::min(limits.stayers, *stayers) / 2;
+  }
+}
+
+/// Halves of a machine: of what the default space brings in a cycle, of the memory next to it, of the array. False where
+/// there is none.
+constexpr bool (*kHalves[])(Machine&) = {
+    [](Machine& machine) { return (machine.costs.bytesPerCycle /= 2) > 0.25; },
+    [](Machine& machine) {
+      LocalMemory& memory = machine.memories[0];
+      memory.capacityBytes = memory.capacityBytes / 2 / memory.alignment * memory.alignment;
+      return checkMachine(machine).isOk();
+    },
+    [](Machine& machine) { return (machine.costs.rows /= 2) > 0; },
+    [](Machine& machine) { return (machine.costs.columns /= 2) > 0; },
+};
+/// A half that is hardly slower may have a half that is faster. Of the bandwidth an eighth is looked at whatever a half
+/// does: what is held and what moves goes to and fro with it.
+constexpr double kHardlySlower = 1.01;
+constexpr int kHalvedBandwidths = 3;
+/// Plans beside the first one, and the instructions of all of them: plans take time, and large Programs lose little by
+/// one choice.
+constexpr size_t kMostPlans = 6, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
+
+/// What is planned for a smaller device runs on this one too. Where the device prices whole Programs, the fastest of
+/// these plans is taken: costs that are declared choose well step by step, not always for the whole, and a larger
+/// device would lose by choosing more freely.
+class Halving {
+public:
+  Halving(Plan& best, const Program& whole, const Machine& machine, const TileOptions& options)
+      : best_(best), whole_(whole), machine_(machine), options_(options), bestOf_(machine) {}
+
+  void run() {
+    if (!machine_.costs.device) return;
+    const auto cycles = machine_.costs.device->cyclesOf(best_.program);
+    if (!cycles || *cycles <= 0) return;
+    least_ = *cycles;
+    work_ = best_.program.instrs.size();
+    const bool isSmall = whole_.instrs.size() <= kSmall;
+    plans_ = isSmall ? kMostPlansOfSmall : kMostPlans;
+    // Small Programs go all ways from where a round began, and begin again from the best.
+    for (bool isBetter = true; isBetter;) {
+      const Machine from = bestOf_;
+      const double before = least_;
+      for (const auto halve : kHalves) {
+        const bool isBandwidth = halve == kHalves[0];
+        Machine half = isSmall ? from : bestOf_;
+        for (int turn = 0; (!isBandwidth || turn < kHalvedBandwidths) && halve(half); ++turn)
+          if (!tryOn(half) && !isBandwidth) break;
+      }
+      isBetter = isSmall && least_ < before;
+    }
+  }
+
+private:
+  /// Whether to go on to a half of it.
+  bool tryOn(const Machine& half) {
+    if (plans_ == 0 || work_ >= kMostInstrs) return false;
+    --plans_;
+    const double mostBytes = kHardlySlower * least_ * machine_.costs.bytesPerCycle; // more take longer by themselves
+    auto plan = planFor(whole_, half, options_, {.bytes = mostBytes, .brief = true});
+    if (!plan) return false;
+    work_ += plan->program.instrs.size();
+    for (Space& space : plan->program.spaces)
+      if (space.name == half.memories[0].name) space.capacityBytes = machine_.memories[0].capacityBytes;
+    const double cycles = machine_.costs.device->cyclesOf(plan->program).value_or(INFINITY);
+    const bool isNear = cycles <= kHardlySlower * least_;
+    if (cycles < least_) {
+      least_ = cycles;
+      bestOf_ = half;
+      best_ = std::move(*plan);
+    }
+    return isNear;
+  }
+
+  Plan& best_;
+  const Program& whole_;
+  const Machine& machine_;
+  const TileOptions& options_;
+  Machine bestOf_; ///< what the best plan is for
+  double least_ = 0;
+  size_t plans_ = 0, work_ = 0; ///< left, and done
+};
 
 } // namespace
 
@@ -360,19 +476,10 @@ Result<TileReport> tile(Program& program, const Machine& machine, const TileOpti
   if (options.fuse) foldInputCopies(whole);
   for (Buffer& buffer : whole.buffers)
     if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
-  // What is live at once fits; where its offsets do not, less stays.
-  Limits limits;
-  for (;;) {
-    Program tiled = whole;
-    std::optional<size_t> stayers;
-    auto report = tileWith(tiled, machine, options, limits, stayers);
-    if (report) program = std::move(tiled);
-    if (report || !stayers || (*stayers == 0 && limits.reach == 0)) return report;
-    if (limits.reach > 0)
-      limits.reach = limits.reach > 1 ? 1 : 0;
-    else
-      limits.stayers = std::min(limits.stayers, *stayers) / 2;
-  }
+  CDL_ASSIGN(Plan best, planFor(whole, machine, options, {}));
+  Halving(best, whole, machine, options).run();
+  program = std::move(best.program);
+  return std::move(best.report);
 }
 
 } // namespace candela::plan

@@ -115,6 +115,34 @@ TEST(DeviceCosts, ChooseAnotherTile) {
   EXPECT_EQ(tileOn(asking), declared);
 }
 
+TEST(DeviceCosts, OfWholeProgramsTakeThePlanOfASmallerDevice) {
+  const std::vector<int64_t> declared = tileOn(machine());
+  plan::Machine half = machine(), asking = machine();
+  half.memories[0].capacityBytes /= 2;
+  ASSERT_NE(tileOn(half), declared);
+  size_t priced = 0;
+  const auto pricedBy = [&](double ofShort, double ofLong) {
+    return std::make_shared<plan::DeviceCosts>(
+        [](const program::Program&) { return std::vector<double>(); },
+        [&priced, ofShort, ofLong, few = size_t{0}](const program::Program& program) mutable -> std::optional<double> {
+          ++priced;
+          EXPECT_TRUE(program::verify(program));
+          for (const program::Space& space : program.spaces) // the device's, whatever the plan is for
+            EXPECT_TRUE(!space.local || space.capacityBytes == 16 << 10) << space.capacityBytes;
+          if (!few) few = program.instrs.size(); // the first plan is the device's own
+          return program.instrs.size() > few ? ofLong : ofShort;
+        });
+  };
+  asking.costs.device = pricedBy(1e6, 9e5); // more tiles are faster
+  EXPECT_NE(tileOn(asking), declared);
+  EXPECT_GT(priced, 1u);
+  asking.costs.device = pricedBy(1e6, 2e6);
+  EXPECT_EQ(tileOn(asking), declared);
+  asking.costs.device = std::make_shared<plan::DeviceCosts>([](const program::Program&) { return std::vector<double>(); },
+                                                            [](const program::Program&) { return std::nullopt; });
+  EXPECT_EQ(tileOn(asking), declared);
+}
+
 TEST(DeviceCosts, AreThoseOfThePlugin) {
   const auto plugin = runtime::Plugin::fromQuery(query, "test");
   ASSERT_TRUE(plugin) << plugin.status().message();

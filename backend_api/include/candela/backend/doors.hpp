@@ -99,6 +99,12 @@ public:
     (void)image, (void)blob, (void)size, (void)executable;
     return unsupported("this backend loads no stored executables");
   }
+  /// Override it where the device knows what instruction `instr`, or with 0 the whole image, would
+  /// cost. The image comes without payloads: a constant is a splat, or its numbers are unknown. Pure.
+  virtual Status cost(const cdl_image_t* image, uint32_t instr, cdl_cost_t& cost) {
+    (void)image, (void)instr, (void)cost;
+    return unsupported("this backend prices nothing");
+  }
 };
 
 } // namespace cdl

@@ -165,6 +165,14 @@ struct Slots {
     if (status.isOk()) status = static_cast<ProgramBackend*>(of(device))->load(image, blob, size, made->executable);
     return handOver(status, std::move(made), executable);
   }
+  static Status costBatch(cdl_device_t* device, const cdl_cost_query_t* queries, uint32_t count, cdl_cost_t* costs) {
+    auto* backend = static_cast<ProgramBackend*>(of(device));
+    for (uint32_t i = 0; i < count; ++i) {
+      costs[i] = {};
+      if (Status status = backend->cost(queries[i].image, queries[i].instr, costs[i]); !status.isOk()) return status;
+    }
+    return ok();
+  }
   static void executableDestroy(cdl_device_t*, cdl_executable_t* executable) noexcept { delete of(executable); }
   static Status execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
                         const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal) {
@@ -276,6 +284,8 @@ template <class B> struct Entry : Slots {
         t.executable_save = Slot<executableSave>::call;
         t.executable_load = Slot<executableLoad>::call;
       }
+      if constexpr (!std::is_same_v<decltype(&B::cost), decltype(&ProgramBackend::cost)>)
+        t.cost_batch = Slot<costBatch>::call;
     } else {
       t.run = Slot<run>::call;
     }
