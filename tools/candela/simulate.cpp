@@ -11,6 +11,7 @@
 #include "tools/candela/npu.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/least.h"
 #include "tools/candela/simulate/measure.h"
 #include "tools/candela/simulate/scratchpad.h"
 #include "tools/candela/simulate/sweep.h"
@@ -102,9 +103,12 @@ std::string stallText(const Json& layer) {
   return text;
 }
 
+/// "1.14"; empty where there is no least.
+std::string ofLeastText(const Json& of) { return of.contains("of_least") ? fmt::format("{:.2f}", of["of_least"].get<double>()) : ""; }
+
 void printLayers(const Measured& measured, size_t rows, Console& console) {
   const bool hasTime = !measured.time.is_null();
-  Table table(hasTime ? std::vector<std::string>{"cycles", "MAC %", "bound by", "DRAM KB", "layer", "waits"}
+  Table table(hasTime ? std::vector<std::string>{"cycles", "of least", "MAC %", "bound by", "DRAM KB", "layer", "waits"}
                       : std::vector<std::string>{"MACs", "weights KB", "tables KB", "loaded KB", "stored KB", "layer"});
   size_t shown = 0;
   for (const Json& layer : measured.layers) {
@@ -113,7 +117,7 @@ void printLayers(const Measured& measured, size_t rows, Console& console) {
     if (shown++ >= rows) continue;
     const std::string name = layer.value("name", "");
     if (hasTime)
-      table.add({fmt::format("{}", count(layer, "cycles")), percent(layer.value("mac_utilization", 0.0)),
+      table.add({fmt::format("{}", count(layer, "cycles")), ofLeastText(layer), percent(layer.value("mac_utilization", 0.0)),
                  layer.value("bound", ""), kilobytes(dram), name, stallText(layer)});
     else
       table.add({countText(count(layer, "macs")), kilobytes(count(layer, "weights")), kilobytes(count(layer, "tables")),
@@ -182,6 +186,10 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu, const S
     report["cycles"] = m.cycles();
     report["time_ms"] = milliseconds;
     report["mac_utilization"] = m.macUtilization();
+    if (const auto least = leastCycles(m.layers); least && *least > 0) {
+      report["least_cycles"] = *least;
+      report["of_least"] = static_cast<double>(m.cycles()) / static_cast<double>(*least);
+    }
     report["engines"] = m.time["busy"];
     report["time"] = m.time;
     Json byAction = Json::object();
@@ -218,6 +226,8 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu, con
   console.print("  the tiled Program copies the same weights and values, and tables of {}: multipliers, shifts and biases "
                 "are packed records here\n",
                 bytesText(m.sum("tiled_tables")));
+  if (report.contains("of_least"))
+    console.print("  {:.3f} times the least cycles of its layers one after the other\n", report["of_least"].get<double>());
   printHost(report["host_nodes"], arguments.rows, console);
   if (!m.time.is_null()) {
     std::string shares;
@@ -315,11 +325,12 @@ void simulate(Arguments& arguments, Console& console) {
 
   const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
   const TemporaryFile timelineFile("candela_timeline");
-  const Simulation simulation = simulateOnce(arguments.run, arguments.configuration, hasTime ? arguments.fidelity : "func",
-                                             wantsTimeline ? timelineFile.path() : "");
+  Simulation simulation = simulateOnce(arguments.run, arguments.configuration, hasTime ? arguments.fidelity : "func",
+                                       wantsTimeline ? timelineFile.path() : "");
   if (hasTime && simulation.measured.time.is_null())
     fail(kBadInput, "{}: nothing of it runs on the NPU, so that there is no time; --engine func lists the host's steps and why",
          arguments.run.model.path);
+  if (hasTime) addLeastCycles(simulation.measured, simulation.session.report, npu);
   Json report = reportOf(arguments, npu, simulation, console);
   Json memory = Json::array();
   if (!arguments.html.empty()) {

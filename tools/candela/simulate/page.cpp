@@ -87,7 +87,7 @@ std::string layerTable(const Json& report) {
     return static_cast<double>(cycles);
   }();
   std::string out = "<table id=\"layers\"><thead><tr><th class=\"n\">#</th><th>layer</th><th class=\"n\">cycles</th><th></th>"
-                    "<th class=\"n\">MAC %</th><th>bound by</th><th class=\"n\">waits</th><th class=\"n\">weights KB</th>"
+                    "<th class=\"n\">of least</th><th class=\"n\">MAC %</th><th>bound by</th><th class=\"n\">waits</th><th class=\"n\">weights KB</th>"
                     "<th class=\"n\">loaded KB</th><th class=\"n\">stored KB</th><th class=\"n\">energy</th></tr></thead><tbody>";
   size_t i = 0;
   for (const Json& layer : report["layers"]) {
@@ -105,6 +105,7 @@ std::string layerTable(const Json& report) {
     out += fmt::format("<td data-k=\"layer\">{}</td>", markupEscaped(layer.value("name", "")));
     cell("cycles", static_cast<double>(number(layer, "cycles")), fmt::format("{}", number(layer, "cycles")));
     out += fmt::format("<td><i class=\"share\" style=\"width:{:.1f}rem\"></i></td>", 5 * static_cast<double>(number(layer, "cycles")) / most);
+    cell("of least", layer.value("of_least", 0.0), layer.contains("of_least") ? fmt::format("{:.2f}", layer["of_least"].get<double>()) : "");
     cell("MAC %", layer.value("mac_utilization", 0.0), fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
     out += fmt::format("<td data-k=\"bound by\">{}</td>", markupEscaped(layer.value("bound", "")));
     cell("waits", static_cast<double>(waits), fmt::format("{}", waits));
@@ -175,6 +176,8 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
               fmt::format("{} cycles at {:.0f} MHz", countText(number(report, "cycles")), clock));
   out += card(fmt::format("{:.1f} %", 100 * report["mac_utilization"].get<double>()),
               fmt::format("of {} products a cycle", time["peak_macs_per_cycle"].get<uint64_t>()));
+  if (report.contains("of_least"))
+    out += card(fmt::format("{:.2f} x", report["of_least"].get<double>()), fmt::format("the least cycles of its layers, {}", countText(number(report, "least_cycles"))));
   out += card(bytesText(number(report["dram_bytes"], "all")),
               fmt::format("of DRAM, {:.1f} bytes a cycle at most", time["dram_bytes_per_cycle"].get<double>()));
   out += card(energyText(report["energy"]["nj"].get<double>()), "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
