@@ -303,6 +303,12 @@ void printCompared(const Json& compared, const std::string& model, size_t rows, 
   if (!table.empty()) console.print("{}", table.text());
 }
 
+/// The table stands there; --json - takes its place.
+void refuseStandardOutput(const Arguments& arguments) {
+  for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace}})
+    if (*path == "-") fail(kBadInput, "{} -: a file is wanted; only --json writes to standard output", name);
+}
+
 void simulate(Arguments& arguments, Console& console) {
   if (arguments.engine != "func" && arguments.engine != "timed")
     fail(kBadInput, "--engine {}: there are func, without time, and timed", arguments.engine);
@@ -312,6 +318,7 @@ void simulate(Arguments& arguments, Console& console) {
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace},
                                    {"--compare", &arguments.compare}})
     if (!hasTime && !path->empty()) fail(kBadInput, "{} {}: --engine func has no time", name, *path);
+  refuseStandardOutput(arguments);
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace}})
     if (const fs::path folder = fs::path(*path).parent_path(); !folder.empty() && !fs::is_directory(folder))
       fail(kBadInput, "{} {}: there is no folder '{}'", name, *path, folder.string()); // told before the run
@@ -365,6 +372,7 @@ void simulate(Arguments& arguments, Console& console) {
 }
 
 void sweep(const Arguments& arguments, Console& console) {
+  refuseStandardOutput(arguments);
   const Sweep sweep = readSweep(arguments.sweep);
   Json report = console.report("sweep");
   report["folder"] = sweep.folder;
