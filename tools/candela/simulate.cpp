@@ -47,6 +47,7 @@ struct Arguments {
   std::string configuration = "gem16", engine = "timed", fidelity = "accurate";
   std::string html, csv, trace, compare, energy, sweep;
   size_t rows = 20, jobs = 0;
+  double hostBandwidth = 0; ///< GB/s; 0: the host's steps have no time
   bool verify = false, whatIf = false, list = false;
 };
 
@@ -127,25 +128,43 @@ void printLayers(const Measured& measured, size_t rows, Console& console) {
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
 }
 
-Json hostNodes(const Json& placement) {
+/// With a bandwidth, the time of a step is that of its bytes: an assumption, and said to be one.
+Json hostNodes(const Json& placement, double bandwidth) {
   Json nodes = Json::array();
-  for (const Json& node : placement.value("nodes_detail", Json::array()))
-    if (node.value("class", "") != "native")
-      nodes.push_back({{"node", node.value("node", "")},
-                       {"op", node.value("op", "")},
-                       {"macs", count(node, "macs") - count(node, "native_macs")},
-                       {"why", node.value("why", "")}});
+  for (const Json& node : placement.value("nodes_detail", Json::array())) {
+    if (node.value("class", "") == "native") continue;
+    Json& step = nodes.emplace_back(Json{{"node", node.value("node", "")},
+                                         {"op", node.value("op", "")},
+                                         {"macs", count(node, "macs") - count(node, "native_macs")},
+                                         {"elements", count(node, "elements")},
+                                         {"bytes_in", count(node, "bytes_in")},
+                                         {"bytes_out", count(node, "bytes_out")},
+                                         {"why", node.value("why", "")}});
+    if (bandwidth > 0) {
+      step["time_ms"] = static_cast<double>(count(step, "bytes_in") + count(step, "bytes_out")) / bandwidth / 1e6;
+      step["time_tag"] = "assumed";
+    }
+  }
   return nodes;
 }
 
 void printHost(const Json& nodes, size_t rows, Console& console) {
-  Table table({"host", "op", "MACs", "why"});
+  Table table({"host", "op", "elements", "KB in", "KB out", "MACs", "why"});
   size_t shown = 0;
-  for (const Json& node : nodes)
+  uint64_t bytes = 0;
+  double milliseconds = 0;
+  for (const Json& node : nodes) {
+    bytes += count(node, "bytes_in") + count(node, "bytes_out");
+    milliseconds += node.value("time_ms", 0.0);
     if (shown++ < rows)
-      table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "macs")), node.value("why", "")});
+      table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "elements")), kilobytes(count(node, "bytes_in")),
+                 kilobytes(count(node, "bytes_out")), countText(count(node, "macs")), node.value("why", "")});
+  }
   if (!table.empty()) console.print("{}", table.text());
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
+  if (milliseconds > 0)
+    console.print("  the host's {} step{} move {}: {:.3f} ms by --host-bandwidth, assumed, without their products\n", nodes.size(),
+                  nodes.size() == 1 ? "" : "s", bytesText(bytes), milliseconds);
 }
 
 /// The whole report but what other runs add.
@@ -165,7 +184,12 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu, const S
   report["engine"] = arguments.engine;
   report["macs"] = m.counter("macs");
   report["host_macs"] = hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
-  report["host_nodes"] = hostNodes(placement);
+  report["host_nodes"] = hostNodes(placement, arguments.hostBandwidth);
+  if (arguments.hostBandwidth > 0) {
+    double milliseconds = 0;
+    for (const Json& step : report["host_nodes"]) milliseconds += step["time_ms"].get<double>();
+    report["host_time"] = {{"ms", milliseconds}, {"gb_per_s", arguments.hostBandwidth}, {"tag", "assumed"}};
+  }
   report["dram_bytes"] = {{"all", m.dramBytes()},
                           {"weights", m.sum("weights")},
                           {"tables", m.sum("tables")},
@@ -426,6 +450,9 @@ void addSimulate(CLI::App& app, Console& console) {
   command->add_option("--compare", arguments->compare, "set a report of before (--json) beside this one")->type_name("RUN.json");
   command->add_flag("--what-if", arguments->whatIf, "compile anew for half and twice the bandwidth, columns and scratchpad");
   command->add_option("--energy", arguments->energy, "prices of actions: a .csv file (built in)")->type_name("FILE");
+  command->add_option("--host-bandwidth", arguments->hostBandwidth, "time the host's steps by their bytes, at so many GB/s (no time)")
+      ->type_name("GB/s")
+      ->check(CLI::PositiveNumber);
   command->add_option("--sweep", arguments->sweep, "simulate models on many configurations, in processes; goes on where it was stopped")
       ->type_name("FILE.toml");
   command->add_option("--jobs", arguments->jobs, "processes of a sweep (one per core)")->type_name("N")->check(CLI::Range(1, 1024));

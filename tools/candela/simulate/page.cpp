@@ -217,13 +217,20 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
     out += fmt::format("<tr><td data-k=\"action\">{}</td><td class=\"n\" data-k=\"energy\">{}</td></tr>", markupEscaped(action), energyText(value.get<double>()));
   out += "</tbody></table></section>\n";
   if (!report["host_nodes"].empty()) {
-    out += "<section><h2>On the host <small>without a time of the NPU</small></h2><table><thead><tr><th>node</th><th>operator</th><th "
-           "class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
+    out += "<section><h2>On the host <small>" +
+           (report.contains("host_time") ? fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed", report["host_time"]["ms"].get<double>(),
+                                                       report["host_time"]["gb_per_s"].get<double>())
+                                         : std::string("without a time of the NPU")) +
+           "</small></h2><div class=\"sheet\"><table><thead><tr><th>node</th><th>operator</th><th class=\"n\">elements</th><th class=\"n\">KB in</th>"
+           "<th class=\"n\">KB out</th><th class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
     for (const Json& node : report["host_nodes"])
-      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
-                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")), number(node, "macs"),
-                         markupEscaped(node.value("why", "")));
-    out += "</tbody></table></section>\n";
+      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td class=\"n\" data-k=\"elements\">{}</td>"
+                         "<td class=\"n\" data-k=\"KB in\">{:.1f}</td><td class=\"n\" data-k=\"KB out\">{:.1f}</td>"
+                         "<td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
+                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")), number(node, "elements"),
+                         static_cast<double>(number(node, "bytes_in")) / 1000, static_cast<double>(number(node, "bytes_out")) / 1000,
+                         number(node, "macs"), markupEscaped(node.value("why", "")));
+    out += "</tbody></table></div></section>\n";
   }
   out += "<section><details><summary><span class=\"what\">What the times rest on</span></summary><table><tbody>" + rowsText(time["provenance"]) +
          "</tbody></table><table><thead><tr><th>constant</th><th class=\"n\">value</th><th>tag</th><th>source</th></tr></thead><tbody>";
