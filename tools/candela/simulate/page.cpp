@@ -207,7 +207,8 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
     out += "</tbody></table>";
   }
   out += "</section>\n<section><h2>Layers <small>in the order of the program; a click on a row shows it above</small></h2>"
-         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" aria-label=\"find by name\"/></div>"
+         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" aria-label=\"find by name\"/>"
+         "<select id=\"order\" aria-label=\"sort\"></select></div>"
          "<div class=\"sheet\">" +
          layerTable(report) + "</div></section>\n";
   if (other) out += comparison(report, *other);
