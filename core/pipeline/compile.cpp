@@ -261,6 +261,14 @@ private:
         placement.macs = macs(*node);
         const bool macsNative = instrs.hasProducts ? instrs.productsNative : instrs.emulated.empty();
         placement.nativeMacs = !onHost && macsNative ? placement.macs : 0;
+        placement.products = productsOf(*node);
+        for (const graph::Value* value : node->operands())
+          if (value) placement.bytesIn += elemBytes(value->type.elem, static_cast<uint64_t>(value->type.count()));
+        for (const graph::Value* value : node->results()) {
+          const auto elements = static_cast<uint64_t>(value->type.count());
+          placement.elements += elements;
+          placement.bytesOut += elemBytes(value->type.elem, elements);
+        }
         attempt.bundle.placement.push_back(std::move(placement));
       }
     }

@@ -80,5 +80,7 @@ std::vector<runtime::KeptValue> keepValues(graph::Graph& graph);
 
 /// Multiply-accumulates of one node; 0 for what does none.
 uint64_t macs(const graph::Node& node);
+/// Of a convolution or a product of matrices; of attention and transposed convolutions, which are more than that, none.
+runtime::Products productsOf(const graph::Node& node);
 
 } // namespace candela::pipeline

@@ -104,13 +104,19 @@ std::string placementJson(const runtime::Bundle& bundle) {
     macsBy["native"] = macsBy["native"].get<uint64_t>() + node.nativeMacs;
     const char* rest = node.cls == runtime::NodePlacement::Class::host ? "host" : "emulated";
     macsBy[rest] = macsBy[rest].get<uint64_t>() + node.macs - std::min(node.macs, node.nativeMacs);
-    detail.push_back({{"node", node.node},
-                      {"op", node.op},
-                      {"on", node.on},
-                      {"class", cls},
-                      {"why", node.why},
-                      {"macs", node.macs},
-                      {"native_macs", node.nativeMacs}});
+    Json& shown = detail.emplace_back(
+        Json{{"node", node.node},
+             {"op", node.op},
+             {"on", node.on},
+             {"class", cls},
+             {"why", node.why},
+             {"macs", node.macs},
+             {"native_macs", node.nativeMacs},
+             {"bytes_in", node.bytesIn},
+             {"bytes_out", node.bytesOut},
+             {"elements", node.elements}});
+    if (const runtime::Products& p = node.products; p.count)
+      shown["products"] = {{"count", p.count}, {"rows", p.rows}, {"terms", p.terms}, {"columns", p.columns}};
   }
   Json partitions = Json::array();
   uint64_t conversions = 0;

@@ -141,8 +141,10 @@ CANDELA_API candela_status_t candela_run(const candela_model_t* model, const can
 
 /* What was compiled and where it goes, as JSON (schema candela.placement/1): model, backends, nodes, parameters,
  * arena_bytes, max_live_bytes, placement {native, emulated, host}, macs {native, emulated, host}, nodes_detail [{node,
- * op, on, class, why, macs}], transfers, partitions; with KEEP_VALUES values [{name, node}] of the outputs that it
- * added; states [{input, output}] where there are some. Lives as long as the model. */
+ * op, on, class, why, macs, bytes_in and bytes_out: of operands and results, elements: of results; products {count,
+ * rows, terms, columns} of convolutions and products of matrices}], transfers, partitions; with KEEP_VALUES values
+ * [{name, node}] of the outputs that it added; states [{input, output}] where there are some. Lives as long as the
+ * model. */
 CANDELA_API const char* candela_report_json(const candela_model_t* model);
 
 /* Whether the traces of the runs to come hold every instruction (on: not 0), not only the steps. That costs time on

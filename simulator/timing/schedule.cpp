@@ -197,6 +197,7 @@ void Schedule::begin(int engine) {
     return;
   }
   p.perByte = memory / static_cast<double>(p.movement.farBytes());
+  p.written = writtenBusy_;
   p.completions.assign(static_cast<size_t>(configuration_[key::kDmaOutstanding]), 0);
   p.burst = 0;
   p.last = p.issued = p.arrived = 0;
@@ -258,20 +259,26 @@ void Schedule::moveChunk(int engine) {
   const DramTiming& t = dram_.timing();
   const int64_t hidden = window / std::max(burst, dram_.granule()) * t.burstCycles;
   const int64_t shown = p.movement.isStore() ? 0 : dram_.toNpu(std::max<int64_t>(0, t.rp + t.rcd - hidden));
-  const auto opening = static_cast<int64_t>(
-      part * static_cast<double>(shown) / static_cast<double>(t.rowBytes * t.groups * dram_.channels()) + 0.5);
+  const double rows = part / static_cast<double>(t.rowBytes * t.groups * dram_.channels());
+  const auto opening = static_cast<int64_t>(rows * static_cast<double>(shown) + 0.5);
   p.issued += bytes;
   const double bus = part * p.perByte;
-  busFree_ = std::max(busFree_, static_cast<double>(now)) + bus;
+  // Writes wait for each other in the controller, and go when nothing else has opened their row: the bus waits too.
+  const double waiting = p.movement.isStore() ? rows * static_cast<double>(dram_.toNpu(t.rp + t.rcd)) : 0;
+  busFree_ = std::max(busFree_, static_cast<double>(now)) + bus + waiting;
+  if (p.movement.isStore()) writtenBusy_ += bus + waiting;
+  // They also go together: reads that wait for an answer, not for the bus, wait for the end of that too.
+  const double written = writtenBusy_ - std::exchange(p.written, writtenBusy_);
+  const int64_t still = p.movement.isStore() ? 0 : static_cast<int64_t>(written);
   fastBusy_ += bus;
   fastBursts_ += static_cast<uint64_t>((bytes + burst - 1) / burst);
   const auto served = static_cast<int64_t>(busFree_ + 0.5);
-  const int64_t next = std::max(now + std::max(port, asking), served) + opening;
+  const int64_t next = std::max(now + std::max(port, asking + still), served) + opening;
   if (p.movement.isStore()) {
     p.port = std::max(p.port, now) + port;
     p.last = std::max({p.last, p.port + valueOf(Timing::kFabricLatency), served});
   } else {
-    p.port = std::max(p.port + port, std::max(served, now + asking) + latency_);
+    p.port = std::max(p.port + port, std::max(served, now + asking + still) + latency_);
     p.last = p.port + valueOf(Timing::kDmaPipeline);
   }
   p.event = p.issued == p.movement.farBytes() ? p.last : next;

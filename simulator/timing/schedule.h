@@ -100,6 +100,7 @@ private:
     int64_t issued = 0, port = 0;     ///< bytes that were asked for; when the port is done
     int64_t arrived = 0;              ///< when the last burst was answered
     double perByte = 0;               ///< fast: cycles of the memory's bus
+    double written = 0;               ///< fast: writtenBusy_ when it asked last
     std::vector<int64_t> completions; ///< of the last bursts, a ring
     size_t burst = 0;
     int64_t last = 0;
@@ -149,6 +150,7 @@ private:
   Dram dram_;
   Counting counting_;
   double busFree_ = 0, fastBusy_ = 0; ///< fast: when the bus is free
+  double writtenBusy_ = 0;            ///< fast: cycles of it that went to writes
   uint64_t fastBursts_ = 0;
   int64_t latency_ = 0; ///< fast: of a read of an open row, there and back
   double fetchPerByte_ = 0;

@@ -11,6 +11,7 @@
 #include "tools/candela/npu.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
+#include "tools/candela/simulate/least.h"
 #include "tools/candela/simulate/measure.h"
 #include "tools/candela/simulate/scratchpad.h"
 #include "tools/candela/simulate/sweep.h"
@@ -47,6 +48,7 @@ struct Arguments {
   std::string configuration = "gem16", engine = "timed", fidelity = "accurate";
   std::string html, csv, trace, compare, energy, sweep;
   size_t rows = 20, jobs = 0;
+  double hostBandwidth = 0; ///< GB/s; 0: the host's steps have no time
   bool verify = false, whatIf = false, list = false;
 };
 
@@ -103,9 +105,12 @@ std::string stallText(const Json& layer) {
   return text;
 }
 
+/// "1.14"; empty where there is no least.
+std::string ofLeastText(const Json& of) { return of.contains("of_least") ? fmt::format("{:.2f}", of["of_least"].get<double>()) : ""; }
+
 void printLayers(const Measured& measured, size_t rows, Console& console) {
   const bool hasTime = !measured.time.is_null();
-  Table table(hasTime ? std::vector<std::string>{"cycles", "MAC %", "bound by", "DRAM KB", "layer", "waits"}
+  Table table(hasTime ? std::vector<std::string>{"cycles", "of least", "MAC %", "bound by", "DRAM KB", "layer", "waits"}
                       : std::vector<std::string>{"MACs", "weights KB", "tables KB", "loaded KB", "stored KB", "layer"});
   size_t shown = 0;
   for (const Json& layer : measured.layers) {
@@ -114,7 +119,7 @@ void printLayers(const Measured& measured, size_t rows, Console& console) {
     if (shown++ >= rows) continue;
     const std::string name = layer.value("name", "");
     if (hasTime)
-      table.add({fmt::format("{}", count(layer, "cycles")), percent(layer.value("mac_utilization", 0.0)),
+      table.add({fmt::format("{}", count(layer, "cycles")), ofLeastText(layer), percent(layer.value("mac_utilization", 0.0)),
                  layer.value("bound", ""), kilobytes(dram), name, stallText(layer)});
     else
       table.add({countText(count(layer, "macs")), kilobytes(count(layer, "weights")), kilobytes(count(layer, "tables")),
@@ -124,25 +129,43 @@ void printLayers(const Measured& measured, size_t rows, Console& console) {
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
 }
 
-Json hostNodes(const Json& placement) {
+/// With a bandwidth, the time of a step is that of its bytes: an assumption, and said to be one.
+Json hostNodes(const Json& placement, double bandwidth) {
   Json nodes = Json::array();
-  for (const Json& node : placement.value("nodes_detail", Json::array()))
-    if (node.value("class", "") != "native")
-      nodes.push_back({{"node", node.value("node", "")},
-                       {"op", node.value("op", "")},
-                       {"macs", count(node, "macs") - count(node, "native_macs")},
-                       {"why", node.value("why", "")}});
+  for (const Json& node : placement.value("nodes_detail", Json::array())) {
+    if (node.value("class", "") == "native") continue;
+    Json& step = nodes.emplace_back(Json{{"node", node.value("node", "")},
+                                         {"op", node.value("op", "")},
+                                         {"macs", count(node, "macs") - count(node, "native_macs")},
+                                         {"elements", count(node, "elements")},
+                                         {"bytes_in", count(node, "bytes_in")},
+                                         {"bytes_out", count(node, "bytes_out")},
+                                         {"why", node.value("why", "")}});
+    if (bandwidth > 0) {
+      step["time_ms"] = static_cast<double>(count(step, "bytes_in") + count(step, "bytes_out")) / bandwidth / 1e6;
+      step["time_tag"] = "assumed";
+    }
+  }
   return nodes;
 }
 
 void printHost(const Json& nodes, size_t rows, Console& console) {
-  Table table({"host", "op", "MACs", "why"});
+  Table table({"host", "op", "elements", "KB in", "KB out", "MACs", "why"});
   size_t shown = 0;
-  for (const Json& node : nodes)
+  uint64_t bytes = 0;
+  double milliseconds = 0;
+  for (const Json& node : nodes) {
+    bytes += count(node, "bytes_in") + count(node, "bytes_out");
+    milliseconds += node.value("time_ms", 0.0);
     if (shown++ < rows)
-      table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "macs")), node.value("why", "")});
+      table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "elements")), kilobytes(count(node, "bytes_in")),
+                 kilobytes(count(node, "bytes_out")), countText(count(node, "macs")), node.value("why", "")});
+  }
   if (!table.empty()) console.print("{}", table.text());
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
+  if (milliseconds > 0)
+    console.print("  the host's {} step{} move {}: {:.3f} ms by --host-bandwidth, assumed, without their products\n", nodes.size(),
+                  nodes.size() == 1 ? "" : "s", bytesText(bytes), milliseconds);
 }
 
 /// The whole report but what other runs add.
@@ -162,7 +185,12 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu, const S
   report["engine"] = arguments.engine;
   report["macs"] = m.counter("macs");
   report["host_macs"] = hostMacs.value("host", uint64_t{0}) + hostMacs.value("emulated", uint64_t{0});
-  report["host_nodes"] = hostNodes(placement);
+  report["host_nodes"] = hostNodes(placement, arguments.hostBandwidth);
+  if (arguments.hostBandwidth > 0) {
+    double milliseconds = 0;
+    for (const Json& step : report["host_nodes"]) milliseconds += step["time_ms"].get<double>();
+    report["host_time"] = {{"ms", milliseconds}, {"gb_per_s", arguments.hostBandwidth}, {"tag", "assumed"}};
+  }
   report["dram_bytes"] = {{"all", m.dramBytes()},
                           {"weights", m.sum("weights")},
                           {"tables", m.sum("tables")},
@@ -183,6 +211,10 @@ Json reportOf(const Arguments& arguments, const npu::Configuration& npu, const S
     report["cycles"] = m.cycles();
     report["time_ms"] = milliseconds;
     report["mac_utilization"] = m.macUtilization();
+    if (const auto least = leastCycles(m.layers); least && *least > 0) {
+      report["least_cycles"] = *least;
+      report["of_least"] = static_cast<double>(m.cycles()) / static_cast<double>(*least);
+    }
     report["engines"] = m.time["busy"];
     report["time"] = m.time;
     Json byAction = Json::object();
@@ -219,6 +251,8 @@ void printSummary(const Arguments& arguments, const npu::Configuration& npu, con
   console.print("  the tiled Program copies the same weights and values, and tables of {}: multipliers, shifts and biases "
                 "are packed records here\n",
                 bytesText(m.sum("tiled_tables")));
+  if (report.contains("of_least"))
+    console.print("  {:.3f} times the least cycles of its layers one after the other\n", report["of_least"].get<double>());
   printHost(report["host_nodes"], arguments.rows, console);
   if (!m.time.is_null()) {
     std::string shares;
@@ -294,6 +328,12 @@ void printCompared(const Json& compared, const std::string& model, size_t rows, 
   if (!table.empty()) console.print("{}", table.text());
 }
 
+/// The table stands there; --json - takes its place.
+void refuseStandardOutput(const Arguments& arguments) {
+  for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace}})
+    if (*path == "-") fail(kBadInput, "{} -: a file is wanted; only --json writes to standard output", name);
+}
+
 void simulate(Arguments& arguments, Console& console) {
   if (arguments.engine != "func" && arguments.engine != "timed" && arguments.engine != "systemc")
     fail(kBadInput, "--engine {}: there are func, without time, timed and systemc", arguments.engine);
@@ -303,6 +343,7 @@ void simulate(Arguments& arguments, Console& console) {
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace},
                                    {"--compare", &arguments.compare}})
     if (!hasTime && !path->empty()) fail(kBadInput, "{} {}: --engine func has no time", name, *path);
+  refuseStandardOutput(arguments);
   for (const auto& [name, path] : {std::pair{"--html", &arguments.html}, {"--csv", &arguments.csv}, {"--trace", &arguments.trace}})
     if (const fs::path folder = fs::path(*path).parent_path(); !folder.empty() && !fs::is_directory(folder))
       fail(kBadInput, "{} {}: there is no folder '{}'", name, *path, folder.string()); // told before the run
@@ -316,15 +357,14 @@ void simulate(Arguments& arguments, Console& console) {
 
   const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
   const TemporaryFile timelineFile("candela_timeline");
-  const std::string engine = !hasTime                         ? "func"
-                             : arguments.engine == "timed"    ? arguments.fidelity
-                             : arguments.fidelity == "fast" ? "systemc_fast"
-                                                              : "systemc";
-  const Simulation simulation = simulateOnce(arguments.run, arguments.configuration, engine,
-                                             wantsTimeline ? timelineFile.path() : "");
+  std::string engine = arguments.fidelity; // of npu_sim, which calls it so without SystemC
+  if (!hasTime) engine = "func";
+  if (arguments.engine == "systemc") engine = arguments.fidelity == "fast" ? "systemc_fast" : "systemc";
+  Simulation simulation = simulateOnce(arguments.run, arguments.configuration, engine, wantsTimeline ? timelineFile.path() : "");
   if (hasTime && simulation.measured.time.is_null())
     fail(kBadInput, "{}: nothing of it runs on the NPU, so that there is no time; --engine func lists the host's steps and why",
          arguments.run.model.path);
+  if (hasTime) addLeastCycles(simulation.measured, simulation.session.report, npu);
   Json report = reportOf(arguments, npu, simulation, console);
   Json memory = Json::array();
   if (!arguments.html.empty()) {
@@ -359,6 +399,7 @@ void simulate(Arguments& arguments, Console& console) {
 }
 
 void sweep(const Arguments& arguments, Console& console) {
+  refuseStandardOutput(arguments);
   const Sweep sweep = readSweep(arguments.sweep);
   Json report = console.report("sweep");
   report["folder"] = sweep.folder;
@@ -412,6 +453,9 @@ void addSimulate(CLI::App& app, Console& console) {
   command->add_option("--compare", arguments->compare, "set a report of before (--json) beside this one")->type_name("RUN.json");
   command->add_flag("--what-if", arguments->whatIf, "compile anew for half and twice the bandwidth, columns and scratchpad");
   command->add_option("--energy", arguments->energy, "prices of actions: a .csv file (built in)")->type_name("FILE");
+  command->add_option("--host-bandwidth", arguments->hostBandwidth, "time the host's steps by their bytes, at so many GB/s (no time)")
+      ->type_name("GB/s")
+      ->check(CLI::PositiveNumber);
   command->add_option("--sweep", arguments->sweep, "simulate models on many configurations, in processes; goes on where it was stopped")
       ->type_name("FILE.toml");
   command->add_option("--jobs", arguments->jobs, "processes of a sweep (one per core)")->type_name("N")->check(CLI::Range(1, 1024));

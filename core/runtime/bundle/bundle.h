@@ -59,6 +59,12 @@ struct BundlePartition {
   Bytes executable;
 };
 
+/// `count` products of matrices, [rows, terms] by [terms, columns] each.
+struct Products {
+  uint64_t count = 0, rows = 0, terms = 0, columns = 0;
+  uint64_t macs() const { return count * rows * terms * columns; }
+};
+
 /// Where a node of the model went, for reports.
 struct NodePlacement {
   enum class Class : uint8_t { native = 0, emulated = 1, host = 2 };
@@ -66,6 +72,8 @@ struct NodePlacement {
   Class cls = Class::host;
   uint64_t macs = 0;       ///< multiply-accumulates per run
   uint64_t nativeMacs = 0; ///< of them, those in native instructions
+  Products products{};     ///< `count` is 0 of a node that is not that
+  uint64_t bytesIn = 0, bytesOut = 0, elements = 0; ///< of its operands, of its results; of these the elements
 };
 
 struct FlowBundle; // flow_bundle.h

@@ -76,6 +76,11 @@ void fill(bundle::Manifest& out, PayloadWriter& payloads, const Bundle& in) {
     p->set_placement_class(static_cast<uint32_t>(node.cls));
     p->set_macs(node.macs);
     p->set_native_macs(node.nativeMacs);
+    for (const uint64_t each : {node.products.count, node.products.rows, node.products.terms, node.products.columns})
+      p->add_products(each);
+    p->set_bytes_in(node.bytesIn);
+    p->set_bytes_out(node.bytesOut);
+    p->set_elements(node.elements);
   }
   if (in.flow) fillFlow(*out.mutable_flow(), payloads, *in.flow);
 }
@@ -125,8 +130,10 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
   for (const bundle::State& s : in.states()) out.states.push_back({s.input(), s.output()});
   for (const bundle::Placement& p : in.placement()) {
     if (p.placement_class() > 2) return badModel("unknown placement class {}", p.placement_class());
+    Products products;
+    if (p.products_size() == 4) products = {p.products(0), p.products(1), p.products(2), p.products(3)};
     out.placement.push_back({p.node(), p.op(), p.on(), p.why(), static_cast<NodePlacement::Class>(p.placement_class()),
-                             p.macs(), p.native_macs()});
+                             p.macs(), p.native_macs(), products, p.bytes_in(), p.bytes_out(), p.elements()});
   }
   if (in.has_flow()) { CDL_ASSIGN(out.flow, readFlow(in.flow(), payloads)); }
   return out;

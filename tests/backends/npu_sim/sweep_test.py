@@ -5,6 +5,7 @@ usage: sweep_test.py CANDELA
 """
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -28,6 +29,32 @@ def expect(isTrue, what):
         sys.exit(f"sweep_test: {what}")
 
 
+def state_of(pid):
+    """A letter; Z where it has ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
+
+
+def stopped_child(sweep):
+    """A file that says when a simulation of this sweep has ended, one that stands still; none beside Linux."""
+    if not sys.platform.startswith("linux"):
+        return None
+    while True:
+        expect(sweep.poll() is None, "the sweep ended before one of its simulations was stopped")
+        for pid in map(int, pathlib.Path(f"/proc/{sweep.pid}/task/{sweep.pid}/children").read_text().split()):
+            try:
+                child = os.pidfd_open(pid)
+                signal.pidfd_send_signal(child, signal.SIGSTOP)
+            except ProcessLookupError:
+                continue
+            while state_of(pid) not in "TZ":
+                os.sched_yield()
+            if state_of(pid) == "T":
+                return child
+
+
 def main():
     candela = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
@@ -41,12 +68,15 @@ def main():
             expect(ended.returncode == 0, f"exit status {ended.returncode}: {ended.stderr}")
             return ended.stdout
 
-        # Killed once one result is there: whatever was under way, the next run makes it whole.
+        # Killed once one result is there: what was under way ends too, though it stands still, and the next run makes it whole.
         first = subprocess.Popen([candela, "simulate", "--sweep", folder / "sizes.toml", "--jobs", "1"], stdout=subprocess.DEVNULL)
         while first.poll() is None and len(list(results.glob("*.json"))) < 1:
             os.sched_yield()
+        child = stopped_child(first)
         first.send_signal(signal.SIGKILL)
         first.wait()
+        if child:
+            expect(select.select([child], [], [], 60)[0], "a simulation outlives the sweep that began it")
         said = sweep()
         expect("4 simulated, 2 refused" in said, said)
         csv = (results / "sweep.csv").read_bytes()

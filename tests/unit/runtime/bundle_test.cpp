@@ -72,7 +72,8 @@ Bundle addBundle() {
   }
   bundle.partitions.push_back(std::move(partition));
   bundle.steps.push_back({StepKind::soft, 0, {0}, {1}});
-  bundle.placement.push_back({"Add_0", "add f32", "host", "host executor", NodePlacement::Class::host, 0});
+  bundle.placement.push_back({"Add_0", "add f32", "host", "host executor", NodePlacement::Class::host, 0, 0,
+                              {1, 2, 3, 4}, 24, 8, 2});
   return bundle;
 }
 
@@ -214,6 +215,11 @@ TEST_F(BundleFile, RoundTrips) {
   auto bundle = loadBundle(path_);
   ASSERT_TRUE(bundle) << bundle.status().message();
   EXPECT_EQ(bundle->placement[0].node, "Add_0");
+  EXPECT_EQ(bundle->placement[0].products.macs(), 24u);
+  EXPECT_EQ(bundle->placement[0].products.columns, 4u);
+  EXPECT_EQ(bundle->placement[0].bytesIn, 24u);
+  EXPECT_EQ(bundle->placement[0].bytesOut, 8u);
+  EXPECT_EQ(bundle->placement[0].elements, 2u);
   auto session = Session::create(std::move(bundle).value());
   ASSERT_TRUE(session) << session.status().message();
   EXPECT_EQ(runOnce(**session, 2)[7], 9.5f);

@@ -157,6 +157,27 @@ TEST(Schedule, FastOrdersTilingsAsAccurateDoes) {
   EXPECT_GE(tau, 0.9);
 }
 
+TEST(Schedule, FastLetsReadsWaitForWrites) {
+  for (const char* name : {"tiny", "edge4t"}) { // few reads under way, and many
+    const Configuration c = preset(name);
+    constexpr int64_t kRun = 4096, kTimes = 16;
+    ProgramBuilder p(c);
+    const auto bytes = static_cast<uint64_t>(kRun * kTimes);
+    p.binary.regions = {{"constants", RegionClass::kConstants, bytes}, {"output", RegionClass::kOutput, bytes}};
+    p.binary.constants.assign(bytes, std::byte{1});
+    p.descriptor(0, DescriptorKind::kTransfer, {{"run", kRun}});
+    for (int64_t i = 0; i < kTimes; ++i) {
+      p.op("load", {{"region", 0}, {"far", i * kRun}, {"dst", 0}, {"d", 0}});
+      p.op("store", {{"region", 1}, {"far", i * kRun}, {"src", kRun}, {"d", 0}});
+    }
+    p.op("halt", {});
+    const TimeReport accurate = timed(c, p.binary), fast = timed(c, p.binary, Fidelity::kFast);
+    const double apart = static_cast<double>(fast.cycles) / static_cast<double>(accurate.cycles) - 1;
+    std::printf("%s: %lld cycles, fast %+.1f %%\n", name, static_cast<long long>(accurate.cycles), 100 * apart);
+    EXPECT_NEAR(apart, 0, 0.1) << name;
+  }
+}
+
 TEST(Schedule, ADeviceWithTimeHasTheSameValues) {
   const Configuration c = preset("gem16");
   const TiledLayer layer{128, 32, 64, 32, 32};

@@ -21,7 +21,7 @@ std::string layersCsv(const Json& report) {
   const char* const counts[] = {"macs",    "weights", "tables",          "loaded",            "stored",
                                 "passes",  "requant_values", "vector_values", "scratchpad_read", "scratchpad_written",
                                 "scratchpad_peak"};
-  std::string out = "layer,program,start,done,cycles,mac_utilization,bound";
+  std::string out = "layer,program,start,done,cycles,mac_utilization,bound,least_cycles,least_by,of_least";
   for (const char* cause : {"semaphore", "queue", "bank", "dram"}) out += fmt::format(",stall_{}", cause);
   for (const auto& [engine, busy] : report["engines"].items()) out += fmt::format(",busy_{}", engine);
   for (const char* name : counts) out += fmt::format(",{}", name);
@@ -30,6 +30,9 @@ std::string layersCsv(const Json& report) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
     out += fmt::format("{},{},{},{},{},{:.4f},{}", csvCell(layer.value("name", "")), of("program"), of("start"), of("done"),
                        of("cycles"), layer.value("mac_utilization", 0.0), layer.value("bound", ""));
+    out += layer.contains("least_cycles") ? fmt::format(",{},{},{:.4f}", of("least_cycles"), layer.value("least_by", ""),
+                                                        layer.value("of_least", 0.0))
+                                          : ",,,";
     const Json none = Json::object();
     const Json& stall = layer.contains("stall") ? layer["stall"] : none;
     const Json& busy = layer.contains("busy") ? layer["busy"] : none;

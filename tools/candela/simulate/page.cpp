@@ -87,7 +87,7 @@ std::string layerTable(const Json& report) {
     return static_cast<double>(cycles);
   }();
   std::string out = "<table id=\"layers\"><thead><tr><th class=\"n\">#</th><th>layer</th><th class=\"n\">cycles</th><th></th>"
-                    "<th class=\"n\">MAC %</th><th>bound by</th><th class=\"n\">waits</th><th class=\"n\">weights KB</th>"
+                    "<th class=\"n\">of least</th><th class=\"n\">MAC %</th><th>bound by</th><th class=\"n\">waits</th><th class=\"n\">weights KB</th>"
                     "<th class=\"n\">loaded KB</th><th class=\"n\">stored KB</th><th class=\"n\">energy</th></tr></thead><tbody>";
   size_t i = 0;
   for (const Json& layer : report["layers"]) {
@@ -105,6 +105,7 @@ std::string layerTable(const Json& report) {
     out += fmt::format("<td data-k=\"layer\">{}</td>", markupEscaped(layer.value("name", "")));
     cell("cycles", static_cast<double>(number(layer, "cycles")), fmt::format("{}", number(layer, "cycles")));
     out += fmt::format("<td><i class=\"share\" style=\"width:{:.1f}rem\"></i></td>", 5 * static_cast<double>(number(layer, "cycles")) / most);
+    cell("of least", layer.value("of_least", 0.0), layer.contains("of_least") ? fmt::format("{:.2f}", layer["of_least"].get<double>()) : "");
     cell("MAC %", layer.value("mac_utilization", 0.0), fmt::format("{:.1f}", 100 * layer.value("mac_utilization", 0.0)));
     out += fmt::format("<td data-k=\"bound by\">{}</td>", markupEscaped(layer.value("bound", "")));
     cell("waits", static_cast<double>(waits), fmt::format("{}", waits));
@@ -175,6 +176,8 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
               fmt::format("{} cycles at {:.0f} MHz", countText(number(report, "cycles")), clock));
   out += card(fmt::format("{:.1f} %", 100 * report["mac_utilization"].get<double>()),
               fmt::format("of {} products a cycle", time["peak_macs_per_cycle"].get<uint64_t>()));
+  if (report.contains("of_least"))
+    out += card(fmt::format("{:.2f} x", report["of_least"].get<double>()), fmt::format("the least cycles of its layers, {}", countText(number(report, "least_cycles"))));
   out += card(bytesText(number(report["dram_bytes"], "all")),
               fmt::format("of DRAM, {:.1f} bytes a cycle at most", time["dram_bytes_per_cycle"].get<double>()));
   out += card(energyText(report["energy"]["nj"].get<double>()), "two digits: " + report["energy"]["table"].get<std::string>() + " prices");
@@ -204,7 +207,8 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
     out += "</tbody></table>";
   }
   out += "</section>\n<section><h2>Layers <small>in the order of the program; a click on a row shows it above</small></h2>"
-         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" aria-label=\"find by name\"/></div>"
+         "<div class=\"tools\"><input type=\"search\" id=\"find\" placeholder=\"find by name\" aria-label=\"find by name\"/>"
+         "<select id=\"order\" aria-label=\"sort\"></select></div>"
          "<div class=\"sheet\">" +
          layerTable(report) + "</div></section>\n";
   if (other) out += comparison(report, *other);
@@ -214,13 +218,20 @@ std::string simulationPage(const Json& report, const Timeline& timeline, const J
     out += fmt::format("<tr><td data-k=\"action\">{}</td><td class=\"n\" data-k=\"energy\">{}</td></tr>", markupEscaped(action), energyText(value.get<double>()));
   out += "</tbody></table></section>\n";
   if (!report["host_nodes"].empty()) {
-    out += "<section><h2>On the host <small>without a time of the NPU</small></h2><table><thead><tr><th>node</th><th>operator</th><th "
-           "class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
+    out += "<section><h2>On the host <small>" +
+           (report.contains("host_time") ? fmt::format("{:.3f} ms by its bytes at {} GB/s, assumed", report["host_time"]["ms"].get<double>(),
+                                                       report["host_time"]["gb_per_s"].get<double>())
+                                         : std::string("without a time of the NPU")) +
+           "</small></h2><div class=\"sheet\"><table><thead><tr><th>node</th><th>operator</th><th class=\"n\">elements</th><th class=\"n\">KB in</th>"
+           "<th class=\"n\">KB out</th><th class=\"n\">MACs</th><th>why</th></tr></thead><tbody>";
     for (const Json& node : report["host_nodes"])
-      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
-                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")), number(node, "macs"),
-                         markupEscaped(node.value("why", "")));
-    out += "</tbody></table></section>\n";
+      out += fmt::format("<tr><td data-k=\"node\">{}</td><td data-k=\"operator\">{}</td><td class=\"n\" data-k=\"elements\">{}</td>"
+                         "<td class=\"n\" data-k=\"KB in\">{:.1f}</td><td class=\"n\" data-k=\"KB out\">{:.1f}</td>"
+                         "<td class=\"n\" data-k=\"MACs\">{}</td><td data-k=\"why\">{}</td></tr>",
+                         markupEscaped(node.value("node", "")), markupEscaped(node.value("op", "")), number(node, "elements"),
+                         static_cast<double>(number(node, "bytes_in")) / 1000, static_cast<double>(number(node, "bytes_out")) / 1000,
+                         number(node, "macs"), markupEscaped(node.value("why", "")));
+    out += "</tbody></table></div></section>\n";
   }
   out += "<section><details><summary><span class=\"what\">What the times rest on</span></summary><table><tbody>" + rowsText(time["provenance"]) +
          "</tbody></table><table><thead><tr><th>constant</th><th class=\"n\">value</th><th>tag</th><th>source</th></tr></thead><tbody>";

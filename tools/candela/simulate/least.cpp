@@ -1,0 +1,71 @@
+#include "tools/candela/simulate/least.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace candela::tool {
+namespace {
+
+uint64_t ceilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+uint64_t arrayCycles(const Json& products, const npu::Configuration& npu) {
+  const auto of = [&](const char* key) { return products.value(key, uint64_t{0}); };
+  const auto rows = static_cast<uint64_t>(npu.rows()), columns = static_cast<uint64_t>(npu.columns());
+  const uint64_t cycles =
+      of("count") * ceilDiv(of("terms"), rows) * ceilDiv(of("columns"), columns) * std::max(of("rows"), rows);
+  // Channel by channel a column takes one of them, a term at a time.
+  return of("columns") == 1 ? std::min(cycles, ceilDiv(of("count"), columns) * of("rows") * of("terms")) : cycles;
+}
+
+/// Of a node, or of several of one name.
+struct Known {
+  uint64_t macs = 0, cycles = 0;
+};
+
+std::map<std::string, Known> knownProducts(const Json& placement, const npu::Configuration& npu) {
+  std::map<std::string, Known> nodes;
+  for (const Json& node : placement.value("nodes_detail", Json::array())) {
+    Known& known = nodes[node.value("node", "")];
+    known.macs += node.value("macs", uint64_t{0});
+    if (node.contains("products"))
+      known.cycles += arrayCycles(node["products"], npu);
+    else if (node.value("macs", uint64_t{0}))
+      known.macs = UINT64_MAX / 2; // no layer has as many
+  }
+  return nodes;
+}
+
+} // namespace
+
+void addLeastCycles(Measured& measured, const Json& placement, const npu::Configuration& npu) {
+  const auto nodes = knownProducts(placement, npu);
+  const double bytesPerCycle = measured.time.value("dram_bytes_per_cycle", 1.0);
+  for (Json& layer : measured.layers) {
+    const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
+    uint64_t array = 0;
+    if (of("macs")) {
+      const auto node = nodes.find(layer.value("name", ""));
+      // One that has a part of its node's products alone has an unknown part of the cycles.
+      if (node == nodes.end() || of("macs") < node->second.macs) continue;
+      array = node->second.cycles;
+    }
+    const auto bytes = static_cast<double>(of("weights") + of("tables") + of("loaded") + of("stored"));
+    const auto dram = static_cast<uint64_t>(std::ceil(bytes / bytesPerCycle));
+    const uint64_t least = std::max(array, dram);
+    if (least == 0) continue;
+    layer["least_cycles"] = least;
+    layer["least_by"] = array >= dram ? "array" : "dram";
+    layer["of_least"] = static_cast<double>(of("cycles")) / static_cast<double>(least);
+  }
+}
+
+std::optional<uint64_t> leastCycles(const Json& layers) {
+  uint64_t sum = 0;
+  for (const Json& layer : layers) {
+    if (!layer.contains("least_cycles") && layer.value("macs", uint64_t{0})) return std::nullopt;
+    sum += layer.value("least_cycles", uint64_t{0});
+  }
+  return sum;
+}
+
+} // namespace candela::tool
