@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -17,6 +18,7 @@ namespace {
 }
 
 std::vector<std::byte> readFile(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) fail(path + ": there is no such file");
   std::ifstream file(path, std::ios::binary);
   std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
   if (!file) fail(path + ": it cannot be read");
