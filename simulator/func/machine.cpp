@@ -21,8 +21,9 @@ Machine::Machine(const Configuration& configuration, const FunctionalOptions& op
 }
 
 std::string Machine::describe(uint32_t instruction) const {
-  std::string text = fmt::format("instruction {}: {}", instruction, binary_.origin(instruction));
-  return instruction < code_.size() ? text + insnText(code_[instruction]) : text;
+  const std::string text = fmt::format("instruction {}", instruction);
+  if (instruction >= code_.size()) return text;
+  return fmt::format("{}: {}{}", text, binary_.origin(instruction), insnText(code_[instruction]));
 }
 
 /// False: a fault, which then stands in the report.

@@ -9,7 +9,7 @@ namespace candela::npu {
 /// rounds up to a cycle, so that a cycle stays the same there and back. The kernel's resolution must be 1 ps, its default.
 class CycleClock {
 public:
-  explicit CycleClock(int64_t mhz = 1) : mhz_(mhz) {}
+  explicit CycleClock(int64_t mhz) : mhz_(mhz) {}
   void beginAt(const sc_core::sc_time& begin) { begin_ = picoseconds(begin); }
 
   sc_core::sc_time timeOf(int64_t cycle) const {

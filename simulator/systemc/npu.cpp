@@ -28,54 +28,82 @@ Npu::Npu(sc_core::sc_module_name name, Configuration configuration, TimedOptions
 Npu::~Npu() = default;
 
 void Npu::reset(Configuration configuration, TimedOptions options) {
+  if (isRunning_) return SC_REPORT_ERROR(name(), "a reset from outside while a program runs; CONTROL has one");
   configuration_ = std::move(configuration);
   options_ = std::move(options);
   run_.reset();
+  report_ = RunReport{};
   written_ = {};
   status_ = faultPc_ = faultCode_ = 0;
+  control_.notify(sc_core::SC_ZERO_TIME); // `done` falls
+}
+
+void Npu::setNames(const Binary& program) {
+  symbols_ = program.symbols;
+  regionNames_.clear();
+  for (const Region& region : program.regions) regionNames_.push_back(region.name);
 }
 
 void Npu::main() {
   for (;;) {
-    if (!(status_ & kRunning)) wait(control_);
-    stops_ = false;
+    while (!(status_ & kRunning)) {
+      done.write(status_ != 0);
+      wait(control_);
+    }
     done.write(false);
+    wait(sc_core::SC_ZERO_TIME); // who waits for an edge sees one, however short the run
     if (!(status_ & kRunning)) continue;
+    stops_ = false;
     run_ = std::make_unique<Run>(*this);
-    report_ = run_->run();
+    isRunning_ = true;
+    try {
+      report_ = run_->run();
+    } catch (const sc_core::sc_unwind_exception&) {
+      throw; // the kernel's own
+    } catch (const sc_core::sc_report&) {
+      throw; // the platform's
+    } catch (const std::exception& thrown) {
+      report_ = error("{}", thrown.what());
+    }
+    isRunning_ = false;
     running_.fill(-1);
-    if (stops_) continue;
+    if (stops_) {
+      run_.reset();
+      continue;
+    }
     if (report_ && !report_->fault) {
       status_ = kHalted;
-    } else {
-      status_ = kFaulted;
-      faultPc_ = report_ ? report_->fault->instruction : 0;
-      faultCode_ = 1 + static_cast<uint32_t>(report_ ? report_->fault->kind : FaultKind::kInstruction);
+      continue;
     }
-    done.write(true);
+    status_ = kFaulted;
+    faultPc_ = report_ ? report_->fault->instruction : 0;
+    faultCode_ = 1 + static_cast<uint32_t>(report_ ? report_->fault->kind : FaultKind::kInstruction);
   }
 }
 
-void Npu::control(uint32_t value) {
+/// `delay`: how far the initiator's time is ahead.
+void Npu::control(uint32_t value, const sc_core::sc_time& delay) {
   if (value & kReset) {
     stops_ = true;
     status_ = faultPc_ = faultCode_ = 0;
     written_ = {};
-    control_.notify(sc_core::SC_ZERO_TIME);
+    if (!isRunning_) run_.reset();
   } else if ((value & kStart) && !(status_ & kRunning)) {
     status_ = kRunning;
     faultPc_ = faultCode_ = 0;
-    control_.notify(sc_core::SC_ZERO_TIME);
   }
+  control_.notify(delay);
 }
 
 uint32_t Npu::readRegister(uint32_t offset) const {
-  const auto& [counters, snapshots] = run_ ? run_->counters() : Run::Counts{};
   constexpr uint32_t kSlot = 8 * kCounterSlots;
-  if (offset >= kSnapshotOffset + kSnapshotSlots * kSlot) return 0;
-  if (offset >= kSnapshotOffset)
-    return half(snapshots[(offset - kSnapshotOffset) / kSlot][(offset - kSnapshotOffset) % kSlot / 8], offset);
-  if (offset >= kPmuOffset) return offset < kPmuOffset + kSlot ? half(counters[(offset - kPmuOffset) / 8], offset) : 0;
+  if (offset >= kPmuOffset) {
+    const auto [counters, snapshots] = run_ ? run_->counters() : Run::Counts{};
+    const bool isSnapshot = offset >= kSnapshotOffset;
+    const uint32_t at = offset - (isSnapshot ? kSnapshotOffset : kPmuOffset);
+    if (isSnapshot) return half(snapshots[at / kSlot][at % kSlot / 8], offset);
+    return at < kSlot ? half(counters[at / 8], offset) : 0;
+  }
   switch (offset) {
   case registerOffset("ID"): return kId;
   case registerOffset("SPEC_HASH_LO"): return half(kSpecHash, 0);
@@ -95,7 +123,7 @@ uint32_t Npu::readRegister(uint32_t offset) const {
 }
 
 /// Whole registers of 32 bits, one after the other. False: not so.
-bool Npu::transferRegisters(tlm::tlm_generic_payload& payload) {
+bool Npu::transferRegisters(tlm::tlm_generic_payload& payload, const sc_core::sc_time& delay) {
   const uint64_t address = payload.get_address();
   const unsigned bytes = payload.get_data_length();
   constexpr uint64_t kEnd = kSnapshotOffset + kSnapshotSlots * 8 * kCounterSlots;
@@ -112,17 +140,18 @@ bool Npu::transferRegisters(tlm::tlm_generic_payload& payload) {
     }
     std::memcpy(&value, payload.get_data_ptr() + i, sizeof value);
     if (!written_.write(offset, value)) return false;
-    if (offset == registerOffset("CONTROL")) control(value);
+    if (offset == registerOffset("CONTROL")) control(value, delay);
   }
   return true;
 }
 
-void Npu::accessRegisters(tlm::tlm_generic_payload& payload, sc_core::sc_time&) {
-  payload.set_response_status(transferRegisters(payload) ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
+void Npu::accessRegisters(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  const bool isDone = transferRegisters(payload, delay);
+  payload.set_response_status(isDone ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
 }
 
 unsigned Npu::debugRegisters(tlm::tlm_generic_payload& payload) {
-  return payload.is_read() && transferRegisters(payload) ? payload.get_data_length() : 0;
+  return payload.is_read() && transferRegisters(payload, sc_core::SC_ZERO_TIME) ? payload.get_data_length() : 0;
 }
 
 void Npu::trace(sc_core::sc_trace_file* file) const {

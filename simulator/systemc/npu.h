@@ -29,10 +29,10 @@ public:
   Npu(sc_core::sc_module_name name, Configuration configuration, TimedOptions options = {});
   ~Npu() override;
 
-  /// As CONTROL's reset bit, and another configuration. While it does not run.
+  /// As CONTROL's reset bit, and another configuration. Reports an error while it runs.
   void reset(Configuration configuration, TimedOptions options);
-  /// Names for faults, of the program that is started next.
-  void setSymbols(std::vector<Symbol> symbols) { symbols_ = std::move(symbols); }
+  /// Names of nodes and regions for faults, of the program that is started next.
+  void setNames(const Binary& program);
   const Configuration& configuration() const { return configuration_; }
   /// Of the last run, when `done` is high. Errors: the program could not be loaded, or its time has no end.
   const Result<RunReport>& report() const { return report_; }
@@ -43,20 +43,21 @@ private:
   class Run;
 
   void main();
-  void control(uint32_t value);
+  void control(uint32_t value, const sc_core::sc_time& delay);
   void accessRegisters(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   unsigned debugRegisters(tlm::tlm_generic_payload& payload);
-  bool transferRegisters(tlm::tlm_generic_payload& payload);
+  bool transferRegisters(tlm::tlm_generic_payload& payload, const sc_core::sc_time& delay);
   uint32_t readRegister(uint32_t offset) const;
 
   Configuration configuration_;
   TimedOptions options_;
   Registers written_;
   std::vector<Symbol> symbols_;
+  std::vector<std::string> regionNames_;
   std::unique_ptr<Run> run_;
   Result<RunReport> report_ = RunReport{};
   uint32_t status_ = 0, faultPc_ = 0, faultCode_ = 0;
-  bool stops_ = false;
+  bool stops_ = false, isRunning_ = false;
   sc_core::sc_event control_;
   std::array<int32_t, kEngineCount> running_;
 };

@@ -32,29 +32,35 @@ Outcome Npu::Run::load() {
   binary_.configurationName = npu_.configuration_.name;
   binary_.configurationHash = npu_.configuration_.hash();
   binary_.symbols = std::exchange(npu_.symbols_, {});
+  const std::vector<std::string> names = std::exchange(npu_.regionNames_, {});
   options_.placement.emplace();
   for (const Registers::Window& window : *windows) {
-    binary_.regions.push_back(window.region);
+    Region region = window.region;
+    if (binary_.regions.size() < names.size()) region.name = names[binary_.regions.size()];
+    binary_.regions.push_back(std::move(region));
     options_.placement->bases.push_back(window.base);
   }
   options_.placement->program = r.pair(registerOffset("PROGRAM_LO"), registerOffset("PROGRAM_HI"));
-  if (Outcome bad = readProgram(options_.placement->program, r[registerOffset("PROGRAM_WORDS")], binary_.code)) return bad;
+  if (Outcome bad = readProgram(options_.placement->program, r[registerOffset("PROGRAM_WORDS")], binary_.code))
+    return bad;
   FunctionalOptions functional = npu_.options_.functional;
   if (functional.onRetire) functional.onRetire = [this](const RetireRecord& record) { records_.add(record); };
-  device_ = makeSteppedDevice(npu_.configuration_, std::move(functional));
-  if (Outcome bad = device_->load(binary_)) return bad;
+  std::unique_ptr<SteppedDevice> device = makeSteppedDevice(npu_.configuration_, std::move(functional));
+  if (Outcome bad = device->load(binary_)) return bad;
   for (uint32_t i = 0; i < binary_.regions.size(); ++i) {
     regions_.emplace_back(binary_.regions[i].bytes);
     map_.add(options_.placement->bases[i], regions_[i]);
-    if (Outcome bad = device_->bind(i, regions_[i])) return bad;
+    if (Outcome bad = device->bind(i, regions_[i])) return bad;
   }
   const bool isCounting = r[registerOffset("PMU_CONTROL")] & 1;
-  if (Outcome bad = device_->begin(isCounting)) return bad;
+  if (Outcome bad = device->begin(isCounting)) return bad;
+  device_ = std::move(device);
   options_.fidelity = npu_.options_.fidelity;
   options_.isCounting = isCounting;
   options_.memory = this;
   options_.follower = this;
   options_.onRetire = [this](const InstructionTime& time) {
+    if (device_->report().fault) return; // what faulted has not ended
     if (npu_.options_.functional.onRetire) npu_.options_.functional.onRetire(records_.take(time));
     if (npu_.options_.onTime) npu_.options_.onTime(time);
   };
@@ -74,30 +80,39 @@ Result<RunReport> Npu::Run::run() {
     if (at > sc_core::sc_time_stamp()) continue; // somebody wrote CONTROL to no effect
     schedule_->step(last = engine);
   }
-  RunReport report = device_->report();
-  Result<TimeReport> time = TimeReport{};
-  if (!busFault_ && !report.fault) {
+  Result<TimeReport> time = error("it was stopped");
+  if (!busFault_ && !device_->report().fault) {
     time = schedule_->finish();
-    // Without an end: the functional model knows the same, and says it with names.
-    if (!time && !(schedule_->hasFailed() && last ? device_->advance(last) : device_->word())) report = device_->report();
+    if (!time) explain(last);
   }
+  RunReport report = device_->report();
   if (!report.fault) report.fault = busFault_;
+  end_ = clock_.cycleOf(sc_core::sc_time_stamp());
   if (report.fault) return report;
   if (!time) return error("{}", time.message());
   if (options_.fidelity == Fidelity::kAccurate) time->dramBursts = bursts_, time->dramBytes = bytes_;
   const sc_core::sc_time end = clock_.timeOf(time->cycles);
   while (end > sc_core::sc_time_stamp() && !npu_.stops_) sc_core::wait(end - sc_core::sc_time_stamp(), npu_.control_);
+  end_ = time->cycles;
   addTime(report, *time);
-  hasEnded_ = true;
   return report;
+}
+
+/// Why a schedule has no end: the functional model comes to the same, and says it with names.
+void Npu::Run::explain(int last) {
+  if (schedule_->hasFailed() && last)
+    device_->advance(last);
+  else
+    device_->word();
 }
 
 Npu::Run::Counts Npu::Run::counters() const {
   if (!device_) return {};
-  if (hasEnded_) return {npu_.report_->counters, npu_.report_->snapshots};
   Counts counts{device_->report().counters, device_->report().snapshots};
-  counts.counters[static_cast<size_t>(Counter::kCycles)] =
-      static_cast<uint64_t>(clock_.cycleOf(sc_core::sc_time_stamp()));
+  const int64_t now = end_ ? *end_ : clock_.cycleOf(sc_core::sc_time_stamp());
+  counts.counters[static_cast<size_t>(Counter::kCycles)] = schedule_->counted(now);
+  for (size_t slot = 0; slot < counts.snapshots.size(); ++slot)
+    counts.snapshots[slot][static_cast<size_t>(Counter::kCycles)] = schedule_->snapshotCycles(slot);
   return counts;
 }
 
@@ -105,7 +120,9 @@ Npu::Run::Counts Npu::Run::counters() const {
 
 void Npu::Run::refused(std::string_view what, bool isWrite, uint64_t address, uint64_t bytes) {
   if (busFault_) return;
-  const uint32_t instruction = instructions_[static_cast<size_t>(extension_->requester)];
+  const int requester = extension_->requester;
+  const uint32_t instruction = requester ? instructions_[static_cast<size_t>(requester)]
+                                         : static_cast<uint32_t>((address - options_.placement->program) / sizeof(Word));
   busFault_ = Fault{FaultKind::kBus, instruction,
                     fmt::format("instruction {}: {}the platform answered {} to a {} of {} bytes at {:#x}", instruction,
                                 binary_.origin(instruction), what, isWrite ? "write" : "read", bytes, address)};

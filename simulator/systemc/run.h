@@ -23,6 +23,7 @@ public:
 
 private:
   Outcome load();
+  void explain(int last);
   Outcome readProgram(uint64_t address, uint64_t words, std::vector<Word>& code);
   bool transport(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes, int requester, sc_core::sc_time& delay);
   bool debug(bool isWrite, uint64_t address, std::byte* data, uint64_t bytes);
@@ -52,7 +53,7 @@ private:
   std::array<uint32_t, kEngineCount> instructions_{};
   std::optional<Fault> busFault_;
   uint64_t bursts_ = 0, bytes_ = 0;
-  bool hasEnded_ = false;
+  std::optional<int64_t> end_; ///< the cycle of a halt or fault
 };
 
 } // namespace candela::npu

@@ -34,7 +34,7 @@ public:
     memory_.add(placement.program, std::as_writable_bytes(std::span(program_)));
     writePair(registerOffset("PROGRAM_LO"), registerOffset("PROGRAM_HI"), placement.program);
     write(registerOffset("PROGRAM_WORDS"), static_cast<uint32_t>(binary.code.size()));
-    npu_.setSymbols(binary.symbols);
+    npu_.setNames(binary);
     write(registerOffset("CONTROL"), kStart);
     sc_core::sc_start(); // until nothing is left to do
     Result<RunReport> report = npu_.report();

@@ -115,7 +115,7 @@ void Schedule::control() {
       report_.cycles = std::max(p.event, static_cast<int64_t>(busFree_ + 0.5));
     else
       report_.cycles = options_.memory ? options_.memory->drain(p.event) : dram_.drain(p.event);
-    report_.counters[static_cast<size_t>(Counter::kCycles)] = counted();
+    report_.counters[static_cast<size_t>(Counter::kCycles)] = counted(report_.cycles);
     p.event = kNever;
     return;
   }
@@ -127,12 +127,6 @@ void Schedule::control() {
     }
     loops_.pop_back();
   }
-}
-
-/// What the counter of cycles shows.
-uint64_t Schedule::counted() const {
-  const int64_t now = halted_ ? report_.cycles : processes_[0].event;
-  return countedBefore_ + (isCounting_ ? static_cast<uint64_t>(now - countedFrom_) : 0);
 }
 
 void Schedule::controlInstruction(const Insn& insn) {
@@ -163,12 +157,12 @@ void Schedule::controlInstruction(const Insn& insn) {
   case Op::kSnapshot: {
     Counters& slot = report_.snapshots[static_cast<size_t>(v[field::snapshot::kSlot])];
     slot = report_.counters;
-    slot[static_cast<size_t>(Counter::kCycles)] = counted();
+    slot[static_cast<size_t>(Counter::kCycles)] = counted(processes_[0].event);
     break;
   }
   case Op::kConfig:
     if (v[field::config::kOffset] == kPmuControl) {
-      countedBefore_ = (v[field::config::kValue] & 2) ? 0 : counted();
+      countedBefore_ = (v[field::config::kValue] & 2) ? 0 : counted(processes_[0].event);
       isCounting_ = v[field::config::kValue] & 1;
       countedFrom_ = processes_[0].event;
       if (v[field::config::kValue] & 2) report_.counters = {};

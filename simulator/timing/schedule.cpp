@@ -189,6 +189,7 @@ void Schedule::begin(int engine) {
     const int64_t reading = o.insn.op == Op::kCopy ? valueOf(Timing::kDmaRead) : 0;
     const int64_t inner =
         options_.fidelity == Fidelity::kFast ? port + reading : cyclesWithin(configuration_, p.movement);
+    if (options_.fidelity == Fidelity::kAccurate) events_ += static_cast<uint64_t>(port); // each word is followed
     tag(timingConstant(Timing::kDmaSetup).tag, setup + pipeline);
     tag(Tag::kSpec, inner);
     tag(Tag::kAssumed, stall);

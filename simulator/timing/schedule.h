@@ -75,6 +75,12 @@ public:
   /// What finish() will say is an error, and no deadlock.
   bool hasFailed() const { return error_.has_value(); }
 
+  /// What the PMU's counter of cycles shows in that cycle, and showed at a snapshot.
+  uint64_t counted(int64_t now) const {
+    return countedBefore_ + (isCounting_ ? static_cast<uint64_t>(now - countedFrom_) : 0);
+  }
+  uint64_t snapshotCycles(size_t slot) const { return report_.snapshots[slot][static_cast<size_t>(Counter::kCycles)]; }
+
   /// After the end. Errors: a word or descriptor that is none, no halt, bytes outside of a region, deadlock, too long.
   Result<TimeReport> finish();
 
@@ -140,7 +146,6 @@ private:
   void count(int engine, bool isMarked, const Counters* counted);
   void flush(int64_t before);
   void fail(Error error);
-  uint64_t counted() const;
 
   const Configuration& configuration_;
   const Binary& binary_;

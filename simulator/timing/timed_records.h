@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <deque>
 
 #include "simulator/npu_device.h"
@@ -28,6 +29,7 @@ public:
   void add(const RetireRecord& record) { waiting_[record[trace::kEngine]].push_back(record); }
   RetireRecord take(const InstructionTime& time) {
     std::deque<RetireRecord>& waiting = waiting_[time.engine];
+    assert(!waiting.empty());
     RetireRecord record = waiting.front();
     waiting.pop_front();
     record[trace::kSequence] = time.sequence;

@@ -55,11 +55,18 @@ public:
   sc_core::sc_signal<bool> done{"done"};
   tlm_utils::simple_initiator_socket<System, 32> driver{"driver"};
 
+  int edges = 0; ///< how often `done` rose
+
   explicit System(sc_core::sc_module_name name) : sc_module(name) {
+    SC_HAS_PROCESS(System);
+    SC_METHOD(count);
+    sensitive << done;
+    dont_initialize();
     npu.memory.bind(memory.socket);
     npu.done(done);
     driver.bind(npu.registers);
   }
+  void count() { edges += done.read(); }
   tlm::tlm_response_status access(bool isWrite, uint64_t address, void* data, unsigned bytes) {
     tlm::tlm_generic_payload payload;
     sc_time delay;
@@ -171,8 +178,10 @@ TEST_F(Platform, RunsAgainAndAgain) {
   EXPECT_TRUE(system.done.read());
   EXPECT_EQ(system.memory.drains, 1u);
   load();
+  const int edges = system.edges;
   EXPECT_EQ(run(), first);
   EXPECT_EQ(output(), wanted());
+  EXPECT_EQ(system.edges, edges + 1);
   EXPECT_EQ(system.counter(Counter::kMacs), 128u * 32 * 128);
 }
 
@@ -200,9 +209,18 @@ TEST_F(Platform, ARefusedBurstIsAFault) {
   ASSERT_TRUE(system.npu.report() && system.npu.report()->fault);
   const Fault& fault = *system.npu.report()->fault;
   EXPECT_EQ(system.read(registerOffset("FAULT_PC")), fault.instruction);
+  const uint64_t cycles = system.counter(Counter::kCycles);
+  sc_core::sc_start(sc_time(1, sc_core::SC_US));
+  EXPECT_EQ(system.counter(Counter::kCycles), cycles) << "it stands";
   EXPECT_EQ(decode(binary.code[fault.instruction])->op, Op::kLoad);
   EXPECT_NE(fault.message.find("TLM_GENERIC_ERROR_RESPONSE"), std::string::npos) << fault.message;
   EXPECT_TRUE(system.done.read());
+  system.memory.refused = placement.program + 3 * sizeof(Word); // a fetch
+  start();
+  finish();
+  ASSERT_TRUE(system.npu.report() && system.npu.report()->fault);
+  EXPECT_EQ(system.npu.report()->fault->instruction, 0u) << "the first word of its burst";
+  EXPECT_NE(system.npu.report()->fault->message.find("read of 64 bytes"), std::string::npos);
   system.memory.refused = UINT64_MAX;
   run();
   EXPECT_EQ(output(), wanted());
@@ -218,10 +236,11 @@ TEST_F(Platform, AResetStopsARun) {
   finish();
   EXPECT_EQ(system.read(registerOffset("STATUS")), 0u);
   EXPECT_EQ(system.read(registerOffset("PROGRAM_WORDS")), 0u);
+  EXPECT_EQ(system.counter(Counter::kCycles), 0u);
   load();
   run();
   EXPECT_EQ(output(), wanted());
-  // Both at once: the reset, then the start.
+  // A start behind the reset, before the run has heard of it.
   start();
   sc_core::sc_start(sc_time(500, sc_core::SC_NS));
   system.write(registerOffset("CONTROL"), kReset);
@@ -231,9 +250,14 @@ TEST_F(Platform, AResetStopsARun) {
 }
 
 TEST_F(Platform, RegistersThatSayNonsenseAreAFault) {
+  run();
   const auto fails = [&](const char* message) {
+    const int edges = system.edges;
     start();
     finish();
+    EXPECT_EQ(system.edges, edges + 1) << "it fails in no time, and a driver that waits for an edge goes on";
+    EXPECT_EQ(system.counter(Counter::kMacs), 0u);
+    EXPECT_EQ(system.read(registerOffset("SEMAPHORE")), 0u);
     EXPECT_EQ(system.read(registerOffset("STATUS")), kFaulted);
     EXPECT_FALSE(system.npu.report());
     EXPECT_NE(system.npu.report().message().find(message), std::string::npos) << system.npu.report().message();
@@ -256,6 +280,9 @@ TEST_F(Platform, RegistersThatSayNonsenseAreAFault) {
 TEST_F(Platform, CountsWhatThePmuIsToldTo) {
   system.write(registerOffset("PMU_CONTROL"), 0);
   start();
+  sc_core::sc_start(sc_time(500, sc_core::SC_NS));
+  EXPECT_EQ(system.read(registerOffset("STATUS")), kRunning);
+  EXPECT_EQ(system.counter(Counter::kCycles), 0u);
   finish();
   EXPECT_EQ(system.counter(Counter::kMacs), 0u);
   EXPECT_EQ(system.counter(Counter::kCycles), 0u);

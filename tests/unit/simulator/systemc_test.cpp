@@ -125,6 +125,9 @@ TEST(Systemc, ProgramsThatAreWrongStopByTheSameFault) {
     const Ran timed = run(makeTimedDevice, configuration, binary, Fidelity::kAccurate, seed);
     EXPECT_EQ(systemc.error, timed.error) << "seed " << seed;
     ASSERT_EQ(systemc.report.fault.has_value(), timed.report.fault.has_value()) << "seed " << seed;
+    ASSERT_EQ(systemc.records.size(), systemc.times.size()) << "seed " << seed; // what ended before
+    for (const RetireRecord& record : systemc.records)
+      ASSERT_EQ(record[trace::kOpcode], static_cast<uint64_t>(decode(binary.code.at(record[trace::kInstruction]))->op));
     if (!timed.report.fault) continue;
     EXPECT_EQ(systemc.report.fault->kind, timed.report.fault->kind)
         << "seed " << seed << "\n"
