@@ -26,6 +26,11 @@ std::vector<std::byte> readFile(const std::string& path) {
   return {view.begin(), view.end()};
 }
 
+constexpr const char* kUsage =
+    "usage: virtual_platform PROGRAM.npubin [--npu CONFIG] [--set REGION=FILE]... [--dump REGION=FILE]... [--traffic MB/S]\n"
+    "                        [--fast] [--vcd NAME]\n"
+    "Exit status: 0 the program halted, 1 it faulted, 2 bad usage or input.\n";
+
 struct Arguments {
   std::string program, configuration, vcd;
   std::map<std::string, std::string> set, dump;
@@ -33,50 +38,54 @@ struct Arguments {
   Fidelity fidelity = Fidelity::kAccurate;
 };
 
+void assign(std::map<std::string, std::string>& to, const std::string& option, const std::string& text) {
+  const size_t at = text.find('=');
+  if (at == text.npos) fail(option + " " + text + ": REGION=FILE is wanted");
+  if (!to.emplace(text.substr(0, at), text.substr(at + 1)).second) fail(option + " " + text + ": the region was named before");
+}
+
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
-  const auto assign = [](std::map<std::string, std::string>& to, const std::string& text) {
-    const size_t at = text.find('=');
-    if (at == text.npos) fail(text + ": REGION=FILE is wanted");
-    to[text.substr(0, at)] = text.substr(at + 1);
-  };
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
+  const std::vector<std::string> given(argv + 1, argv + argc);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string& option = given[i];
+    if (option == "--help" || option == "-h") {
+      std::fputs(kUsage, stdout);
+      std::exit(0);
+    }
     if (option == "--fast") {
       arguments.fidelity = Fidelity::kFast;
       continue;
     }
-    if (!option.starts_with("--")) {
+    if (!option.starts_with("-")) {
+      if (!arguments.program.empty()) fail(option + ": there is a program already, " + arguments.program);
       arguments.program = option;
       continue;
     }
-    const std::string value = ++i < argc ? argv[i] : "";
-    if (value.empty()) fail(option + ": a value is wanted");
-    if (option == "--npu") {
-      arguments.configuration = value;
-    } else if (option == "--set") {
-      assign(arguments.set, value);
-    } else if (option == "--dump") {
-      assign(arguments.dump, value);
-    } else if (option == "--vcd") {
-      arguments.vcd = value;
-    } else if (option == "--traffic") {
+    if (option != "--npu" && option != "--set" && option != "--dump" && option != "--traffic" && option != "--vcd")
+      fail(option + ": there is no such option; --help lists them");
+    if (++i == given.size()) fail(option + ": a value is wanted");
+    const std::string& value = given[i];
+    if (option == "--npu") arguments.configuration = value;
+    if (option == "--set") assign(arguments.set, option, value);
+    if (option == "--dump") assign(arguments.dump, option, value);
+    if (option == "--vcd") arguments.vcd = value;
+    if (option == "--traffic") {
       char* end = nullptr;
       arguments.traffic = std::strtod(value.c_str(), &end);
-      if (*end || !(arguments.traffic > 0 && arguments.traffic < 1e9))
-        fail("--traffic " + value + ": MB/s above 0 and below 1e9 are wanted");
-    } else {
-      fail(option + ": there are --npu, --set, --dump, --traffic, --fast and --vcd");
+      if (*end || !(arguments.traffic > 0 && arguments.traffic < 1e6))
+        fail("--traffic " + value + ": MB/s above 0 and below 1e6 are wanted");
     }
   }
-  if (arguments.program.empty()) fail("PROGRAM.npubin is wanted; README.md says where one comes from");
+  if (arguments.program.empty()) fail("a program is wanted; --help says more");
   return arguments;
 }
 
 } // namespace
 
-int sc_main(int argc, char* argv[]) {
-  const Arguments arguments = parse(argc, argv);
+namespace {
+
+int run(const Arguments& arguments) {
   const Result<Binary> binary = readBinary(readFile(arguments.program));
   if (!binary) fail(arguments.program + ": " + binary.message());
   const Result<Configuration> configuration =
@@ -118,14 +127,16 @@ int sc_main(int argc, char* argv[]) {
   bus.memory.bind(memory.socket);
   npu.done(done);
   driver.done(done);
-  npu.setSymbols(binary->symbols);
-  sc_core::sc_trace_file* const vcd = arguments.vcd.empty() ? nullptr : sc_core::sc_create_vcd_trace_file(arguments.vcd.c_str());
+  npu.setNames(*binary);
+  sc_core::sc_trace_file* const vcd =
+      arguments.vcd.empty() ? nullptr : sc_core::sc_create_vcd_trace_file(arguments.vcd.c_str());
   if (vcd) npu.trace(vcd);
   sc_core::sc_start();
   if (vcd) sc_core::sc_close_vcd_trace_file(vcd);
 
-  if (!npu.report()) std::fprintf(stderr, "virtual_platform: %s: %s\n", arguments.program.c_str(), npu.report().message().c_str());
-  if (npu.report() && npu.report()->fault) std::fprintf(stderr, "%s\n", npu.report()->fault->message.c_str());
+  if (!driver.hasLoaded()) return 2;
+  if (!npu.report()) fail(arguments.program + ": " + npu.report().message());
+  if (npu.report()->fault) std::fprintf(stderr, "%s\n", npu.report()->fault->message.c_str());
   for (const auto& [name, path] : arguments.dump) {
     const std::vector<std::byte>& region = regions[known[name]];
     std::ofstream file(path, std::ios::binary);
@@ -133,4 +144,14 @@ int sc_main(int argc, char* argv[]) {
     if (!file.flush()) fail(path + ": it cannot be written");
   }
   return driver.hasPassed() ? 0 : 1;
+}
+
+} // namespace
+
+int sc_main(int argc, char* argv[]) {
+  try {
+    return run(parse(argc, argv));
+  } catch (const std::exception& thrown) { // of the kernel, or memory for a region
+    fail(thrown.what());
+  }
 }

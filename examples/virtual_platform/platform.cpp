@@ -89,9 +89,11 @@ void Driver::main() {
 }
 
 bool Driver::run() {
-  if (readPair(registerOffset("SPEC_HASH_LO")) != kSpecHash ||
+  constexpr uint32_t kId = 0x43444c4e; // docs/reference/npu_registers.md
+  if (read(registerOffset("ID")) != kId || readPair(registerOffset("SPEC_HASH_LO")) != kSpecHash ||
       readPair(registerOffset("CONFIG_HASH_LO")) != binary_.configurationHash) {
-    std::fprintf(stderr, "virtual_platform: the program was made for another NPU: '%s'\n", binary_.configurationName.c_str());
+    std::fprintf(stderr, "virtual_platform: the program was made for another NPU: '%s'\n",
+                 binary_.configurationName.c_str());
     return false;
   }
   for (size_t i = 0; i < regions_.size(); ++i) {
@@ -105,6 +107,7 @@ bool Driver::run() {
   copy(tlm::TLM_WRITE_COMMAND, program_, std::as_writable_bytes(std::span(code)));
   writePair(registerOffset("PROGRAM_LO"), registerOffset("PROGRAM_HI"), program_);
   write(registerOffset("PROGRAM_WORDS"), static_cast<uint32_t>(code.size()));
+  hasLoaded_ = true;
   const sc_core::sc_time loaded = sc_core::sc_time_stamp();
   write(registerOffset("CONTROL"), kStart);
   wait(done.posedge_event());
@@ -131,7 +134,7 @@ void Traffic::main() {
   std::array<std::byte, 64> line;
   std::array<sc_core::sc_time, 16> served; // of the last ones
   const sc_core::sc_time step(static_cast<double>(line.size()) / megabytesPerSecond_, sc_core::SC_US);
-  const uint64_t lines = driver_.memoryBytes() / line.size();
+  const uint64_t lines = std::max<uint64_t>(1, driver_.memoryBytes() / line.size());
   for (uint64_t i = 0; !driver_.hasEnded(); ++i) {
     sc_core::sc_time& slot = served[i % served.size()];
     if (slot > sc_core::sc_time_stamp()) wait(slot - sc_core::sc_time_stamp());

@@ -44,9 +44,12 @@ protected:
 class Driver : public Master {
 public:
   sc_core::sc_in<bool> done;
-  Driver(sc_core::sc_module_name name, const candela::npu::Binary& binary, std::vector<std::vector<std::byte>>& regions);
+  Driver(sc_core::sc_module_name name, const candela::npu::Binary& binary,
+         std::vector<std::vector<std::byte>>& regions);
   /// Bytes of memory that the program needs.
   uint64_t memoryBytes() const { return memoryBytes_; }
+  /// The NPU took the program; the program has ended; and as it should.
+  bool hasLoaded() const { return hasLoaded_; }
   bool hasEnded() const { return hasEnded_; }
   bool hasPassed() const { return hasPassed_; }
 
@@ -63,10 +66,11 @@ private:
   std::vector<std::vector<std::byte>>& regions_;
   std::vector<uint64_t> bases_;
   uint64_t program_ = 0, memoryBytes_ = 0;
-  bool hasEnded_ = false, hasPassed_ = false;
+  bool hasLoaded_ = false, hasEnded_ = false, hasPassed_ = false;
 };
 
-/// Reads 64 bytes at a time at a rate, up to 16 of them before the first one is served, until the driver has ended, from the memory's beginning to its end and again.
+/// Reads 64 bytes at a time at a rate, up to 16 of them before the first one is served, until the driver has ended:
+/// from the memory's beginning to its end and again.
 class Traffic : public Master {
 public:
   Traffic(sc_core::sc_module_name name, double megabytesPerSecond, const Driver& driver);
