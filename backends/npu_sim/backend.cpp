@@ -28,7 +28,7 @@ public:
            kEngines, "func");
     option("data", "off: counts and time alone, by engine=fast unless it is accurate; outputs are zero", "on|off", "on");
     option("binary", "folder that takes each program as NAME.npubin, which `candela npu` and platforms read", "string", "");
-    option("timeline", "file that takes a line for each instruction of each execution, with engine=fast or accurate", "string",
+    option("timeline", "file that takes a line for each instruction of each execution, with an engine that has time", "string",
            "");
   }
 

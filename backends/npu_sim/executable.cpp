@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace npu_sim {
 
@@ -63,7 +64,9 @@ cdl::Status NpuExecutable::count(npu::TimedOptions& options, std::unique_ptr<Lay
     report->count(instruction, counters);
   };
   if (!options_.hasTime) return cdl::ok();
-  const auto add = [report, isListed = !options_.timeline.empty()](const npu::InstructionTime& time) { report->add(time, isListed); };
+  const auto add = [report, isListed = !options_.timeline.empty()](const npu::InstructionTime& time) {
+    report->add(time, isListed);
+  };
   if (options_.isSystemc) {
     options.onTime = add;
     return cdl::ok();
@@ -101,7 +104,10 @@ cdl::Status NpuExecutable::prepare() {
   std::string name = cdl_get_string(image_, image_->name);
   std::replace(name.begin(), name.end(), '/', '_');
   const std::string path = options_.binary + "/" + name + ".npubin";
-  return writeTo(path, "wb", npu::writeBinary(compiled_.binary)) ? cdl::ok() : cdl::error(CDL_IO, "binary=" + options_.binary + ": " + path + " cannot be written");
+  std::error_code ignored; // the file says it
+  std::filesystem::create_directories(options_.binary, ignored);
+  if (writeTo(path, "wb", npu::writeBinary(compiled_.binary))) return cdl::ok();
+  return cdl::error(CDL_IO, "binary=" + options_.binary + ": " + path + " cannot be written");
 }
 
 cdl::Status NpuExecutable::execute(const cdl::Addresses& buffers) {
