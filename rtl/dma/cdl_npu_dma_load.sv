@@ -6,8 +6,8 @@
 // there in the cycle behind the one in which valid and ready are both high.
 module cdl_npu_dma_load #(
   parameter int unsigned Width       = 16,       // bytes of a word of the scratchpad, a power of two
-  parameter int unsigned BurstBytes  = 32,       // a power of two
-  parameter int unsigned BeatBytes   = 32,       // a power of two, up to BurstBytes
+  parameter int unsigned BurstBytes  = 32,       // a power of two from 2
+  parameter int unsigned BeatBytes   = 32,       // a power of two from 2, up to BurstBytes
   parameter int unsigned Outstanding = 4,        // bursts under way
   parameter int unsigned AddrWidth   = 40,
   localparam int unsigned BurstWidth = $clog2(BurstBytes + 1)

@@ -114,7 +114,7 @@ template <typename Module> struct Channels {
     ReadPort read;
     std::deque<Burst> bursts; // under way, in the order of requests
     bool answered = false;
-    for (; bench.cycle<limit; bench.edge(), bench->insn_valid_i = bench.cycle> from ? 0 : 1) {
+    for (; bench.cycle < limit; bench.edge(), bench->insn_valid_i = 0) {
       const int64_t now = (isolated ? isolated->start : 0) + bench.cycle - from;
       read.answer(near, kShape.width, dice, bench->read_data_i);
       bench->read_ready_i = dice.chance(ready), bench->write_ready_i = dice.chance(ready);
