@@ -29,6 +29,17 @@ std::string keyOf(const Instr& instr) {
 
 } // namespace
 
+std::unique_ptr<Machine>& DeviceCosts::bestOf(const Program& whole) {
+  std::string key;
+  for (const Buffer& buffer : whole.buffers) key += fmt::format("{}.{} ", static_cast<int>(buffer.role), buffer.bytes);
+  for (const Instr& instr : whole.instrs) {
+    key += keyOf(instr);
+    for (const auto* views : {&instr.inputs, &instr.outputs})
+      for (const View& view : *views) key += fmt::format("@{}.{}", view.buffer, view.offset);
+  }
+  return best_[key];
+}
+
 std::vector<std::optional<double>> DeviceCosts::cyclesOf(const Chain& chain, const std::vector<Box>& boxes,
                                                          const Space& memory, uint16_t engine) {
   Program program;

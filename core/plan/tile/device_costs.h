@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "core/plan/tile/chain.h"
+#include "core/plan/tile/machine.h"
 
 /// What a device itself says that tiles cost.
 namespace candela::plan {
@@ -25,6 +27,8 @@ public:
   std::optional<double> cyclesOf(const program::Program& tiled) const {
     return askWhole_ ? askWhole_(tiled) : std::nullopt;
   }
+  /// Which machine's plan was the fastest for Programs like this one, but for names and payloads; null: not asked yet.
+  std::unique_ptr<Machine>& bestOf(const program::Program& whole);
 
   /// Cycles that the instructions of the chain take for each of these boxes, in `memory`; nullopt where one of them is
   /// not known. All that was not asked before goes to the device as one Program.
@@ -36,6 +40,7 @@ private:
   AskWhole askWhole_;
   bool knowsTiles_ = true;
   std::map<std::string, std::optional<double>> known_; ///< by all that the cost may follow from
+  std::map<std::string, std::unique_ptr<Machine>> best_; ///< the same; they name no device
 };
 
 } // namespace candela::plan

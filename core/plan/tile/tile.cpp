@@ -390,9 +390,9 @@ constexpr bool (*kHalves[])(Machine&) = {
     [](Machine& machine) { return (machine.costs.rows /= 2) > 0; },
     [](Machine& machine) { return (machine.costs.columns /= 2) > 0; },
 };
-/// A half that is hardly slower may have a half that is faster. Of the bandwidth an eighth is looked at whatever a half
-/// does: what is held and what moves goes to and fro with it.
-constexpr double kHardlySlower = 1.01;
+/// A half that is hardly slower may have a half that is faster. Of the bandwidth an eighth is looked at unless less is
+/// far slower: what is held and what moves goes to and fro with it.
+constexpr double kHardlySlower = 1.01, kFarSlower = 1.1;
 constexpr int kHalvedBandwidths = 3;
 /// Plans beside the first one, and the instructions of all of them: plans take time, and large Programs lose little by
 /// one choice.
@@ -408,6 +408,8 @@ public:
 
   void run() {
     if (!machine_.costs.device) return;
+    std::unique_ptr<Machine>& known = machine_.costs.device->bestOf(whole_);
+    if (known) return again(*known);
     const auto cycles = machine_.costs.device->cyclesOf(best_.program);
     if (!cycles || *cycles <= 0) return;
     least_ = *cycles;
@@ -422,31 +424,48 @@ public:
         const bool isBandwidth = halve == kHalves[0];
         Machine half = isSmall ? from : bestOf_;
         for (int turn = 0; (!isBandwidth || turn < kHalvedBandwidths) && halve(half); ++turn)
-          if (!tryOn(half) && !isBandwidth) break;
+          if (tryOn(half) > (isBandwidth ? kFarSlower : kHardlySlower)) break;
       }
       isBetter = isSmall && least_ < before;
     }
+    known = std::make_unique<Machine>(bestOf_);
+    known->costs.device = nullptr;
   }
 
 private:
-  /// Whether to go on to a half of it.
-  bool tryOn(const Machine& half) {
-    if (plans_ == 0 || work_ >= kMostInstrs) return false;
+  /// The layers of a network are often the same.
+  void again(const Machine& known) {
+    bestOf_ = known;
+    bestOf_.costs.device = machine_.costs.device;
+    if (bestOf_.memories[0].capacityBytes == machine_.memories[0].capacityBytes && bestOf_.costs.rows == machine_.costs.rows &&
+        bestOf_.costs.columns == machine_.costs.columns && bestOf_.costs.bytesPerCycle == machine_.costs.bytesPerCycle)
+      return;
+    if (auto plan = planOf(bestOf_, INFINITY)) best_ = std::move(*plan);
+  }
+
+  Result<Plan> planOf(const Machine& half, double mostBytes) const {
+    CDL_ASSIGN(Plan plan, planFor(whole_, half, options_, {.bytes = mostBytes, .brief = true}));
+    for (Space& space : plan.program.spaces)
+      if (space.name == half.memories[0].name) space.capacityBytes = machine_.memories[0].capacityBytes;
+    return plan;
+  }
+
+  /// How many times the cycles of the best plan its plan takes; it may be the best one now.
+  double tryOn(const Machine& half) {
+    if (plans_ == 0 || work_ >= kMostInstrs) return INFINITY;
     --plans_;
     const double mostBytes = kHardlySlower * least_ * machine_.costs.bytesPerCycle; // more take longer by themselves
-    auto plan = planFor(whole_, half, options_, {.bytes = mostBytes, .brief = true});
-    if (!plan) return false;
+    auto plan = planOf(half, mostBytes);
+    if (!plan) return INFINITY;
     work_ += plan->program.instrs.size();
-    for (Space& space : plan->program.spaces)
-      if (space.name == half.memories[0].name) space.capacityBytes = machine_.memories[0].capacityBytes;
     const double cycles = machine_.costs.device->cyclesOf(plan->program).value_or(INFINITY);
-    const bool isNear = cycles <= kHardlySlower * least_;
-    if (cycles < least_) {
+    const double ratio = cycles / least_;
+    if (ratio < 1) {
       least_ = cycles;
       bestOf_ = half;
       best_ = std::move(*plan);
     }
-    return isNear;
+    return ratio;
   }
 
   Plan& best_;
