@@ -396,7 +396,7 @@ constexpr double kHardlySlower = 1.01, kFarSlower = 1.1;
 constexpr int kHalvedBandwidths = 3;
 /// Plans beside the first one, and the instructions of all of them: plans take time, and large Programs lose little by
 /// one choice.
-constexpr size_t kMostPlans = 6, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
+constexpr size_t kMostPlans = 4, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
 
 /// What is planned for a smaller device runs on this one too. Where the device prices whole Programs, the fastest of
 /// these plans is taken: costs that are declared choose well step by step, not always for the whole, and a larger
@@ -422,7 +422,8 @@ public:
       const double before = least_;
       for (const auto halve : kHalves) {
         const bool isBandwidth = halve == kHalves[0];
-        Machine half = isSmall ? from : bestOf_;
+        // What a smaller memory is planned for owes nothing to what a smaller bus was good for here.
+        Machine half = isSmall ? from : machine_;
         for (int turn = 0; (!isBandwidth || turn < kHalvedBandwidths) && halve(half); ++turn)
           if (tryOn(half) > (isBandwidth ? kFarSlower : kHardlySlower)) break;
       }
