@@ -53,12 +53,10 @@ sc_core::sc_time Master::send(tlm::tlm_command command, uint64_t address, void* 
 }
 
 Driver::Driver(sc_core::sc_module_name name, const Binary& binary, std::vector<std::vector<std::byte>>& regions)
-    : Master(name), done("done"), binary_(binary), regions_(regions) {
-  const Placement placement = placementOf(binary);
-  for (const uint64_t base : placement.bases) bases_.push_back(kMemory + base);
-  program_ = kMemory + placement.program;
-  constexpr uint64_t kPage = 4096; // the last burst of a fetch ends in the program's page
-  memoryBytes_ = placement.program + (binary.code.size() * sizeof(Word) + kPage - 1) / kPage * kPage;
+    : Master(name), done("done"), binary_(binary), regions_(regions), placement_(placementOf(binary)) {
+  for (uint64_t& base : placement_.bases) base += kMemory;
+  placement_.program += kMemory;
+  placement_.end += kMemory;
   SC_HAS_PROCESS(Driver);
   SC_THREAD(main);
 }
@@ -71,10 +69,6 @@ uint32_t Driver::read(uint32_t offset) {
 uint64_t Driver::readPair(uint32_t low) { return read(low) | uint64_t{read(low + 4)} << 32; }
 void Driver::write(uint32_t offset, uint32_t value) {
   access(tlm::TLM_WRITE_COMMAND, kRegisters + offset, &value, sizeof value);
-}
-void Driver::writePair(uint32_t low, uint32_t high, uint64_t value) {
-  write(low, static_cast<uint32_t>(value));
-  write(high, static_cast<uint32_t>(value >> 32));
 }
 
 void Driver::copy(tlm::tlm_command command, uint64_t address, std::span<std::byte> bytes) {
@@ -89,24 +83,16 @@ void Driver::main() {
 }
 
 bool Driver::run() {
-  constexpr uint32_t kId = 0x43444c4e; // docs/reference/npu_registers.md
-  if (read(registerOffset("ID")) != kId || readPair(registerOffset("SPEC_HASH_LO")) != kSpecHash ||
+  if (read(registerOffset("ID")) != kDeviceId || readPair(registerOffset("SPEC_HASH_LO")) != kSpecHash ||
       readPair(registerOffset("CONFIG_HASH_LO")) != binary_.configurationHash) {
     std::fprintf(stderr, "virtual_platform: the program was made for another NPU: '%s'\n",
                  binary_.configurationName.c_str());
     return false;
   }
-  for (size_t i = 0; i < regions_.size(); ++i) {
-    const auto at = [i](uint32_t first) { return first + 4 * static_cast<uint32_t>(i); };
-    copy(tlm::TLM_WRITE_COMMAND, bases_[i], regions_[i]);
-    writePair(at(registerOffset("REGION_BASE_LO")), at(registerOffset("REGION_BASE_HI")), bases_[i]);
-    write(at(registerOffset("REGION_BYTES")), static_cast<uint32_t>(regions_[i].size()));
-    write(at(registerOffset("REGION_FLAGS")), static_cast<uint32_t>(binary_.regions[i].kind) << 1);
-  }
+  for (size_t i = 0; i < regions_.size(); ++i) copy(tlm::TLM_WRITE_COMMAND, placement_.bases[i], regions_[i]);
   std::vector<Word> code = binary_.code;
-  copy(tlm::TLM_WRITE_COMMAND, program_, std::as_writable_bytes(std::span(code)));
-  writePair(registerOffset("PROGRAM_LO"), registerOffset("PROGRAM_HI"), program_);
-  write(registerOffset("PROGRAM_WORDS"), static_cast<uint32_t>(code.size()));
+  copy(tlm::TLM_WRITE_COMMAND, placement_.program, std::as_writable_bytes(std::span(code)));
+  for (const auto& [offset, value] : registersOf(binary_, placement_)) write(offset, value);
   hasLoaded_ = true;
   const sc_core::sc_time loaded = sc_core::sc_time_stamp();
   write(registerOffset("CONTROL"), kStart);
@@ -120,7 +106,7 @@ bool Driver::run() {
       std::printf("%20llu  %s\n", static_cast<unsigned long long>(value), std::string(counter.name).c_str());
   if (status & kFaulted)
     std::printf("fault %u at instruction %u\n", read(registerOffset("FAULT_CODE")), read(registerOffset("FAULT_PC")));
-  for (size_t i = 0; i < regions_.size(); ++i) copy(tlm::TLM_READ_COMMAND, bases_[i], regions_[i]);
+  for (size_t i = 0; i < regions_.size(); ++i) copy(tlm::TLM_READ_COMMAND, placement_.bases[i], regions_[i]);
   return status == kHalted;
 }
 

@@ -47,7 +47,7 @@ public:
   Driver(sc_core::sc_module_name name, const candela::npu::Binary& binary,
          std::vector<std::vector<std::byte>>& regions);
   /// Bytes of memory that the program needs.
-  uint64_t memoryBytes() const { return memoryBytes_; }
+  uint64_t memoryBytes() const { return placement_.end - kMemory; }
   /// The NPU took the program; the program has ended; and as it should.
   bool hasLoaded() const { return hasLoaded_; }
   bool hasEnded() const { return hasEnded_; }
@@ -59,13 +59,11 @@ private:
   uint32_t read(uint32_t offset);
   uint64_t readPair(uint32_t low);
   void write(uint32_t offset, uint32_t value);
-  void writePair(uint32_t low, uint32_t high, uint64_t value);
   void copy(tlm::tlm_command command, uint64_t address, std::span<std::byte> bytes);
 
   const candela::npu::Binary& binary_;
   std::vector<std::vector<std::byte>>& regions_;
-  std::vector<uint64_t> bases_;
-  uint64_t program_ = 0, memoryBytes_ = 0;
+  candela::npu::Placement placement_; ///< on the bus
   bool hasLoaded_ = false, hasEnded_ = false, hasPassed_ = false;
 };
 

@@ -5,7 +5,6 @@
 namespace candela::npu {
 namespace {
 
-constexpr uint32_t kId = 0x43444c4e;
 
 /// Half of a counter of 64 bits.
 uint32_t half(uint64_t value, uint32_t offset) { return static_cast<uint32_t>(offset & 4 ? value >> 32 : value); }
@@ -105,7 +104,7 @@ uint32_t Npu::readRegister(uint32_t offset) const {
     return at < kSlot ? half(counters[at / 8], offset) : 0;
   }
   switch (offset) {
-  case registerOffset("ID"): return kId;
+  case registerOffset("ID"): return kDeviceId;
   case registerOffset("SPEC_HASH_LO"): return half(kSpecHash, 0);
   case registerOffset("SPEC_HASH_HI"): return half(kSpecHash, 4);
   case registerOffset("CONFIG_HASH_LO"): return half(configuration_.hash(), 0);

@@ -6,6 +6,23 @@ namespace candela::npu {
 
 static_assert(kPmuOffset == 0x400, "Registers ends where the PMU begins");
 
+std::vector<std::pair<uint32_t, uint32_t>> registersOf(const Binary& binary, const Placement& placement) {
+  std::vector<std::pair<uint32_t, uint32_t>> writes;
+  const auto add = [&](uint32_t low, uint32_t high, uint64_t value) {
+    writes.emplace_back(low, static_cast<uint32_t>(value));
+    writes.emplace_back(high, static_cast<uint32_t>(value >> 32));
+  };
+  for (uint32_t i = 0; i < binary.regions.size(); ++i) {
+    const auto at = [i](uint32_t first) { return first + 4 * i; };
+    add(at(registerOffset("REGION_BASE_LO")), at(registerOffset("REGION_BASE_HI")), placement.bases[i]);
+    writes.emplace_back(at(registerOffset("REGION_BYTES")), static_cast<uint32_t>(binary.regions[i].bytes));
+    writes.emplace_back(at(registerOffset("REGION_FLAGS")), static_cast<uint32_t>(binary.regions[i].kind) << 1);
+  }
+  add(registerOffset("PROGRAM_LO"), registerOffset("PROGRAM_HI"), placement.program);
+  writes.emplace_back(registerOffset("PROGRAM_WORDS"), static_cast<uint32_t>(binary.code.size()));
+  return writes;
+}
+
 bool Registers::write(uint32_t offset, uint32_t value) {
   const auto known = std::find_if(std::begin(kRegisters), std::end(kRegisters), [&](const RegisterInfo& r) {
     return offset % 4 == 0 && offset >= r.offset && offset < r.offset + 4 * r.count;

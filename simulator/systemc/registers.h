@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "simulator/npu_device.h"
+#include "simulator/timing/schedule.h"
 
 namespace candela::npu {
 
@@ -18,6 +20,11 @@ consteval uint32_t registerOffset(std::string_view name) {
 /// Bits of CONTROL and STATUS.
 inline constexpr uint32_t kStart = 1, kReset = 2;
 inline constexpr uint32_t kRunning = 1, kHalted = 2, kFaulted = 4;
+/// What ID reads.
+inline constexpr uint32_t kDeviceId = 0x43444c4e;
+
+/// What a driver writes before it starts a program that lies there: pairs of a register's offset and its value.
+std::vector<std::pair<uint32_t, uint32_t>> registersOf(const Binary& binary, const Placement& placement);
 
 /// What the driver writes before a start: the register file but what only the device writes.
 class Registers {

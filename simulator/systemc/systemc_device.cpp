@@ -20,20 +20,11 @@ public:
     npu_.reset(configuration, options);
     memory_.reset(configuration);
     const Placement placement = placementOf(binary);
-    for (size_t i = 0; i < regions.size(); ++i) {
-      memory_.add(placement.bases[i], regions[i]);
-      const auto at = [i](uint32_t first) { return first + 4 * static_cast<uint32_t>(i); };
-      const Region& region = binary.regions[i];
-      writePair(at(registerOffset("REGION_BASE_LO")), at(registerOffset("REGION_BASE_HI")), placement.bases[i]);
-      write(at(registerOffset("REGION_BYTES")), static_cast<uint32_t>(region.bytes));
-      write(at(registerOffset("REGION_FLAGS")), static_cast<uint32_t>(region.kind) << 1);
-    }
-    // The last burst of a fetch ends in the program's page.
+    for (size_t i = 0; i < regions.size(); ++i) memory_.add(placement.bases[i], regions[i]);
     program_.assign(binary.code.begin(), binary.code.end());
-    program_.resize((program_.size() + kPageWords - 1) / kPageWords * kPageWords);
+    program_.resize((placement.end - placement.program) / sizeof(Word));
     memory_.add(placement.program, std::as_writable_bytes(std::span(program_)));
-    writePair(registerOffset("PROGRAM_LO"), registerOffset("PROGRAM_HI"), placement.program);
-    write(registerOffset("PROGRAM_WORDS"), static_cast<uint32_t>(binary.code.size()));
+    for (const auto& [offset, value] : registersOf(binary, placement)) write(offset, value);
     npu_.setNames(binary);
     write(registerOffset("CONTROL"), kStart);
     sc_core::sc_start(); // until nothing is left to do
@@ -45,8 +36,6 @@ public:
   }
 
 private:
-  static constexpr size_t kPageWords = 4096 / sizeof(Word);
-
   void write(uint32_t offset, uint32_t value) {
     tlm::tlm_generic_payload payload;
     sc_core::sc_time delay;
@@ -56,10 +45,6 @@ private:
     payload.set_data_length(sizeof value);
     payload.set_streaming_width(sizeof value);
     driver_->b_transport(payload, delay);
-  }
-  void writePair(uint32_t low, uint32_t high, uint64_t value) {
-    write(low, static_cast<uint32_t>(value));
-    write(high, static_cast<uint32_t>(value >> 32));
   }
 
   Npu npu_;

@@ -31,10 +31,12 @@ Stall InstructionTime::stall() const {
 
 Placement placementOf(const Binary& binary) {
   Placement placement;
+  const auto after = [](uint64_t base, uint64_t bytes) { return base + (bytes + kPage - 1) / kPage * kPage; };
   for (const Region& region : binary.regions) {
     placement.bases.push_back(placement.program);
-    placement.program += (region.bytes + kPage - 1) / kPage * kPage;
+    placement.program = after(placement.program, region.bytes);
   }
+  placement.end = after(placement.program, binary.code.size() * sizeof(Word));
   return placement;
 }
 

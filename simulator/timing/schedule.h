@@ -15,6 +15,7 @@ namespace candela::npu {
 struct Placement {
   std::vector<uint64_t> bases; ///< of each region
   uint64_t program = 0;
+  uint64_t end = 0; ///< of the page the program ends in, where the last burst of its fetch may end
 };
 /// One after the other, each from a page on, the program last.
 Placement placementOf(const Binary& binary);
