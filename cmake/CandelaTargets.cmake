@@ -63,18 +63,38 @@ endfunction()
 # compiles eight files.
 option(CANDELA_UNITY "Compile the sources of a room in batches" OFF)
 
-# candela_add_room(<name> [SEPARATE] SOURCES <file>... [DEPS <target>...] [PRIVATE_DEPS <target>...])
+# candela_batch(<target> [LOCAL <name>...]): if that is wanted. LOCAL: names that several sources use for different things, each
+# for itself, and no header does: each source has its own of them in a batch too.
+function(candela_batch target)
+  cmake_parse_arguments(BATCH "" "" "LOCAL" ${ARGN})
+  if(NOT CANDELA_UNITY)
+    return()
+  endif()
+  set(before "#define CANDELA_BATCH_JOIN_(a, b) a##_##b\n#define CANDELA_BATCH_JOIN(a, b) CANDELA_BATCH_JOIN_(a, b)\n")
+  set(after "#undef CANDELA_BATCH_JOIN_\n#undef CANDELA_BATCH_JOIN\n")
+  foreach(local IN LISTS BATCH_LOCAL)
+    string(APPEND before "#define ${local} CANDELA_BATCH_JOIN(${local}, CANDELA_BATCH_ID)\n")
+    string(APPEND after "#undef ${local}\n")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(BATCH_LOCAL)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_UNIQUE_ID CANDELA_BATCH_ID
+      UNITY_BUILD_CODE_BEFORE_INCLUDE "${before}" UNITY_BUILD_CODE_AFTER_INCLUDE "${after}")
+  endif()
+endfunction()
+
+# candela_add_room(<name> [SEPARATE] SOURCES <file>... [LOCAL <name>...] [DEPS <target>...] [PRIVATE_DEPS <target>...])
 # One room of core/: a static library candela_<name>, also Candela::<name>. Includes are spelled from the
-# repository's root ("core/graph/graph.h"). DEPS must agree with tests/hygiene/rules.toml. SEPARATE: its sources use one name
-# for different things, each for itself, so they are compiled one by one.
+# repository's root ("core/graph/graph.h"). DEPS must agree with tests/hygiene/rules.toml. SEPARATE: its sources are compiled
+# one by one. LOCAL: as of candela_batch.
 function(candela_add_room name)
-  cmake_parse_arguments(ROOM "SEPARATE" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "SEPARATE" "" "SOURCES;LOCAL;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(candela_${name} STATIC ${ROOM_SOURCES})
   add_library(Candela::${name} ALIAS candela_${name})
   target_include_directories(candela_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(candela_${name} PUBLIC ${ROOM_DEPS} PRIVATE ${ROOM_PRIVATE_DEPS} $<BUILD_INTERFACE:candela_build_flags>)
   candela_precompile(candela_${name} rooms)
-  if(CANDELA_UNITY AND NOT ROOM_SEPARATE)
-    set_target_properties(candela_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(NOT ROOM_SEPARATE)
+    candela_batch(candela_${name} LOCAL ${ROOM_LOCAL})
   endif()
 endfunction()

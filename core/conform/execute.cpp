@@ -149,9 +149,9 @@ private:
 
 /// A Program on a device: through door 2 compiled once, through door 1 as it stands. A device that computes on local
 /// memories gets it in tiles.
-class Subject {
+class OnDevice {
 public:
-  Subject(const Program& program, std::shared_ptr<Device> device)
+  OnDevice(const Program& program, std::shared_ptr<Device> device)
       : program_(program), image_(program::toImage(program)), device_(std::move(device)) {}
   /// Before compile. Failure: no tile fits.
   Status tile() {
@@ -159,11 +159,11 @@ public:
     image_ = program::toImage(program_);
     return Status::ok();
   }
-  ~Subject() {
+  ~OnDevice() {
     if (executable_) device_->table().executable_destroy(device_->handle(), executable_);
   }
-  Subject(const Subject&) = delete;
-  Subject& operator=(const Subject&) = delete;
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
 
   const cdl_image_t* image() const { return reinterpret_cast<const cdl_image_t*>(image_.data()); }
 
@@ -347,7 +347,7 @@ std::string strangeStep(const target::Target& target, const cdl_image_t* image, 
 
 Result<CaseResult> attempt(const Trial& trial, Port& port) {
   CDL_ASSIGN(const std::shared_ptr<Device> device, port.device());
-  Subject subject(trial.program, device);
+  OnDevice subject(trial.program, device);
   CaseResult result = CaseResult::passed();
   for (uint32_t i = 1; i < subject.image()->instrs.count; ++i) {
     const target::Answer answer = device->target().query(runtime::describe(subject.image(), i));
@@ -433,7 +433,7 @@ program::Space defaultSpace(const target::Target& target) {
 /// How the port answers to what it must refuse; `claims` says whether a row takes it at all.
 Status refuse(const Trial& trial, Port& port, bool& claims) {
   CDL_ASSIGN(const std::shared_ptr<Device> device, port.device());
-  Subject subject(trial.program, device);
+  OnDevice subject(trial.program, device);
   const cdl_image_t* image = subject.image();
   CDL_TRY(runtime::callSlot("cdl_image_check", cdl_image_check, image, image->size));
   const target::Answer answer = device->target().query(runtime::describe(image, 1));

@@ -158,7 +158,7 @@ Value* sameAs(const Node& node) {
   }
 }
 
-Result<bool> rewrite(Graph& graph, Node* node) {
+Result<bool> simplify(Graph& graph, Node* node) {
   if (node->results().size() != 1 || !isPlain(node->result()) || node->kind == OpKind::Constant) return false;
   if (!std::ranges::all_of(node->operands(), [](const Value* v) { return !v || isPlain(v); })) return false;
   if (Value* same = sameAs(*node); same && canReplace(graph, node->result(), same)) {
@@ -172,6 +172,6 @@ Result<bool> rewrite(Graph& graph, Node* node) {
 
 } // namespace
 
-Result<int> algebra(Graph& graph) { return onEachNode(graph, rewrite); }
+Result<int> algebra(Graph& graph) { return onEachNode(graph, simplify); }
 
 } // namespace candela::passes

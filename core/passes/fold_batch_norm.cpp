@@ -126,7 +126,7 @@ Status toMulAdd(Graph& graph, Node* node, const Scaling& by) {
   return Status::ok();
 }
 
-Result<bool> fold(Graph& graph, Node* node) {
+Result<bool> foldNode(Graph& graph, Node* node) {
   if (node->operands().size() < 2 || node->results().size() != 1) return false;
   CDL_ASSIGN(const auto scaling, scalingOf(*node));
   if (!scaling) return false;
@@ -138,6 +138,6 @@ Result<bool> fold(Graph& graph, Node* node) {
 
 } // namespace
 
-Result<int> foldBatchNorm(Graph& graph) { return onEachNode(graph, fold); }
+Result<int> foldBatchNorm(Graph& graph) { return onEachNode(graph, foldNode); }
 
 } // namespace candela::passes

@@ -28,7 +28,7 @@ bool isOwnBorder(const Node& node, const Value* value) {
   }
 }
 
-Result<bool> fold(Graph&, Node* node) {
+Result<bool> foldPad(Graph&, Node* node) {
   if (!isPlain(node->results().empty() ? nullptr : node->result())) return false;
   const Value* padded = node->operands().empty() ? nullptr : node->operand(0);
   const Node* pad = padded ? padded->producer : nullptr;
@@ -51,6 +51,6 @@ Result<bool> fold(Graph&, Node* node) {
 
 } // namespace
 
-Result<int> foldPadding(Graph& graph) { return onEachNode(graph, fold); }
+Result<int> foldPadding(Graph& graph) { return onEachNode(graph, foldPad); }
 
 } // namespace candela::passes

@@ -231,7 +231,7 @@ graph::Provenance provenanceOf(const Value* value, const Value* stop) {
   return names;
 }
 
-Result<bool> raise(Graph& graph, Node* node) {
+Result<bool> raiseNode(Graph& graph, Node* node) {
   if (node->operands().empty() || node->results().size() != 1 || !isPlain(node->result())) return false;
   if (node->kind == OpKind::Matmul) return raiseAttention(graph, node);
   OpKind kind = OpKind::Gelu;
@@ -258,6 +258,6 @@ Result<bool> raise(Graph& graph, Node* node) {
 
 } // namespace
 
-Result<int> raiseComposites(Graph& graph) { return onEachNode(graph, raise); }
+Result<int> raiseComposites(Graph& graph) { return onEachNode(graph, raiseNode); }
 
 } // namespace candela::passes

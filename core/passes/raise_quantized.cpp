@@ -428,7 +428,7 @@ struct Sum {
   std::vector<int64_t> axes;
   int64_t count = 1;
 };
-std::optional<Sum> meanOf(const Node& node) {
+std::optional<Sum> sumOf(const Node& node) {
   const graph::TensorType& x = node.operand(0)->type;
   Sum sum;
   if (node.kind == OpKind::GlobalAveragePool) {
@@ -494,7 +494,7 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
     return rescale(raiser, {{sums, {static_cast<float>(a->scales[0] / (static_cast<double>(count) * goal.scale))}}},
                    goal);
   };
-  if (const auto sum = meanOf(*node)) {
+  if (const auto sum = sumOf(*node)) {
     CDL_ASSIGN(Value * sums, raiser.centred(*a));
     if (sums->type.elem != Elem::i32_) { CDL_ASSIGN(sums, raiser.add(OpKind::Cast, {sums}, {{"to", Elem::i32_}})); }
     CDL_ASSIGN(sums, raiser.add(OpKind::ReduceSum, {sums}, {{"axes", sum->axes}}));

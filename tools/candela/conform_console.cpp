@@ -28,7 +28,7 @@ std::string grouped(uint64_t number) {
   return text;
 }
 
-std::string percentText(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
+std::string shareText(double ratio) { return fmt::format("{:.1f} %", 100 * ratio); }
 
 /// A line for each tier; columns of what did not happen are left out, but for failures.
 std::string tierTable(const Report& report) {
@@ -120,10 +120,10 @@ void printConformSummary(const Report& report, Console& console) {
   std::vector<std::string> shares;
   if (native.rows)
     shares.push_back(
-        fmt::format("{} of rows ({} of {} whole)", percentText(native.rowShare), native.wholeRows, native.rows));
+        fmt::format("{} of rows ({} of {} whole)", shareText(native.rowShare), native.wholeRows, native.rows));
   if (native.work.nodes) {
-    shares.push_back(percentText(conform::ratioOf(native.work.nativeNodes, native.work.nodes)) + " of nodes");
-    shares.push_back(percentText(conform::ratioOf(native.work.nativeMacs, native.work.macs)) + " of MACs");
+    shares.push_back(shareText(conform::ratioOf(native.work.nativeNodes, native.work.nodes)) + " of nodes");
+    shares.push_back(shareText(conform::ratioOf(native.work.nativeMacs, native.work.macs)) + " of MACs");
   }
   if (!shares.empty()) console.print("native  {}\n", fmt::join(shares, ", "));
   if (all[Outcome::unsupported]) console.print("unsupported  {}\n", unsupportedText(report));

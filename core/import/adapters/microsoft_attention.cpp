@@ -222,7 +222,7 @@ Status importMultiHeadAttention(Step& step) {
 }
 
 /// With the projections of queries, keys and values merged into one product.
-Status importAttention(Step& step) {
+Status importMicrosoftAttention(Step& step) {
   needBounded(step);
   const int64_t heads = headsAttr(step, "num_heads");
   for (const char* name : {"do_rotary", "past_present_share_buffer"})
@@ -286,7 +286,7 @@ Angles readAngles(const Step& step, size_t input, const Term& x, int64_t most) {
 }
 
 /// A head's first place for each batch, or every place.
-Status importRotaryEmbedding(Step& step) {
+Status importMicrosoftRotaryEmbedding(Step& step) {
   needBounded(step);
   const bool interleaved = need(step.flagAttr("interleaved", false));
   need(step.flagAttr("is_packed_batching", false)); // a hint
@@ -442,10 +442,10 @@ Status importGroupQueryAttention(Step& step) {
 }
 
 constexpr Operator kOperators[] = {
-    {"com.microsoft.Attention", 2, 7, 2, importAttention},
+    {"com.microsoft.Attention", 2, 7, 2, importMicrosoftAttention},
     {"com.microsoft.GroupQueryAttention", 1, 16, 4, importGroupQueryAttention},
     {"com.microsoft.MultiHeadAttention", 1, 10, 4, importMultiHeadAttention},
-    {"com.microsoft.RotaryEmbedding", 4, 4, 1, importRotaryEmbedding},
+    {"com.microsoft.RotaryEmbedding", 4, 4, 1, importMicrosoftRotaryEmbedding},
 };
 
 } // namespace

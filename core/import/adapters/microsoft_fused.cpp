@@ -112,7 +112,7 @@ Status importFusedMatMul(Step& step) {
   return step.set((product(widened(a), widened(b)) * alpha).cast(a.elem()));
 }
 
-Status importGelu(Step& step) { return step.set(make(OpKind::Gelu, {termOf(step, 0)})); }
+Status importMicrosoftGelu(Step& step) { return step.set(make(OpKind::Gelu, {termOf(step, 0)})); }
 
 Status importBiasGelu(Step& step) {
   const Term x = termOf(step, 0), sum = plus(widened(x), widened(termOf(step, 1)), "bias");
@@ -139,7 +139,7 @@ constexpr Operator kOperators[] = {
     {"com.microsoft.FusedConv", 2, 4, 1, importFusedConv},
     {"com.microsoft.FusedGemm", 2, 3, 1, importFusedGemm},
     {"com.microsoft.FusedMatMul", 2, 2, 1, importFusedMatMul},
-    {"com.microsoft.Gelu", 1, 1, 1, importGelu},
+    {"com.microsoft.Gelu", 1, 1, 1, importMicrosoftGelu},
     {"com.microsoft.NhwcFusedConv", 2, 4, 1, importNhwcFusedConv},
     {"com.microsoft.QuickGelu", 1, 1, 1, importQuickGelu},
     {"com.microsoft.TransposeMatMul", 2, 2, 1, importFusedMatMul},

@@ -66,11 +66,11 @@ Status mappedBy(Step& step, const char* opType, int opset, std::initializer_list
   return mapped(step, [&](const Term& x) { return apply(step, opType, opset, {x.value()}, attributes); });
 }
 Status importSigmoid(Step& step) { return mappedBy(step, "Sigmoid", kChecked, {}); }
-Status importLeakyRelu(Step& step) { return mappedBy(step, "LeakyRelu", kChecked, {}); }
+Status importMicrosoftLeakyRelu(Step& step) { return mappedBy(step, "LeakyRelu", kChecked, {}); }
 Status importReduceMean(Step& step) { return mappedBy(step, "ReduceMean", kAxesAsAttribute, {}); }
 
 /// As in the opset that the attribute names. The axis is -1 in each of them.
-Status importSoftmax(Step& step) {
+Status importMicrosoftSoftmax(Step& step) {
   const auto opset = attrOf<int64_t>(step, "opset", 0);
   if (opset < 1) return badModel("attribute 'opset' is {}", opset);
   const auto axis = attrOf<int64_t>(step, "axis", -1);
@@ -85,7 +85,7 @@ template <typename F> Status windowed(Step& step, F f, size_t i = 3) {
   return mapped(
       step, [&](const Term& x) { return last ? channelsLast(f(channelsFirst(x))) : f(x); }, i);
 }
-Status importAveragePool(Step& step) {
+Status importMicrosoftAveragePool(Step& step) {
   const Attributes attributes = attributesBut(step, {"channels_last"});
   return windowed(step, [&](const Term& x) { return apply(step, "AveragePool", kChecked, {x.value()}, attributes); });
 }
@@ -113,15 +113,15 @@ Status importWhere(Step& step) {
 }
 
 /// Of 16 bits too, which ONNX's own have had since opset 21.
-Status importQuantizeLinear(Step& step) {
+Status importMicrosoftQuantizeLinear(Step& step) {
   return step.set(apply(step, "QuantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
 }
-Status importDequantizeLinear(Step& step) {
+Status importMicrosoftDequantizeLinear(Step& step) {
   return step.set(apply(step, "DequantizeLinear", kChecked, step.inputs(), attributesBut(step, {})));
 }
 
 /// QLinearConv of ONNX, whose channels may stand behind the spatial dims.
-Status importConv(Step& step) {
+Status importMicrosoftConv(Step& step) {
   const Attributes attributes = attributesBut(step, {"channels_last"});
   const Term w = inputOf(step, 3);
   byteOf(w);
@@ -214,23 +214,23 @@ Status importDynamicQuantizeMatMul(Step& step) {
 }
 
 constexpr Operator kOperators[] = {
-    {"com.microsoft.DequantizeLinear", 2, 3, 1, importDequantizeLinear},
+    {"com.microsoft.DequantizeLinear", 2, 3, 1, importMicrosoftDequantizeLinear},
     {"com.microsoft.DynamicQuantizeMatMul", 3, 5, 1, importDynamicQuantizeMatMul},
     {"com.microsoft.MatMulIntegerToFloat", 4, 7, 1, importMatMulIntegerToFloat},
     {"com.microsoft.NhwcMaxPool", 1, 1, 1, importNhwcMaxPool},
     {"com.microsoft.QGemm", 6, 9, 1, importGemm},
     {"com.microsoft.QLinearAdd", 2, 8, 1, importBinary<OpKind::Add>},
-    {"com.microsoft.QLinearAveragePool", 2, 5, 1, importAveragePool},
+    {"com.microsoft.QLinearAveragePool", 2, 5, 1, importMicrosoftAveragePool},
     {"com.microsoft.QLinearConcat", 5, -1, 1, importConcat},
-    {"com.microsoft.QLinearConv", 8, 9, 1, importConv},
+    {"com.microsoft.QLinearConv", 8, 9, 1, importMicrosoftConv},
     {"com.microsoft.QLinearGlobalAveragePool", 2, 5, 1, importGlobalAveragePool},
-    {"com.microsoft.QLinearLeakyRelu", 2, 5, 1, importLeakyRelu},
+    {"com.microsoft.QLinearLeakyRelu", 2, 5, 1, importMicrosoftLeakyRelu},
     {"com.microsoft.QLinearMul", 2, 8, 1, importBinary<OpKind::Mul>},
     {"com.microsoft.QLinearReduceMean", 2, 5, 1, importReduceMean},
     {"com.microsoft.QLinearSigmoid", 2, 5, 1, importSigmoid},
-    {"com.microsoft.QLinearSoftmax", 2, 5, 1, importSoftmax},
+    {"com.microsoft.QLinearSoftmax", 2, 5, 1, importMicrosoftSoftmax},
     {"com.microsoft.QLinearWhere", 9, 9, 1, importWhere},
-    {"com.microsoft.QuantizeLinear", 2, 3, 1, importQuantizeLinear},
+    {"com.microsoft.QuantizeLinear", 2, 3, 1, importMicrosoftQuantizeLinear},
 };
 
 } // namespace

@@ -8,11 +8,11 @@
 namespace candela::import {
 namespace {
 
-enum class Mode { nearest, linear, cubic };
+enum class SampleMode { nearest, linear, cubic };
 enum class Padding { zeros, border, reflection };
 
-struct Method {
-  Mode mode = Mode::linear;
+struct SampleMethod {
+  SampleMode mode = SampleMode::linear;
   Padding padding = Padding::zeros;
   bool alignCorners = true; ///< the border is the middle of the outermost element, not its edge
 };
@@ -35,11 +35,11 @@ struct Neighbours {
 };
 
 /// x: where the points lie, in elements: [batch, points].
-Neighbours neighboursAlong(Term x, int64_t extent, const Method& method) {
+Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
   const double last = static_cast<double>(extent - 1);
   const double lo = method.alignCorners ? 0 : -0.5, hi = method.alignCorners ? last : last + 0.5;
-  const bool isCubic = method.mode == Mode::cubic;
-  if (method.mode == Mode::nearest) x = roundEven(x);
+  const bool isCubic = method.mode == SampleMode::cubic;
+  if (method.mode == SampleMode::nearest) x = roundEven(x);
   if (method.padding == Padding::zeros) {
     x = clip(x, -4, last + 4); // as far out as no neighbour is inside
   } else {
@@ -47,14 +47,14 @@ Neighbours neighboursAlong(Term x, int64_t extent, const Method& method) {
     x = select(logicalOr(less(x, lo), less(x.number(hi), x)), inside, x);
   }
   const std::vector<double> steps = isCubic                       ? std::vector<double>{-1, 0, 1, 2}
-                                    : method.mode == Mode::linear ? std::vector<double>{0, 1}
+                                    : method.mode == SampleMode::linear ? std::vector<double>{0, 1}
                                                                   : std::vector<double>{0};
   const auto count = static_cast<int64_t>(steps.size());
   x = x.unsqueeze(1);
   Term place = floor(x) + constant(x.build(), steps, {1, count, 1}, x.elem());
   Neighbours result{place, {}, {}};
   const Term far = abs(x - place);
-  if (method.mode == Mode::linear) result.weight = 1 - far;
+  if (method.mode == SampleMode::linear) result.weight = 1 - far;
   if (isCubic) {
     constexpr double a = -0.75;
     const Term near = ((far * (a + 2)) - (a + 3)) * far * far + 1;
@@ -62,14 +62,14 @@ Neighbours neighboursAlong(Term x, int64_t extent, const Method& method) {
   }
   if (method.padding == Padding::zeros)
     result.isThere = logicalNot(logicalOr(less(place, 0), less(place.number(last), place)));
-  if (method.padding == Padding::reflection && method.mode != Mode::nearest) place = reflect(place, lo, hi);
+  if (method.padding == Padding::reflection && method.mode != SampleMode::nearest) place = reflect(place, lo, hi);
   result.index = clip(place, 0, last).cast(Elem::i32_);
   return result;
 }
 
 /// x of [batch, channels, spatial..] at points whose coordinates are one term of [batch, points] for each spatial axis:
 /// [batch, channels, points].
-Term sample(const Term& x, const std::vector<Term>& points, const Method& method) {
+Term sample(const Term& x, const std::vector<Term>& points, const SampleMethod& method) {
   const Shape dims = x.shape();
   const auto axes = static_cast<int64_t>(points.size());
   const int64_t batch = dims[0], channels = dims[1], count = points[0].dim(1);
@@ -99,7 +99,7 @@ Term sample(const Term& x, const std::vector<Term>& points, const Method& method
   if (batch > 1) index = *index + (iota(x.build(), batch, Elem::i32_) * static_cast<double>(size)).reshape(first);
   if (isThere) index = select(*isThere, *index, -1); // of which Take makes 0
 
-  const Term values = method.mode == Mode::nearest ? x : x.cast(weightedElem(x.elem()));
+  const Term values = method.mode == SampleMode::nearest ? x : x.cast(weightedElem(x.elem()));
   // Of one image every channel is gathered by itself; of several, whole rows of channels.
   const Term rows =
       batch == 1 ? values.reshape({channels, size, 1})
@@ -114,7 +114,7 @@ Term sample(const Term& x, const std::vector<Term>& points, const Method& method
   return isInteger(x.elem()) ? saturated(taken, x.elem()) : taken.cast(x.elem());
 }
 
-Method readMethod(Step& step) {
+SampleMethod readSampleMethod(Step& step) {
   const bool isOld = step.opset < 20;
   const std::string names[3] = {"nearest", isOld ? "bilinear" : "linear", isOld ? "bicubic" : "cubic"};
   const std::string paddings[3] = {"zeros", "border", "reflection"};
@@ -124,12 +124,12 @@ Method readMethod(Step& step) {
     if (found == all + 3) need(badModel("{} '{}' is not {}", what, given, fmt::join(all, ", ")));
     return static_cast<int>(found - all);
   };
-  return {static_cast<Mode>(choose("mode", names[1], names)),
+  return {static_cast<SampleMode>(choose("mode", names[1], names)),
           static_cast<Padding>(choose("padding_mode", "zeros", paddings)), need(step.flagAttr("align_corners", false))};
 }
 
 Status importGridSample(Step& step) {
-  const Method method = readMethod(step);
+  const SampleMethod method = readSampleMethod(step);
   const Term x = termOf(step, 0), grid = termOf(step, 1);
   const int64_t rank = x.rank() - 2;
   if (rank < 1 || rank > 3 || (step.opset < 20 && rank != 2))
@@ -235,7 +235,7 @@ Status importDeformConv(Step& step) {
   Shape images = x.shape();
   images[0] = batch * offsetGroup;
   images[1] = channels / offsetGroup;
-  Term seen = sample(x.reshape(images), points, Method());
+  Term seen = sample(x.reshape(images), points, SampleMethod());
   if (step.input(4)) {
     const Term mask = termOf(step, 4);
     wanted[1] = offsetGroup * *taps;

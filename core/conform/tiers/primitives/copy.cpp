@@ -6,7 +6,7 @@
 namespace candela::conform {
 namespace {
 
-std::string rowOf(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[0]))); }
+std::string copyRow(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[0]))); }
 
 Call callOf(const Choice& choice) {
   const Elem elem = *parseElem(choice.at("row"));
@@ -16,7 +16,7 @@ Call callOf(const Choice& choice) {
 } // namespace
 
 std::vector<Case> copyCases(const Selection& selection) {
-  const std::vector<std::string> required = requiredTexts(CDL_KIND_COPY, rowOf);
+  const std::vector<std::string> required = requiredTexts(CDL_KIND_COPY, copyRow);
   std::vector<std::string> all;
   for (int id = 1; id < kElemCount; ++id) all.emplace_back(elemName(static_cast<Elem>(id)));
   const std::vector<std::string> views = {

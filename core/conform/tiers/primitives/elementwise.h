@@ -33,7 +33,7 @@ struct Part {
 using CallOf = std::function<Call(const Choice&)>;
 
 /// The cases of each part, of which the next ones do not repeat an address.
-std::vector<Case> elementwiseCases(const std::string& stem, const std::vector<Part>& parts, const CallOf& callOf,
+std::vector<Case> elementwiseCases(const std::string& stem, const std::vector<Part>& parts, const CallOf& call,
                                    const Selection& selection);
 
 /// What a plain row is asked: 17 shapes.

@@ -9,7 +9,7 @@
 namespace candela::conform {
 namespace {
 
-std::string rowOf(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[0]))); }
+std::string fillRow(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[0]))); }
 
 uint64_t valueNamed(Elem elem, const std::string& name) {
   const uint64_t mask = elemMask(elem), sign = (mask >> 1) + 1;
@@ -33,7 +33,7 @@ Call callOf(const Choice& choice) {
 } // namespace
 
 std::vector<Case> fillCases(const Selection& selection) {
-  const std::vector<std::string> required = requiredTexts(CDL_KIND_FILL, rowOf);
+  const std::vector<std::string> required = requiredTexts(CDL_KIND_FILL, fillRow);
   std::vector<std::string> all;
   for (int id = 1; id < kElemCount; ++id)
     if (!isPacked(static_cast<Elem>(id))) all.emplace_back(elemName(static_cast<Elem>(id)));

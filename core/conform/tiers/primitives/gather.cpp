@@ -11,7 +11,7 @@ constexpr Elem kMoved[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_,    E
 /// Those that are gathered by i64 as well.
 constexpr Elem kFar[] = {Elem::f32_, Elem::bf16_, Elem::u8_, Elem::i32_, Elem::i64_};
 
-CaseResult run(const Choice& choice, Port& port) {
+CaseResult runGather(const Choice& choice, Port& port) {
   const Indexed at(choice);
   const auto& [row, elem, index, dims, count, view, isOutput] = at;
   TrialBuilder builder(seedText(choice), CDL_KIND_GATHER, *parseFn(CDL_KIND_GATHER, row[0]));
@@ -24,7 +24,7 @@ CaseResult run(const Choice& choice, Port& port) {
   return builder.output(elem, {dims[0], count, dims[2]}, at.outputView()).tryOut(port);
 }
 
-bool holds(const Choice& choice) {
+bool holdsGather(const Choice& choice) {
   const std::string &shape = choice.at("shape"), &index = choice.at("index");
   if (choice.at("row").starts_with("clamp") && shape == "2x0x3k4") return false; // refused
   if (choice.at("view") != "dense")
@@ -35,7 +35,7 @@ bool holds(const Choice& choice) {
 } // namespace
 
 std::vector<Case> gatherCases(const Selection& selection) {
-  Family family{"primitives:gather/", {}, {}, holds, run};
+  Family family{"primitives:gather/", {}, {}, holdsGather, runGather};
   for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_GATHER, fn); ++fn) {
     const std::string_view name = fnName(CDL_KIND_GATHER, fn);
     for (const Elem elem : kMoved) family.rows.push_back(fmt::format("{}_{}_i32", name, elemName(elem)));

@@ -55,7 +55,7 @@ program::Expr ending(const std::string& variant, Elem elem) {
   return {add, clamp, narrow};
 }
 
-CaseResult run(const Choice& choice, Port& port) {
+CaseResult runMatmul(const Choice& choice, Port& port) {
   const Product product = productOf(choice.at("row"));
   const Shape shape = shapeOf(choice.at("shape")); // BxMxKxN
   const int64_t batch = shape[0], m = shape[1], k = shape[2], n = shape[3];
@@ -94,7 +94,7 @@ bool fits(const Product& product, const std::string& data) {
   return true;
 }
 
-bool holds(const Choice& choice) {
+bool holdsMatmul(const Choice& choice) {
   const Product product = productOf(choice.at("row"));
   const std::string &shape = choice.at("shape"), &view = choice.at("view"), &data = choice.at("data");
   if (!fits(product, data)) return false;
@@ -109,7 +109,7 @@ bool holds(const Choice& choice) {
 
 std::vector<Case> matmulCases(const Selection& selection) {
   // Two families, as they have no data in common.
-  Family floats{"primitives:matmul/", {}, {}, holds, run}, integers = floats;
+  Family floats{"primitives:matmul/", {}, {}, holdsMatmul, runMatmul}, integers = floats;
   for (const Types& types : kTypes) {
     std::vector<std::string>& rows = isFloat(types.a) ? floats.rows : integers.rows;
     const bool isSmall = isInteger(types.a) && elemBits(types.a) <= 16;

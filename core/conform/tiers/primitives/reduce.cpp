@@ -21,7 +21,7 @@ program::Expr ending(std::string_view name, Elem elem) {
   return {{CDL_KIND_BINARY, CDL_BINARY_MAX, elem, false, {acc, zero}, 0}};
 }
 
-CaseResult run(const Choice& choice, Port& port) {
+CaseResult runReduce(const Choice& choice, Port& port) {
   const std::vector<std::string> row = text::split(choice.at("row"), '_');
   const Elem elem = *parseElem(row[1]);
   const Shape dims = shapeOf(choice.at("shape"));
@@ -45,7 +45,7 @@ bool fits(const std::vector<std::string>& row, const std::string& data) {
                         : text::isOneOf(data, "calm|zeros|whole|positive|alternating|large_small|wide|specials");
 }
 
-bool holds(const Choice& choice) {
+bool holdsReduce(const Choice& choice) {
   const std::vector<std::string> row = text::split(choice.at("row"), '_');
   const std::string &shape = choice.at("shape"), &view = choice.at("view"), &data = choice.at("data");
   if (!fits(row, data)) return false;
@@ -60,7 +60,7 @@ bool holds(const Choice& choice) {
 
 std::vector<Case> reduceCases(const Selection& selection) {
   // Two families, as they have no data in common.
-  Family floats{"primitives:reduce/", {}, {}, holds, run}, integers = floats;
+  Family floats{"primitives:reduce/", {}, {}, holdsReduce, runReduce}, integers = floats;
   for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_REDUCE, fn); ++fn)
     for (const Elem elem : kElems)
       (isFloat(elem) ? floats : integers)

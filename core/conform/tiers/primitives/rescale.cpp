@@ -52,7 +52,7 @@ TrialBuilder::Fill zeroPoints(const std::string& data, Elem y) {
 }
 
 /// "i32_i8": one operand; "i8_u8_i8": two.
-CaseResult run(const Choice& choice, Port& port) {
+CaseResult runRescale(const Choice& choice, Port& port) {
   const std::vector<std::string> row = text::split(choice.at("row"), '_');
   const Elem a = *parseElem(row[0]), b = *parseElem(row[row.size() / 2]), y = *parseElem(row.back());
   const bool two = row.size() == 3;
@@ -84,7 +84,7 @@ CaseResult run(const Choice& choice, Port& port) {
   return builder.output(y, dims, isOutput ? view.substr(3) : "dense").tryOut(port);
 }
 
-bool holds(const Choice& choice) {
+bool holdsRescale(const Choice& choice) {
   const std::string &shape = choice.at("shape"), &data = choice.at("data");
   const bool isUsual = shape == "3x37x5";
   if (choice.at("view") != "dense")
@@ -96,7 +96,7 @@ bool holds(const Choice& choice) {
 } // namespace
 
 std::vector<Case> rescaleCases(const Selection& selection) {
-  Family family{"primitives:rescale/", {}, {}, holds, run};
+  Family family{"primitives:rescale/", {}, {}, holdsRescale, runRescale};
   for (const char* a : {"i8", "u8", "i16", "u16", "i32", "u32", "i64"})
     for (const char* y : {"i8", "u8", "i16", "u16", "i32"}) family.rows.push_back(fmt::format("{}_{}", a, y));
   for (const char* row :

@@ -5,7 +5,7 @@
 namespace candela::conform {
 namespace {
 
-CaseResult run(const Choice& choice, Port& port) {
+CaseResult runRounds(const Choice& choice, Port& port) {
   const std::string& row = choice.at("row");
   const Elem elem = Elem::i32_;
   const auto bits = [](Elem type) { return numbers(type, Data::bits); };
@@ -63,7 +63,7 @@ std::vector<Case> roundCases(const Selection& selection) {
                       {"gather", "scatter", "reduce", "matmul", "rescale", "table", "reduce_f32", "matmul_f32"},
                       {{"trip", {"2", "3"}}, {"view", {"dense", "rows"}}},
                       {},
-                      run};
+                      runRounds};
   return expand(family, selection, {.quick = 0, .full = 12});
 }
 

@@ -8,7 +8,7 @@ namespace {
 constexpr Elem kElems[] = {Elem::f32_, Elem::f16_, Elem::bf16_, Elem::f64_, Elem::i8_,  Elem::u8_,  Elem::i16_,
                            Elem::u16_, Elem::i32_, Elem::u32_,  Elem::i64_, Elem::u64_, Elem::bool_};
 
-CaseResult run(const Choice& choice, Port& port) {
+CaseResult runScatter(const Choice& choice, Port& port) {
   const Indexed at(choice);
   const auto& [row, elem, index, dims, count, view, isOutput] = at;
   const Data data = dataNamed(choice.at("data"));
@@ -20,7 +20,7 @@ CaseResult run(const Choice& choice, Port& port) {
   return builder.output(elem, dims, at.outputView(), numbers(elem, data)).tryOut(port);
 }
 
-bool holds(const Choice& choice) {
+bool holdsScatter(const Choice& choice) {
   const std::string &shape = choice.at("shape"), &index = choice.at("index");
   const bool isSmall = shape == "2x5x3k4" || shape == "3x7x4k31";
   if (choice.at("view") != "dense") return isSmall && index == "outside" && choice.at("data") == "calm";
@@ -30,7 +30,7 @@ bool holds(const Choice& choice) {
 } // namespace
 
 std::vector<Case> scatterCases(const Selection& selection) {
-  Family family{"primitives:scatter/", {}, {}, holds, run};
+  Family family{"primitives:scatter/", {}, {}, holdsScatter, runScatter};
   for (uint16_t fn = 0; cdl_fn_known(CDL_KIND_SCATTER, fn); ++fn) {
     const std::string_view name = fnName(CDL_KIND_SCATTER, fn);
     for (const Elem elem : kElems) family.rows.push_back(fmt::format("{}_{}_i32", name, elemName(elem)));

@@ -6,7 +6,7 @@
 namespace candela::conform {
 namespace {
 
-std::string rowOf(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[1]))); }
+std::string selectRow(const target::RequiredRow& row) { return std::string(elemName(static_cast<Elem>(row.elems[1]))); }
 
 Call callOf(const Choice& choice) {
   const Elem elem = *parseElem(choice.at("row"));
@@ -23,7 +23,7 @@ Call callOf(const Choice& choice) {
 } // namespace
 
 std::vector<Case> selectCases(const Selection& selection) {
-  const std::vector<std::string> required = requiredTexts(CDL_KIND_SELECT, rowOf);
+  const std::vector<std::string> required = requiredTexts(CDL_KIND_SELECT, selectRow);
   std::vector<std::string> all;
   for (const Elem elem : arithmeticElems()) all.emplace_back(elemName(elem));
   const std::vector<std::string> views = {"dense,dense,dense,dense",

@@ -11,7 +11,7 @@ TrialBuilder::Fill everyValue(Elem elem, bool inOrder) {
                   [=](int64_t i, Random&) -> __int128 { return integerRange(elem).lowest + i * (inOrder ? 1 : 37); });
 }
 
-CaseResult run(const Choice& choice, Port& port) {
+CaseResult runTable(const Choice& choice, Port& port) {
   const std::vector<std::string> row = text::split(choice.at("row"), '_');
   const Elem x = *parseElem(row[0]), y = *parseElem(row[1]);
   const std::string& view = choice.at("view");
@@ -31,7 +31,7 @@ CaseResult run(const Choice& choice, Port& port) {
 } // namespace
 
 std::vector<Case> tableCases(const Selection& selection) {
-  Family family{"primitives:table/", {"i8_i8", "u8_u8", "i16_i16"}, {}, {}, run};
+  Family family{"primitives:table/", {"i8_i8", "u8_u8", "i16_i16"}, {}, {}, runTable};
   for (const char* x : {"i8", "u8"})
     for (const char* y : {"f32", "f16", "bf16", "f64", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool"})
       if (std::string_view(x) != y) family.rows.push_back(fmt::format("{}_{}", x, y));
