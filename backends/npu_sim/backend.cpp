@@ -136,7 +136,9 @@ private:
     costs.rows = static_cast<uint32_t>(configuration_.rows());
     costs.columns = static_cast<uint32_t>(configuration_.columns());
     costs.lanes = static_cast<uint32_t>(configuration_[npu::key::kVectorLanes]);
-    costs.bytes_per_kilocycle = static_cast<uint32_t>(1000 * bytesPerSecond / cyclesPerSecond);
+    const double bytesPerCycle = std::min(bytesPerSecond / cyclesPerSecond,
+                                          static_cast<double>(configuration_[npu::key::kDmaBeatBytes]));
+    costs.bytes_per_kilocycle = static_cast<uint32_t>(1000 * bytesPerCycle);
     // What goes before the first byte and the first product, by the timing model.
     costs.copy_cycles = static_cast<uint32_t>(npu::transferOverhead(configuration_));
     costs.instr_cycles = static_cast<uint32_t>(npu::productOverhead(configuration_));

@@ -15,6 +15,7 @@ package cdl_npu_cfg_pkg;
   localparam longint unsigned DmaLoadChannels = 64'd1;
   localparam longint unsigned DmaStoreChannels = 64'd1;
   localparam longint unsigned DmaBurstBytes = 64'd64;
+  localparam longint unsigned DmaBeatBytes = 64'd4096;
   localparam longint unsigned DmaOutstanding = 64'd16;
   localparam longint unsigned CommandQueueDepth = 64'd8;
   localparam longint unsigned DramWidthBits = 64'd64;

@@ -131,7 +131,7 @@ Movement::Burst Movement::next(int64_t limit) {
   const uint64_t address = start_ + static_cast<uint64_t>(at);
   const int64_t most = isDram_ ? limit - static_cast<int64_t>(address % static_cast<uint64_t>(limit)) : limit;
   const int64_t bytes = std::min(run_ - offset_, most);
-  Burst burst{address, bytes, portUntil(moved_ + bytes) - portUntil(moved_)};
+  Burst burst{address, bytes, wordsOf(moved_, bytes)};
   moved_ += bytes;
   offset_ += bytes;
   if (offset_ == run_) {
@@ -154,11 +154,11 @@ void Landing::begin(const Configuration& configuration, const Movement& movement
   first_ = 0;
 }
 
-void Landing::arrive(int64_t cycle, const Movement::Burst& burst) {
+void Landing::arrive(int64_t cycle, int64_t words) {
   const int64_t begin = std::max(port_, cycle);
-  if (canFill_ && burst.port) written_.push_back({begin, words_, burst.port});
-  words_ += burst.port;
-  port_ = begin + burst.port;
+  if (canFill_ && words) written_.push_back({begin, words_, words});
+  words_ += words;
+  port_ = begin + words;
 }
 
 int64_t Landing::roomFor(const Movement& movement, const Movement::Burst& burst) {
@@ -181,7 +181,7 @@ int64_t cyclesWithin(const Configuration& configuration, Movement& movement) {
   for (int64_t read = 0; !movement.isDone(); ++read) {
     const Movement::Burst word = movement.next(configuration[key::kScratchpadBankWidth]);
     read = std::max(read, landing.roomFor(movement, word));
-    landing.arrive(read + valueOf(Timing::kDmaRead), word);
+    landing.arrive(read + valueOf(Timing::kDmaRead), word.port);
   }
   return landing.end();
 }

@@ -31,6 +31,8 @@ public:
   int64_t leadingWords() const { return isStore_ ? 0 : wordsWithin(0); }
   /// Words of the scratchpad's side that need no more than so many bytes of the other one.
   int64_t wordsWithin(int64_t bytes) const;
+  /// Words of the scratchpad that the next `bytes` behind the first `before` are the last to complete.
+  int64_t wordsOf(int64_t before, int64_t bytes) const { return portUntil(before + bytes) - portUntil(before); }
   /// Bytes of the other side in the bursts so far.
   int64_t asked() const { return moved_; }
 
@@ -65,8 +67,8 @@ class Landing {
 public:
   /// The first word of a movement may be written in cycle `at`.
   void begin(const Configuration& configuration, const Movement& movement, int64_t at);
-  /// The bytes of the next burst are there in that cycle.
-  void arrive(int64_t cycle, const Movement::Burst& burst);
+  /// The bytes that complete the next words are there in that cycle.
+  void arrive(int64_t cycle, int64_t words);
   /// The cycle from which the channel has room to ask for the burst that Movement::next gave last.
   int64_t roomFor(const Movement& movement, const Movement::Burst& burst);
   /// When all words so far are written.

@@ -209,17 +209,33 @@ void Schedule::begin(int engine) {
   p.state = State::kMoves;
   p.event = p.now.start + setup;
   if (options_.fidelity == Fidelity::kFast) return;
-  p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
+  p.sent.fill(p.event);
+  lookAhead(p);
   if (p.movement.isStore())
-    p.event = readUntil(p);
+    p.event = sendUntil(p, p.event);
   else
     p.landing.begin(configuration_, p.movement, p.port);
 }
 
-/// When the words of a store's next burst were read.
-int64_t Schedule::readUntil(Process& p) {
+/// The next burst, and in how many cycles its data crosses the channel's port: byte a of the memory has its lane.
+void Schedule::lookAhead(Process& p) const {
+  p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
+  const auto beat = static_cast<uint64_t>(configuration_[key::kDmaBeatBytes]);
+  const uint64_t last = p.ahead.address + static_cast<uint64_t>(p.ahead.bytes) - 1;
+  p.beats = beat >= static_cast<uint64_t>(configuration_[key::kDmaBurstBytes])
+                ? 1
+                : static_cast<int64_t>(last / beat - p.ahead.address / beat) + 1;
+}
+
+/// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than four bursts before it have
+/// beats left. Returns when the memory has it, as if all beats were the first: when the last one is sent.
+int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
-  return p.port - 1 + valueOf(Timing::kDmaRead);
+  int64_t& sent = p.sent[p.burst % p.sent.size()]; // of four bursts before
+  const int64_t before = p.sent[(p.burst + p.sent.size() - 1) % p.sent.size()];
+  p.asked = std::max({asked, p.port - 1 + valueOf(Timing::kDmaRead), sent});
+  sent = std::max(p.asked + 1, before) + p.beats;
+  return sent - 2;
 }
 
 /// One burst of a transfer: of a load it is asked for now, of a store it was read and is sent now.
@@ -229,19 +245,32 @@ void Schedule::moveBurst(int engine) {
   const int64_t there = valueOf(Timing::kFabricLatency) / 2, back = valueOf(Timing::kFabricLatency) - there;
   const int64_t now = p.event;
   const bool isStore = p.movement.isStore();
-  // A channel takes data, and answers to what it wrote, in order and of one burst in a cycle.
+  // A channel takes data, and answers to what it wrote, in order and of one beat in a cycle; data from when all of its
+  // burst is at the memory's port.
   const int64_t answer = access(now + there, p.ahead.address, p.ahead.bytes, isStore, engine) + back;
-  p.arrived = std::max(p.arrived + 1, answer);
+  p.arrived = std::max(p.arrived + 1, answer) + (isStore ? 0 : p.beats - 1);
   p.completions[p.burst++ % p.completions.size()] = p.arrived;
-  if (!isStore) p.landing.arrive(p.arrived, p.ahead);
+  if (!isStore) land(p);
   p.isLast = p.movement.isDone();
   if (p.isLast) {
     p.event = isStore ? p.arrived : p.landing.end() + valueOf(Timing::kDmaPipeline);
     return;
   }
-  p.ahead = p.movement.next(configuration_[key::kDmaBurstBytes]);
-  p.event = std::max(now + valueOf(Timing::kDmaIssue), p.completions[p.burst % p.completions.size()]);
-  p.event = std::max(p.event, isStore ? readUntil(p) : p.landing.roomFor(p.movement, p.ahead));
+  lookAhead(p);
+  const int64_t asked = std::max((isStore ? p.asked : now) + valueOf(Timing::kDmaIssue),
+                                 p.completions[p.burst % p.completions.size()]);
+  p.event = isStore ? sendUntil(p, asked) : std::max(asked, p.landing.roomFor(p.movement, p.ahead));
+}
+
+/// A load's burst, beat by beat, the last one now.
+void Schedule::land(Process& p) const {
+  if (p.beats == 1) return p.landing.arrive(p.arrived, p.ahead.port);
+  const int64_t beat = configuration_[key::kDmaBeatBytes], before = p.movement.asked() - p.ahead.bytes;
+  int64_t end = beat - static_cast<int64_t>(p.ahead.address % static_cast<uint64_t>(beat)); // of the first beat, in the burst
+  for (int64_t left = p.beats, from = 0; left-- > 0; from = end, end += beat) {
+    end = std::min(end, p.ahead.bytes);
+    p.landing.arrive(p.arrived - left, p.movement.wordsOf(before + from, end - from));
+  }
 }
 
 /// Some of a transfer in closed form: the bus serves in the order of asking.
@@ -253,9 +282,10 @@ void Schedule::moveChunk(int engine) {
   const auto port = static_cast<int64_t>(
       part * static_cast<double>(p.movement.portCycles()) / static_cast<double>(p.movement.farBytes()) + 0.5);
   const int64_t burst = std::min(configuration_[key::kDmaBurstBytes], p.movement.farRun());
+  const int64_t beat = std::min(configuration_[key::kDmaBeatBytes], burst);
   const int64_t window = std::max<int64_t>(1, configuration_[key::kDmaOutstanding]) * burst;
   const int64_t asking = std::max(
-      (bytes + burst - 1) / burst * valueOf(Timing::kDmaIssue),
+      (bytes + beat - 1) / beat * valueOf(Timing::kDmaIssue),
       p.movement.isStore() ? 0
                            : static_cast<int64_t>(part * static_cast<double>(latency_) / static_cast<double>(window)));
   // A row opens behind the bursts that are under way: what they do not hide is waited for.

@@ -106,6 +106,9 @@ private:
     bool isLast = false;              ///< it was the last one
     int64_t issued = 0, port = 0;     ///< bytes that were asked for; when the port is done
     int64_t arrived = 0;              ///< when the last burst was answered
+    int64_t beats = 1;                ///< of the burst ahead
+    int64_t asked = 0;                ///< of a store: when its request was sent
+    std::array<int64_t, 4> sent{};    ///< when the last beats of a store's last bursts left its bytes, a ring
     double perByte = 0;               ///< fast: cycles of the memory's bus
     double written = 0;               ///< fast: writtenBusy_ when it asked last
     std::vector<int64_t> completions; ///< of the last bursts, a ring
@@ -127,7 +130,9 @@ private:
 
   void wake(int engine);
   void begin(int engine);
-  static int64_t readUntil(Process& p);
+  void lookAhead(Process& p) const;
+  static int64_t sendUntil(Process& p, int64_t asked);
+  void land(Process& p) const;
   void moveBurst(int engine);
   void moveChunk(int engine);
   void endMovement(int engine);
