@@ -27,9 +27,9 @@ if(CANDELA_PCH)
     endforeach()
     target_compile_options(candela_build_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
   endif()
-  # GCC 12 warns of std::string where it warns of nothing without precompiled headers.
+  # GCC 12 warns of std::string and std::optional where it warns of nothing without precompiled headers.
   target_compile_options(candela_build_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=array-bounds
-    -Wno-error=restrict -Wno-error=stringop-overflow -Wno-error=stringop-overread>)
+    -Wno-error=restrict -Wno-error=stringop-overflow -Wno-error=stringop-overread -Wno-error=maybe-uninitialized>)
   find_package(fmt REQUIRED)
   set(headers <algorithm> <bit> <chrono> <cmath> <cstdint> <cstring> <filesystem> <fstream> <functional> <limits> <map>
     <memory> <numeric> <optional> <random> <ranges> <set> <span> <string> <string_view> <thread> <unordered_map> <variant>
