@@ -23,13 +23,19 @@ constexpr TimingConstant kConstants[] = {
     {"queue.latency", 1, "cycle", Tag::kAssumed, "from the control processor to the head of an empty queue"},
     {"semaphore.latency", 1, "cycle", Tag::kAssumed, "from an end to the beginning of who waits for it"},
     {"fetch.ahead", 4, "burst", Tag::kAssumed, "bursts of instructions that are fetched ahead"},
+    {"fetch.buffer", 16, "burst", Tag::kAssumed, "bursts of instructions that are kept, for loops"},
     {"dma.setup", 5, "cycle", Tag::kRtl,
      "rtl/dma, in tests/rtl/dma_test.cpp: from the head of the queue to the first burst or word"},
     {"dma.issue", 1, "cycle", Tag::kRtl, "rtl/dma: from burst to burst of one channel"},
     {"dma.read", 2, "cycle", Tag::kRtl, "rtl/dma: a word of the scratchpad 1, among the bytes under way 1"},
     {"dma.pipeline", 2, "cycle", Tag::kRtl, "rtl/dma: bytes under way 1, result 1"},
+    {"dma.requests", 4, "burst", Tag::kRtl, "rtl/dma: what a store asks for ahead of its data"},
     {"fabric.latency", 10, "cycle", Tag::kAssumed, "between a channel and the controller, there and back"},
     {"controller.latency", 20, "ns", Tag::kAssumed, "queues and the physical layer of the memory controller"},
+    {"controller.writes", 64, "burst", Tag::kAssumed,
+     "writes that a channel gathers before it turns the bus around; gem5, src/mem/MemInterface.py, write_buffer_size"},
+    {"controller.turn", 2, "memory cycle", Tag::kSpec,
+     "between the data of a read and that of a write behind it; JESD79-4: RL + BL/2 + 2 - WL from command to command"},
 };
 static_assert(std::size(kConstants) == kTimings);
 

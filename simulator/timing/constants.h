@@ -34,14 +34,18 @@ enum class Timing : uint8_t {
   kQueueLatency,
   kSemaphoreLatency,
   kFetchAhead,
+  kFetchBuffer,
   kDmaSetup,
   kDmaIssue,
   kDmaRead,
   kDmaPipeline,
+  kDmaRequests,
   kFabricLatency,
   kControllerLatency,
+  kControllerWrites,
+  kControllerTurn,
 };
-inline constexpr int kTimings = 21;
+inline constexpr int kTimings = 25;
 
 struct TimingConstant {
   std::string_view name;

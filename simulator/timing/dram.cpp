@@ -20,11 +20,6 @@ constexpr DramTiming kTimingsOfDram[] = {
     {"LPDDR5-6400", kLp5, 800, 1, 16, 16, 2, 16, 4, 2048, 15, 15, 17, 9, 34, 2, 4, 4, 16, 8, 28, 5, 10, 3124, 224},
 };
 
-/// Writes that a channel gathers before it turns the bus around.
-constexpr size_t kWriteBuffer = 32;
-/// Cycles between the data of a read and that of a write behind it.
-constexpr int64_t kTurn = 2;
-
 } // namespace
 
 std::span<const DramTiming> dramTimings() { return kTimingsOfDram; }
@@ -34,7 +29,8 @@ const DramTiming& dramTimingOf(const Configuration& configuration) {
 }
 
 Dram::Dram(const Configuration& configuration)
-    : timing_(dramTimingOf(configuration)), clockMhz_(configuration[key::kClockMhz]) {
+    : timing_(dramTimingOf(configuration)), clockMhz_(configuration[key::kClockMhz]),
+      turn_(valueOf(Timing::kControllerTurn)), gathered_(static_cast<size_t>(valueOf(Timing::kControllerWrites))) {
   const int64_t width = configuration[key::kDramWidthBits], bits = std::min(width, timing_.channelBits);
   granule_ = bits / 8 * timing_.burstLength;
   timing_.rowBytes = timing_.rowBytes * bits / timing_.channelBits;
@@ -97,7 +93,7 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
   int64_t& groupCas = channel.groupCas[static_cast<size_t>(group)];
   int64_t cas = std::max({ready, channel.lastCas + t.ccdShort, groupCas + t.ccdLong});
   if (isWrite) {
-    cas = std::max(cas, channel.lastReadCas + t.readLatency + t.burstCycles + kTurn - t.writeLatency);
+    cas = std::max(cas, channel.lastReadCas + t.readLatency + t.burstCycles + turn_ - t.writeLatency);
     channel.writeEnd = cas + t.writeLatency + t.burstCycles;
     channel.writeGroup = group;
     bank.prechargeable = std::max(bank.prechargeable, channel.writeEnd + t.wr);
@@ -147,7 +143,7 @@ int64_t Dram::access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrit
       if (!channel.writes.empty()) drainWrites(channel, at, at);
       end = serve(channel, at, unit, false);
     } else {
-      if (channel.writes.size() == kWriteBuffer) end = drainWrites(channel, at, -1);
+      if (channel.writes.size() == gathered_) end = drainWrites(channel, at, -1);
       channel.writes.push_back({at, unit});
     }
     known = {granule, end};

@@ -84,7 +84,8 @@ private:
   int64_t drainWrites(Channel& channel, int64_t from, int64_t until);
 
   DramTiming timing_;
-  int64_t granule_, clockMhz_, controller_;
+  int64_t granule_, clockMhz_, controller_, turn_;
+  size_t gathered_; ///< writes, at most
   std::vector<Channel> channels_;
   struct Last {
     int64_t granule = -1, done = 0;

@@ -201,7 +201,9 @@ double memoryCycles(const Dram& dram, const Configuration& configuration, int64_
   const double rows = static_cast<double>(runs) * std::min(1.0, span / page) + static_cast<double>(runs * run) / page;
   const double openings = rows * (span >= page ? 1 : static_cast<double>(t.groups));
   bus = std::max(bus, openings * std::max(static_cast<double>(t.rrd), static_cast<double>(t.faw) / 4) / channels);
-  if (isStore) bus += touched / channels / 32 * static_cast<double>(t.readLatency + t.wtrLong + 2);
+  if (isStore)
+    bus += touched / channels / static_cast<double>(valueOf(Timing::kControllerWrites)) *
+           static_cast<double>(t.readLatency + t.wtrLong + valueOf(Timing::kControllerTurn));
   bus *= static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
   return bus * static_cast<double>(t.clockDenominator * configuration[key::kClockMhz]) /
          static_cast<double>(t.clockNumerator);

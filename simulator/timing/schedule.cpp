@@ -8,7 +8,6 @@ namespace {
 
 constexpr int64_t kPage = 4096;  ///< regions begin at multiples
 constexpr int64_t kChunk = 2048; ///< bytes that a transfer moves at a time where time is fast
-constexpr size_t kLines = 16;    ///< of the instruction buffer, one burst each
 
 /// Of a read, there and back, where every other one has to open a row.
 int64_t readLatency(const Dram& dram) {
@@ -55,8 +54,8 @@ Schedule::Schedule(const Configuration& configuration, const Binary& binary, con
     }
     code_.push_back(*insn);
   }
-  lineTags_.assign(kLines, -1);
-  lineReady_.assign(kLines, 0);
+  lineTags_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), -1);
+  lineReady_.assign(static_cast<size_t>(valueOf(Timing::kFetchBuffer)), 0);
   report_.fidelity = options.fidelity;
   report_.dramBytesPerCycle = dram_.bytesPerCycle();
   latency_ = readLatency(dram_);
@@ -209,7 +208,7 @@ void Schedule::begin(int engine) {
   p.state = State::kMoves;
   p.event = p.now.start + setup;
   if (options_.fidelity == Fidelity::kFast) return;
-  p.sent.fill(p.event);
+  p.sent.assign(static_cast<size_t>(valueOf(Timing::kDmaRequests)), p.event);
   lookAhead(p);
   if (p.movement.isStore())
     p.event = sendUntil(p, p.event);
@@ -227,11 +226,11 @@ void Schedule::lookAhead(Process& p) const {
                 : static_cast<int64_t>(last / beat - p.ahead.address / beat) + 1;
 }
 
-/// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than four bursts before it have
-/// beats left. Returns when the memory has it, as if all beats were the first: when the last one is sent.
+/// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than dma.requests bursts
+/// before it have beats left. Returns when the memory has it, as if all beats were the first: when the last one is sent.
 int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
-  int64_t& sent = p.sent[p.burst % p.sent.size()]; // of four bursts before
+  int64_t& sent = p.sent[p.burst % p.sent.size()]; // of dma.requests bursts before
   const int64_t before = p.sent[(p.burst + p.sent.size() - 1) % p.sent.size()];
   p.asked = std::max({asked, p.port - 1 + valueOf(Timing::kDmaRead), sent});
   sent = std::max(p.asked + 1, before) + p.beats;

@@ -108,7 +108,7 @@ private:
     int64_t arrived = 0;              ///< when the last burst was answered
     int64_t beats = 1;                ///< of the burst ahead
     int64_t asked = 0;                ///< of a store: when its request was sent
-    std::array<int64_t, 4> sent{};    ///< when the last beats of a store's last bursts left its bytes, a ring
+    std::vector<int64_t> sent;        ///< when the last beats of a store's last bursts left its bytes, a ring
     double perByte = 0;               ///< fast: cycles of the memory's bus
     double written = 0;               ///< fast: writtenBusy_ when it asked last
     std::vector<int64_t> completions; ///< of the last bursts, a ring
