@@ -3,8 +3,6 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root"
 export LC_ALL=C.UTF-8 HOME="${HOME:-/tmp}"
-# What was compiled in one clone is known in the next one.
-export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 exec </dev/null
 
 die() {

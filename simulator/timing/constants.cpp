@@ -32,8 +32,8 @@ constexpr TimingConstant kConstants[] = {
     {"dma.requests", 4, "burst", Tag::kRtl, "rtl/dma: what a store asks for ahead of its data"},
     {"fabric.latency", 10, "cycle", Tag::kAssumed, "between a channel and the controller, there and back"},
     {"controller.latency", 20, "ns", Tag::kAssumed, "queues and the physical layer of the memory controller"},
-    {"controller.writes", 64, "burst", Tag::kAssumed,
-     "writes that a channel gathers before it turns the bus around; gem5, src/mem/MemInterface.py, write_buffer_size"},
+    {"controller.writes", 32, "burst", Tag::kAssumed,
+     "writes that a channel gathers before it turns the bus around; half of the queue that gem5's MemInterface has"},
     {"controller.turn", 2, "memory cycle", Tag::kSpec,
      "between the data of a read and that of a write behind it; JESD79-4: RL + BL/2 + 2 - WL from command to command"},
 };

@@ -58,6 +58,23 @@ TEST(Schedule, TheSameProgramIsFasterOnAWiderMemory) {
   }
 }
 
+TEST(Schedule, NarrowBeatsHoldTransfersUp) {
+  const TiledLayer layer{512, 64, 16, 64, 16};
+  Configuration c = preset("gem16");
+  const Binary program = layer.program(c);
+  const int64_t wide = timed(c, program).cycles;
+  c.values[key::kDmaBeatBytes] = c[key::kDmaBurstBytes];
+  EXPECT_EQ(timed(c, program).cycles, wide); // a burst is one beat
+  int64_t before = wide;
+  for (const int64_t beat : {8, 4, 2}) {
+    c.values[key::kDmaBeatBytes] = beat;
+    const int64_t accurate = timed(c, program).cycles, fast = timed(c, program, Fidelity::kFast).cycles;
+    EXPECT_GT(accurate, before) << beat;
+    EXPECT_LE(10 * std::abs(fast - accurate), accurate) << beat << ": " << fast << " and " << accurate;
+    before = accurate;
+  }
+}
+
 TEST(Schedule, AChannelAboveTheArrayCostsAPass) {
   const Configuration c = preset("gem16");
   const auto matrix = [&](int64_t cout) {
