@@ -8,7 +8,7 @@ target_compile_options(candela_build_flags INTERFACE
 if(CANDELA_SANITIZE)
   # Rooms at -O1: optimizing the checks costs more time than it saves. Tests and their plugins run too little even for that.
   target_compile_options(candela_build_flags INTERFACE -fsanitize=${CANDELA_SANITIZE}
-    -fno-sanitize-recover=all -fno-omit-frame-pointer $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,STATIC_LIBRARY>,-O1,-O0>)
+    -fno-sanitize-recover=all -fno-omit-frame-pointer $<IF:$<IN_LIST:$<TARGET_PROPERTY:TYPE>,STATIC_LIBRARY$<SEMICOLON>OBJECT_LIBRARY>,-O1,-O0>)
   target_link_options(candela_build_flags INTERFACE -fsanitize=${CANDELA_SANITIZE})
 else()
   # Programs, which are the command and the tests, hold little that runs long: a quarter less time to compile them.
