@@ -36,8 +36,8 @@ public:
   /// A requester that is no engine.
   static constexpr int kOther = kEngineCount;
 
-  /// `bytes` from `address` on, asked for by `requester` (an engine, or kOther) at `cycle` of the NPU. Returns the cycle in which
-  /// the last of them is there, or the write is accepted.
+  /// `bytes` from `address` on, asked for by `requester` (an engine, or kOther) at `cycle` of the NPU. Returns the
+  /// cycle in which the last of them is there, or the write is accepted.
   int64_t access(int64_t cycle, uint64_t address, int64_t bytes, bool isWrite, int requester);
   /// The cycle in which all writes are in the memory.
   int64_t drain(int64_t cycle);

@@ -227,7 +227,8 @@ void Schedule::lookAhead(Process& p) const {
 }
 
 /// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than dma.requests bursts
-/// before it have beats left. Returns when the memory has it, as if all beats were the first: when the last one is sent.
+/// before it have beats left. Returns when the memory has it, as if all beats were the first: when the last one is
+/// sent.
 int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
   int64_t& sent = p.sent[p.burst % p.sent.size()]; // of dma.requests bursts before
@@ -256,8 +257,8 @@ void Schedule::moveBurst(int engine) {
     return;
   }
   lookAhead(p);
-  const int64_t asked = std::max((isStore ? p.asked : now) + valueOf(Timing::kDmaIssue),
-                                 p.completions[p.burst % p.completions.size()]);
+  const int64_t asked =
+      std::max((isStore ? p.asked : now) + valueOf(Timing::kDmaIssue), p.completions[p.burst % p.completions.size()]);
   p.event = isStore ? sendUntil(p, asked) : std::max(asked, p.landing.roomFor(p.movement, p.ahead));
 }
 
@@ -265,7 +266,8 @@ void Schedule::moveBurst(int engine) {
 void Schedule::land(Process& p) const {
   if (p.beats == 1) return p.landing.arrive(p.arrived, p.ahead.port);
   const int64_t beat = configuration_[key::kDmaBeatBytes], before = p.movement.asked() - p.ahead.bytes;
-  int64_t end = beat - static_cast<int64_t>(p.ahead.address % static_cast<uint64_t>(beat)); // of the first beat, in the burst
+  int64_t end =
+      beat - static_cast<int64_t>(p.ahead.address % static_cast<uint64_t>(beat)); // of the first beat, in the burst
   for (int64_t left = p.beats, from = 0; left-- > 0; from = end, end += beat) {
     end = std::min(end, p.ahead.bytes);
     p.landing.arrive(p.arrived - left, p.movement.wordsOf(before + from, end - from));

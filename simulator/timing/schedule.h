@@ -52,8 +52,8 @@ struct ScheduleOptions {
   bool counts = false;
   /// Called with `counts` for each instruction but nops and those of control, with what it counts alone.
   std::function<void(uint32_t instruction, const Counters&)> onCounted;
-  bool isCounting = true;         ///< the PMU counts from the start on
-  MemoryPort* memory = nullptr;   ///< none: a Dram of the configuration
+  bool isCounting = true;       ///< the PMU counts from the start on
+  MemoryPort* memory = nullptr; ///< none: a Dram of the configuration
   Follower* follower = nullptr;
   std::optional<Placement> placement; ///< none: placementOf
 };

@@ -52,9 +52,10 @@ template <> struct ShapeOf<Vrtl_dma_halves> {
 npu::Configuration configurationOf(const Shape& s) {
   const std::string_view rest = s.rest;
   const size_t sections = rest.find('[');
-  return rtl::configurationOf(fmt::format(
-      "name = \"bench\"\n{}[scratchpad]\nbytes = {}\nbank_width = {}\n[dma]\nburst_bytes = {}\nbeat_bytes = {}\noutstanding = {}\n{}",
-      rest.substr(0, sections), kScratchpad, s.width, s.burst, s.beat, s.outstanding, rest.substr(sections)));
+  return rtl::configurationOf(fmt::format("name = \"bench\"\n{}[scratchpad]\nbytes = {}\nbank_width = "
+                                          "{}\n[dma]\nburst_bytes = {}\nbeat_bytes = {}\noutstanding = {}\n{}",
+                                          rest.substr(0, sections), kScratchpad, s.width, s.burst, s.beat,
+                                          s.outstanding, rest.substr(sections)));
 }
 
 /// A transfer in the timing model, alone: four setd before it, and the program is fetched.
@@ -161,10 +162,12 @@ template <typename Module> struct Channels {
         EXPECT_TRUE(burst != bursts.end()) << "data that no request was for";
         if (burst == bursts.end()) return -1;
         EXPECT_TRUE(putBeat(*burst, far, bench->data_bytes_o, bench->data_o, bench->data_last_o)) << "at " << burst->at;
-        // The memory has a store's burst with its last beat: of one that is a single beat, with the request, which is two
-        // cycles before.
+        // The memory has a store's burst with its last beat: of one that is a single beat, with the request, which is
+        // two cycles before.
         if (isolated && burst->beatsLeft() == 0)
-          burst->due = dram.access(now - 2 + there, static_cast<uint64_t>(base + burst->at), burst->bytes, true, s.insn.engine) + back - 1;
+          burst->due =
+              dram.access(now - 2 + there, static_cast<uint64_t>(base + burst->at), burst->bytes, true, s.insn.engine) +
+              back - 1;
       }
       if (bench->req_valid_o && bench->req_ready_i) {
         const int64_t at = static_cast<int64_t>(bench->req_addr_o) - base, bytes = bench->req_bytes_o;
@@ -247,7 +250,8 @@ protected:
     side.compare();
   }
 };
-using Modules = testing::Types<Vrtl_dma, Vrtl_dma_gem16, Vrtl_dma_words, Vrtl_dma_beats, Vrtl_dma_halves, Vrtl_dma_narrow>;
+using Modules =
+    testing::Types<Vrtl_dma, Vrtl_dma_gem16, Vrtl_dma_words, Vrtl_dma_beats, Vrtl_dma_halves, Vrtl_dma_narrow>;
 TYPED_TEST_SUITE(Dma, Modules);
 
 TYPED_TEST(Dma, TakesTheCyclesOfTheTimingModel) {

@@ -46,9 +46,9 @@ Neighbours neighboursAlong(Term x, int64_t extent, const SampleMethod& method) {
     const Term inside = method.padding == Padding::border ? clip(x, 0, last) : reflect(x, lo, hi);
     x = select(logicalOr(less(x, lo), less(x.number(hi), x)), inside, x);
   }
-  const std::vector<double> steps = isCubic                       ? std::vector<double>{-1, 0, 1, 2}
+  const std::vector<double> steps = isCubic                             ? std::vector<double>{-1, 0, 1, 2}
                                     : method.mode == SampleMode::linear ? std::vector<double>{0, 1}
-                                                                  : std::vector<double>{0};
+                                                                        : std::vector<double>{0};
   const auto count = static_cast<int64_t>(steps.size());
   x = x.unsqueeze(1);
   Term place = floor(x) + constant(x.build(), steps, {1, count, 1}, x.elem());
