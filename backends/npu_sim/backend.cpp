@@ -1,4 +1,6 @@
 // The entry, the options, and the device as data.
+#include <algorithm>
+
 #include "executable.hpp"
 
 namespace npu_sim {

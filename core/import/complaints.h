@@ -22,14 +22,14 @@ public:
   /// is, else what the caller can mend (invalid_argument), else what they all have in common.
   Status status(const std::string& path) const {
     if (list_.empty()) return Status::ok();
-    constexpr size_t kMost = 200; // lines that anybody reads
+    constexpr size_t kMostLines = 200; // lines that anybody reads
     Code code = list_.front().code();
     for (Code worse : {Code::invalid_argument, Code::out_of_memory, Code::internal, Code::bad_model})
       if (std::ranges::count(list_, worse, &Status::code)) code = worse;
     std::string text;
-    for (size_t i = 0; i < std::min(list_.size(), kMost); ++i)
+    for (size_t i = 0; i < std::min(list_.size(), kMostLines); ++i)
       text += fmt::format("{}{}: {}", i ? "\n" : "", path, list_[i].message());
-    if (list_.size() > kMost) text += fmt::format("\n{}: and {} more", path, list_.size() - kMost);
+    if (list_.size() > kMostLines) text += fmt::format("\n{}: and {} more", path, list_.size() - kMostLines);
     return {code, std::move(text)};
   }
 

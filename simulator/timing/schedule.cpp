@@ -227,8 +227,8 @@ void Schedule::lookAhead(Process& p) const {
 }
 
 /// A store asks for its next burst from cycle `asked` on, once its words were read and fewer than dma.requests bursts
-/// before it have beats left. Returns when the memory has it, as if all beats were the first: when the last one is
-/// sent.
+/// before it have beats left. Returns when the memory has it: of one beat with its request, which its beat follows two
+/// cycles later; of more, later by as many.
 int64_t Schedule::sendUntil(Process& p, int64_t asked) {
   p.port += p.ahead.port;
   int64_t& sent = p.sent[p.burst % p.sent.size()]; // of dma.requests bursts before
