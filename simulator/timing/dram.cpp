@@ -112,12 +112,13 @@ int64_t Dram::serve(Channel& channel, int64_t at, int64_t unit, bool isWrite) {
 int64_t Dram::drainWrites(Channel& channel, int64_t from, int64_t until) {
   int64_t first = from;
   size_t done = 0;
+  // From then on their rows open, of other banks while the writes before them pass.
+  const int64_t decided = until < 0 ? from : channel.lastCas;
   for (const Write& write : channel.writes) {
-    const int64_t begin = std::max({write.arrival, channel.lastCas, until < 0 ? from : write.arrival});
+    const int64_t begin = std::max(write.arrival, decided);
     // An idle channel writes ahead of what comes, as long as that need not wait for it.
-    if (until >= 0 &&
-        begin + timing_.rp + timing_.rcd + timing_.writeLatency + timing_.burstCycles + timing_.wtrLong > until)
-      break;
+    const int64_t cas = std::max(begin + timing_.rp + timing_.rcd, channel.lastCas + timing_.ccdLong);
+    if (until >= 0 && cas + timing_.writeLatency + timing_.burstCycles + timing_.wtrLong > until) break;
     const int64_t end = serve(channel, begin, write.unit, true);
     if (done++ == 0) first = end;
   }

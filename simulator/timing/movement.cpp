@@ -186,8 +186,14 @@ int64_t cyclesWithin(const Configuration& configuration, Movement& movement) {
   return landing.end();
 }
 
-double memoryCycles(const Dram& dram, const Configuration& configuration, int64_t runs, int64_t run, int64_t step,
-                    bool isStore) {
+/// The memory stands still while rows are refreshed; its cycles are those of another clock.
+static double withRefresh(double cycles, const DramTiming& t, const Configuration& configuration) {
+  cycles *= static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
+  return cycles * static_cast<double>(t.clockDenominator * configuration[key::kClockMhz]) /
+         static_cast<double>(t.clockNumerator);
+}
+
+double memoryCycles(const Dram& dram, const Configuration& configuration, int64_t runs, int64_t run, int64_t step) {
   const DramTiming& t = dram.timing();
   const double granule = static_cast<double>(dram.granule()), channels = dram.channels();
   const double perRun =
@@ -201,12 +207,17 @@ double memoryCycles(const Dram& dram, const Configuration& configuration, int64_
   const double rows = static_cast<double>(runs) * std::min(1.0, span / page) + static_cast<double>(runs * run) / page;
   const double openings = rows * (span >= page ? 1 : static_cast<double>(t.groups));
   bus = std::max(bus, openings * std::max(static_cast<double>(t.rrd), static_cast<double>(t.faw) / 4) / channels);
-  if (isStore)
-    bus += touched / channels / static_cast<double>(valueOf(Timing::kControllerWrites)) *
-           static_cast<double>(t.readLatency + t.wtrLong + valueOf(Timing::kControllerTurn));
-  bus *= static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
-  return bus * static_cast<double>(t.clockDenominator * configuration[key::kClockMhz]) /
-         static_cast<double>(t.clockNumerator);
+  return withRefresh(bus, t, configuration);
+}
+
+double turningCycles(const Dram& dram, const Configuration& configuration, double bytes) {
+  const DramTiming& t = dram.timing();
+  const double channels = dram.channels(), writes = static_cast<double>(valueOf(Timing::kControllerWrites));
+  const double turns = bytes / static_cast<double>(dram.granule()) / channels / writes;
+  const double rows = bytes / static_cast<double>(t.rowBytes * t.groups) / channels;
+  return withRefresh(turns * static_cast<double>(t.readLatency + t.wtrLong + valueOf(Timing::kControllerTurn)) +
+                         rows * static_cast<double>(t.rp + t.rcd),
+                     t, configuration);
 }
 
 } // namespace candela::npu

@@ -177,7 +177,7 @@ void Schedule::begin(int engine) {
   const int64_t setup = valueOf(Timing::kDmaSetup), port = p.movement.portCycles();
   const double memory = p.movement.isDram()
                             ? memoryCycles(dram_, configuration_, p.movement.farRuns(), p.movement.farRun(),
-                                           p.movement.farStep(), p.movement.isStore())
+                                           p.movement.farStep())
                             : 0;
   p.now.bytes = p.movement.isStore() ? p.movement.farBytes() : p.movement.nearBytes();
   p.rate =
@@ -297,10 +297,11 @@ void Schedule::moveChunk(int engine) {
   const auto opening = static_cast<int64_t>(rows * static_cast<double>(shown) + 0.5);
   p.issued += bytes;
   const double bus = part * p.perByte;
-  // Writes wait for each other in the controller, and go when nothing else has opened their row: the bus waits too.
-  const double waiting = p.movement.isStore() ? rows * static_cast<double>(dram_.toNpu(t.rp + t.rcd)) : 0;
-  busFree_ = std::max(busFree_, static_cast<double>(now)) + bus + waiting;
-  if (p.movement.isStore()) writtenBusy_ += bus + waiting;
+  const bool turns = p.movement.isStore() && hasRead_;
+  const double turning = turns ? turningCycles(dram_, configuration_, part) : 0;
+  hasRead_ = !p.movement.isStore();
+  busFree_ = std::max(busFree_, static_cast<double>(now)) + bus + turning;
+  if (p.movement.isStore()) writtenBusy_ += bus + turning;
   // They also go together: reads that wait for an answer, not for the bus, wait for the end of that too.
   const double written = writtenBusy_ - std::exchange(p.written, writtenBusy_);
   const int64_t still = p.movement.isStore() ? 0 : static_cast<int64_t>(written);

@@ -162,6 +162,7 @@ private:
   Counting counting_;
   double busFree_ = 0, fastBusy_ = 0; ///< fast: when the bus is free
   double writtenBusy_ = 0;            ///< fast: cycles of it that went to writes
+  bool hasRead_ = false;              ///< fast: the last chunk was one that is read
   uint64_t fastBursts_ = 0;
   int64_t latency_ = 0; ///< fast: of a read of an open row, there and back
   double fetchPerByte_ = 0;

@@ -76,5 +76,23 @@ TEST(Dram, WritesAreGatheredAndAllArrive) {
   EXPECT_LE(accepted, end);
 }
 
+TEST(Dram, AStreamOfWritesWaitsForNoRows) {
+  for (int type = 0; type < static_cast<int>(dramTimings().size()); ++type)
+    for (const int64_t bits : {16, 64, 128}) {
+      const Configuration c = with(type, bits);
+      Dram dram(c);
+      constexpr int64_t kBytes = 4 << 20;
+      int64_t accepted = 0;
+      for (int64_t at = 0; at < kBytes; at += 64) { // as fast as the bus takes them
+        const double asked = static_cast<double>(at) / dram.bytesPerCycle();
+        accepted = dram.access(static_cast<int64_t>(asked), static_cast<uint64_t>(at), 64, true, 5);
+      }
+      const DramTiming& t = dram.timing();
+      const double refreshed =
+          kBytes / dram.bytesPerCycle() * static_cast<double>(t.refi) / static_cast<double>(t.refi - t.rfc - t.rp);
+      EXPECT_LT(static_cast<double>(dram.drain(accepted)), 1.05 * refreshed + 500) << t.name << " x" << bits;
+    }
+}
+
 } // namespace
 } // namespace candela::npu
