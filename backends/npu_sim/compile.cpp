@@ -49,6 +49,17 @@ std::vector<uint64_t> liveBytes(const cdl_image_t* image, uint32_t localSpace) {
   return live;
 }
 
+/// A copy out of the scratchpad stays behind the copies into it that it waits for, whatever bytes those touch.
+std::vector<Access> orderOf(const Image& image, const cdl::Op& op, uint32_t i) {
+  if (image.output(op).isLocal()) return {{Access::kInstrs, i, i + 1, false}};
+  std::vector<Access> order;
+  for (uint32_t w = 0; w < op.instr().waits; ++w) {
+    const uint32_t before = cdl_get_wait(image.raw(), op.instr().first_wait + w)->instr;
+    order.push_back({Access::kInstrs, before, before + 1, true});
+  }
+  return order;
+}
+
 /// JSON; the order is that of the program.
 std::string costsText(const std::vector<Costs>& costs) {
   std::string text;
@@ -65,7 +76,11 @@ uint32_t lower(Lowering& l, uint32_t i) {
   const cdl::Op op = l.image.op(i);
   if (l.image.output(op).elements() == 0) return 1;
   switch (op.kind()) {
-  case cdl::Kind::Copy: lowerCopy(l, l.image.input(op, 0), l.image.output(op)); return 1;
+  case cdl::Kind::Copy:
+    l.order = orderOf(l.image, op, i);
+    lowerCopy(l, l.image.input(op, 0), l.image.output(op));
+    l.order.clear();
+    return 1;
   case cdl::Kind::Fill:
     lowerFill(l, l.image.output(op), static_cast<uint64_t>(op.attr(CDL_ATTR_VALUE, 0)));
     return 1;

@@ -31,6 +31,7 @@ struct Lowering {
   };
   std::vector<Held> held{};
   int64_t next = 0; ///< where the next ones go, relative
+  std::vector<Access> order{};                         ///< of the copy at hand, beside the bytes that it moves
   int scatterTurn = 0;                                 ///< the load channel that comes next for what is scattered
   bool isBeforeProducts = true;                        ///< nothing has been multiplied yet
   int accumulatorTurn = 0;                             ///< the half of the accumulators that comes next

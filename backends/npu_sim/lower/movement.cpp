@@ -134,7 +134,9 @@ void move(Lowering& l, const Operand& from, const Operand& to) {
       insn.values[f::kDst] = target;
       insn.values[f::kD] = d;
     }
-    l.stream.add(insn, {accessOf(from, box, 0, false), accessOf(to, box, 1, true)});
+    std::vector<Access> accesses{accessOf(from, box, 0, false), accessOf(to, box, 1, true)};
+    accesses.insert(accesses.end(), l.order.begin(), l.order.end());
+    l.stream.add(insn, accesses);
   });
 }
 

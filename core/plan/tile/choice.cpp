@@ -190,17 +190,19 @@ private:
         order.insert(order.end(), chain_.work.families[f].begin(), chain_.work.families[f].end());
       order.insert(order.end(), sums.begin(), sums.end());
       for (uint32_t buffers = setting_.mostBuffers; buffers >= 1; --buffers)
-        for (unsigned hold = 0; hold < (holdSmall ? 4 : 1); ++hold) tryOrder(at, order, buffers, hold, holdSmall);
+        for (unsigned hold = 0; hold < (holdSmall ? 4 : 1); ++hold)
+          if (!costs_.storesLast || !tryOrder(at, order, buffers, hold, holdSmall, true))
+            tryOrder(at, order, buffers, hold, holdSmall, false);
     } while (std::next_permutation(families.begin(), families.end()));
   }
 
-  /// Bit i of `hold`: operand i of the first link is held.
-  void tryOrder(const std::vector<size_t>& at, const std::vector<size_t>& order, uint32_t buffers, unsigned hold,
-                bool holdSmall) {
+  /// Bit i of `hold`: operand i of the first link is held. False where that does not fit.
+  bool tryOrder(const std::vector<size_t>& at, const std::vector<size_t>& order, uint32_t buffers, unsigned hold,
+                bool holdSmall, bool storesLast) {
     Tiling tiling;
     tiling.buffers = buffers;
     tiling.held.assign(ports_.size(), false);
-    uint64_t copies = 0, local = 0, sumBytes = 0, boxes = 1, first = 0;
+    uint64_t copies = 0, local = 0, sumBytes = 0, boxes = 1, first = 0, stored = 0, stores = 0;
     for (const int64_t trips : trips_) boxes *= static_cast<uint64_t>(trips);
     const auto isFirst = [&](const Port& port, size_t operand) {
       return std::ranges::find(port.uses, std::pair<size_t, size_t>(0, operand)) != port.uses.end();
@@ -213,17 +215,23 @@ private:
       if (port.output) {
         tiling.bytes += load.bytes * (port.inout ? 2 : 1);
         copies += load.copies * (port.inout ? 2 : 1);
+        stored += load.bytes, stores += load.copies;
         const Link& link = chain_.links[port.uses[0].first];
-        if (setting_.stays[p] == Stay::stored || link.work.kind == CDL_KIND_COPY) continue;
+        if (setting_.stays[p] == Stay::stored) continue;
+        if (link.work.kind == CDL_KIND_COPY) { // it goes from where its operand is, which the next tile takes
+          if (storesLast && load.copies > 1) return false;
+          continue;
+        }
         const LocalMemory& memory = port.sums ? *setting_.sums : *setting_.memory;
-        (port.sums ? sumBytes : local) += inRotation * aligned(load.tileBytes, memory.alignment);
+        const uint64_t count = storesLast ? load.copies : inRotation;
+        (port.sums ? sumBytes : local) += count * aligned(load.tileBytes, memory.alignment);
         continue;
       }
       const uint64_t whole = aligned(views_[p].wholeBytes, setting_.memory->alignment);
       const uint64_t rotating = inRotation * aligned(load.tileBytes, setting_.memory->alignment);
       const bool isMain = isFirst(port, 0) || isFirst(port, 1);
       const bool asked = (isFirst(port, 0) && (hold & 1)) || (isFirst(port, 1) && (hold & 2));
-      if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return; // nothing to win
+      if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return true; // nothing to win
       const bool isSmall = holdSmall && !isMain && load.copies > 1 && (whole <= rotating || whole <= room_ / 32);
       tiling.held[p] = asked || isSmall;
       local += tiling.held[p] ? whole : rotating;
@@ -241,28 +249,44 @@ private:
     }
     least_ = std::min(least_, local);
     leastSums_ = std::min(leastSums_, sumBytes);
-    if (local > room_ || (setting_.sums && sumBytes > setting_.sums->capacityBytes)) return;
+    if (local > room_ || (setting_.sums && sumBytes > setting_.sums->capacityBytes)) return false;
     tiling.localBytes = local;
     tiling.instrs = copies + boxes * chain_.links.size();
-    const double copying =
-        static_cast<double>(tiling.bytes) / costs_.bytesPerCycle + static_cast<double>(copies) * costs_.copyCycles;
-    const bool overlaps = buffers > 1 && boxes > 1;
-    const double filling = overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : copying;
-    tiling.copying = copying;
+    tiling.storesLast = storesLast && stores > 0;
+    const auto cyclesOf = [&](uint64_t bytes, uint64_t times) {
+      return static_cast<double>(bytes) / costs_.bytesPerCycle + static_cast<double>(times) * costs_.copyCycles;
+    };
+    tiling.copying = cyclesOf(tiling.bytes, copies);
     tiling.computing = computeCycles(at, boxes);
-    tiling.cost = costOf(copying, filling, tiling.computing);
+    const bool overlaps = buffers > 1 && boxes > 1;
+    const double filling = overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : tiling.copying;
+    const Times times{filling, cyclesOf(stored, stores), boxes, overlaps};
+    tiling.cost = costOf(tiling, times);
     const bool isBest = !best_ || tiling.cost < best_->cost;
-    if (!isBest && !asks()) return;
+    if (!isBest && !asks()) return true;
     for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
     tiling.order = order;
-    if (asks()) remember({tiling, filling, boxes});
+    if (asks()) remember({tiling, times});
     if (isBest) best_ = std::move(tiling);
+    return true;
   }
 
-  /// `filling`: the copies before the first tile is computed, beside which nothing of this instruction runs. Copies count
-  /// once more, for they take from the others.
-  static double costOf(double copying, double filling, double computing) {
-    return filling + std::max(copying - filling, computing) + copying;
+  /// What of the copies stands before or behind the rest.
+  struct Times {
+    double filling = 0; ///< before the first tile is computed, beside which nothing of this instruction runs
+    double storing = 0;
+    uint64_t boxes = 1;
+    bool overlaps = false;
+  };
+
+  /// Copies count once more, for they take from the others.
+  static double costOf(const Tiling& t, const Times& o) {
+    if (!t.storesLast) return o.filling + std::max(t.copying - o.filling, t.computing) + t.copying;
+    const double loading = t.copying - o.storing, last = 1 / static_cast<double>(o.boxes);
+    if (!o.overlaps) return loading + t.computing + o.storing + t.copying;
+    // Behind the loads the last tile is computed while the others are stored.
+    return std::max(loading, o.filling + t.computing * (1 - last)) +
+           std::max(t.computing * last, o.storing * (1 - last)) + o.storing * last + t.copying;
   }
 
   bool asks() const { return costs_.device && costs_.device->knowsTiles(); }
@@ -270,8 +294,7 @@ private:
   /// What the device is asked about: the best of each tile, and of these the best.
   struct Candidate {
     Tiling tiling;
-    double filling = 0;
-    uint64_t boxes = 1;
+    Times times;
   };
   static constexpr size_t kMostAsked = 16;
 
@@ -302,8 +325,8 @@ private:
     best_.reset();
     for (size_t c = 0; c < candidates_.size(); ++c) {
       Candidate& candidate = candidates_[c];
-      candidate.tiling.computing = static_cast<double>(candidate.boxes) * *cycles[c];
-      candidate.tiling.cost = costOf(candidate.tiling.copying, candidate.filling, candidate.tiling.computing);
+      candidate.tiling.computing = static_cast<double>(candidate.times.boxes) * *cycles[c];
+      candidate.tiling.cost = costOf(candidate.tiling, candidate.times);
       if (!best_ || candidate.tiling.cost < best_->cost) best_ = candidate.tiling;
     }
   }

@@ -1,6 +1,7 @@
 #include "core/plan/tile/emission.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "core/target/views.h"
@@ -16,7 +17,8 @@ struct Slot {
   std::vector<uint32_t> buffers;
   size_t turn = 0;
   bool isFilled = false;
-  std::vector<Range> region; ///< that the buffer whose turn it is holds
+  std::vector<Range> region;             ///< that the buffer whose turn it is holds
+  std::function<uint32_t()> makeAnother; ///< where each region has a buffer of its own
 
   /// Whether the region is another one; the next buffer takes it then. What the view only repeats is the same
   /// everywhere.
@@ -24,6 +26,7 @@ struct Slot {
     for (size_t d = 0; d < to.size(); ++d)
       if (view.strides[d] == 0) to[d] = {0, 1};
     if (region == to && isFilled) return false;
+    if (isFilled && makeAnother) buffers.push_back(makeAnother());
     if (isFilled) turn = (turn + 1) % buffers.size();
     region = std::move(to);
     return isFilled = true;
@@ -103,6 +106,12 @@ public:
         range.end = std::min(range.begin + tiling_.tile[a], axes[a].extent);
       }
     }
+    if (tiling_.storesLast) {
+      std::vector<Instr> stores;
+      for (Emitted::Part& part : out_.parts)
+        std::move(part.stores.begin(), part.stores.end(), std::back_inserter(stores)), part.stores.clear();
+      out_.parts.back().stores = std::move(stores);
+    }
     // What the first tile needs of constants may come early.
     Emitted::Part& first = out_.parts[0];
     first.loads.insert(first.loads.begin(), first_.begin(), first_.end());
@@ -139,7 +148,7 @@ private:
   }
 
   /// As many buffers as take turns, each for the largest tile.
-  Slot makeSlot(const View& view, const ViewMap& map, bool whole, uint32_t buffers, bool sums) {
+  Slot makeSlot(const View& view, const ViewMap& map, bool whole, uint32_t buffers, bool sums, bool grows = false) {
     uint64_t most = elemBits(view.elem);
     bool moves = false;
     for (size_t d = 0; d < view.dims.size(); ++d) {
@@ -159,9 +168,12 @@ private:
       most *= static_cast<uint64_t>(largest);
     }
     Slot slot;
-    for (uint32_t i = 0; i < (moves ? buffers : 1); ++i)
-      slot.buffers.push_back(addBuffer(view, (most + 7) / 8, sums ? sumsSpace_ : space_,
-                                       sums ? setting_.sums->alignment : setting_.memory->alignment));
+    const auto make = [this, view, most, sums] {
+      return addBuffer(view, (most + 7) / 8, sums ? sumsSpace_ : space_,
+                       sums ? setting_.sums->alignment : setting_.memory->alignment);
+    };
+    for (uint32_t i = 0; i < (moves && !grows ? buffers : 1); ++i) slot.buffers.push_back(make());
+    if (grows) slot.makeAnother = make;
     return slot;
   }
 
@@ -169,7 +181,8 @@ private:
     for (size_t p = 0; p < ports_.size(); ++p) {
       const Port& port = ports_[p];
       if (stays(p) || (port.output && chain_.links[port.uses[0].first].work.kind == CDL_KIND_COPY)) continue;
-      slots_[p] = makeSlot(port.view, port.map, tiling_.held[p], tiling_.buffers, port.sums);
+      slots_[p] =
+          makeSlot(port.view, port.map, tiling_.held[p], tiling_.buffers, port.sums, port.output && tiling_.storesLast);
     }
     for (size_t l = 0; l + 1 < chain_.links.size(); ++l) {
       const Instr& instr = chain_.links[l].work;

@@ -11,8 +11,8 @@ using namespace program;
 
 namespace {
 
-/// Halves of a machine: of what the default space brings in a cycle, of the memory next to it, of the array. False where
-/// there is none.
+/// Halves of a machine: of what the default space brings in a cycle, of the memory next to it, of the array; and one that
+/// stores last. False where there is none.
 constexpr bool (*kHalves[])(Machine&) = {
     [](Machine& machine) { return (machine.costs.bytesPerCycle /= 2) > 0.25; },
     [](Machine& machine) {
@@ -22,6 +22,7 @@ constexpr bool (*kHalves[])(Machine&) = {
     },
     [](Machine& machine) { return (machine.costs.rows /= 2) > 0; },
     [](Machine& machine) { return (machine.costs.columns /= 2) > 0; },
+    [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); },
 };
 /// A half that is hardly slower may have a half that is faster. Of the bandwidth an eighth is looked at unless less is
 /// far slower: what is held and what moves goes to and fro with it.
@@ -69,7 +70,8 @@ private:
     bestOf_ = known;
     bestOf_.costs.device = machine_.costs.device;
     if (bestOf_.memories[0].capacityBytes == machine_.memories[0].capacityBytes && bestOf_.costs.rows == machine_.costs.rows &&
-        bestOf_.costs.columns == machine_.costs.columns && bestOf_.costs.bytesPerCycle == machine_.costs.bytesPerCycle)
+        bestOf_.costs.columns == machine_.costs.columns && bestOf_.costs.storesLast == machine_.costs.storesLast &&
+        bestOf_.costs.bytesPerCycle == machine_.costs.bytesPerCycle)
       return;
     if (auto plan = planOf(bestOf_, INFINITY)) best_ = std::move(*plan);
   }

@@ -31,6 +31,9 @@ Status parseSetting(std::string_view name, uint64_t value, Machine& machine) {
     costs.copyCycles = number;
   } else if (name == "instr_cycles") {
     costs.instrCycles = number;
+  } else if (name == "stores_last") {
+    if (value > 1) return badArgument("stores_last is {}, expected 0 or 1", value);
+    costs.storesLast = value == 1;
   } else if (value == 0) {
     return badArgument("{} is 0, expected at least 1", name);
   } else if (name == "bytes_per_cycle") {
@@ -50,7 +53,7 @@ Status parseSetting(std::string_view name, uint64_t value, Machine& machine) {
 }
 
 constexpr std::string_view kSettings[] = {"bytes_per_cycle", "copy_cycles", "instr_cycles", "rows",
-                                          "columns",         "lanes",       "engines"};
+                                          "columns",         "lanes",       "stores_last",  "engines"};
 
 Status parseItem(std::string_view item, Machine& machine) {
   const auto words = text::split(std::string(item), ':');

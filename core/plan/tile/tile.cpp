@@ -294,6 +294,29 @@ private:
   uint64_t bound_ = 0;
 };
 
+/// Every store waits for what is loaded in front of it: the last copy of each buffer, for devices may spread them over
+/// channels by what they read.
+void waitForLoads(Program& program, const Machine& machine) {
+  if (machine.storeEngine == machine.loadEngine) return;
+  std::map<uint32_t, uint32_t> loads; // by the buffer they read, since the last store
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    Instr& instr = program.instrs[i];
+    if (instr.kind != CDL_KIND_COPY) continue;
+    if (instr.engine == machine.loadEngine) loads[instr.inputs[0].buffer] = i;
+    if (instr.engine != machine.storeEngine) continue;
+    const std::vector<uint32_t> own = instr.waits;
+    const auto isBehind = [&](uint32_t load) {
+      return std::ranges::any_of(own, [&](uint32_t wait) {
+        return wait == load || std::ranges::find(program.instrs[wait].waits, load) != program.instrs[wait].waits.end();
+      });
+    };
+    for (const auto& [buffer, load] : loads)
+      if (!isBehind(load)) instr.waits.push_back(load);
+    loads.clear();
+    std::ranges::sort(instr.waits);
+  }
+}
+
 /// Of the exact search, some hundredths of a second.
 constexpr uint64_t kNodesBeforeLess = 250'000;
 /// For a plan that is one of several.
@@ -350,6 +373,7 @@ Result<TileReport> tileWith(Program& program, const Machine& machine, TileOption
              plan::place(program, limits.brief ? kBrief
                                   : mayGiveUp  ? PlanOptions{.nodes = kNodesBeforeLess}
                                                : PlanOptions{}));
+  if (machine.costs.storesLast) waitForLoads(program, machine);
   report.arenaBytes = placed.arenaBytes;
   report.maxLiveBytes = placed.maxLiveBytes;
   return report;

@@ -30,6 +30,7 @@ plan::Machine randomMachine(LayerMaker& random) {
   if (random.oneIn(3)) machine.memories.push_back({"sums", uint64_t{1} << random.between(7, 16), 64, true});
   if (random.oneIn(2)) machine.loadEngine = 1, machine.storeEngine = 2;
   machine.costs.bytesPerCycle = static_cast<double>(random.between(1, 64));
+  machine.costs.storesLast = random.oneIn(2);
   return machine;
 }
 
@@ -43,6 +44,7 @@ plan::Machine tightMachine(LayerMaker& random, const program::Program& program) 
   machine.memories.push_back({"l1", std::max<uint64_t>(bytes, 512), 8u << random.below(4)});
   machine.costs.copyCycles = machine.costs.instrCycles = 1;
   machine.costs.bytesPerCycle = 0.25;
+  if (random.oneIn(2)) machine.loadEngine = 1, machine.storeEngine = 2, machine.costs.storesLast = true;
   return machine;
 }
 
