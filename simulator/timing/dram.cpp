@@ -116,7 +116,7 @@ int64_t Dram::drainWrites(Channel& channel, int64_t from, int64_t until) {
   const int64_t decided = until < 0 ? from : channel.lastCas;
   for (const Write& write : channel.writes) {
     const int64_t begin = std::max(write.arrival, decided);
-    // An idle channel writes ahead of what comes, as long as that need not wait for it.
+    // An idle channel writes ahead of what comes, as long as that hardly waits for it.
     const int64_t cas = std::max(begin + timing_.rp + timing_.rcd, channel.lastCas + timing_.ccdLong);
     if (until >= 0 && cas + timing_.writeLatency + timing_.burstCycles + timing_.wtrLong > until) break;
     const int64_t end = serve(channel, begin, write.unit, true);

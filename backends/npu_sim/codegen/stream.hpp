@@ -17,9 +17,9 @@ namespace npu = candela::npu;
 /// Bytes of a memory, or rows of the accumulators, that an instruction reads or writes.
 struct Access {
   /// Region r of DRAM: kRegions + r. The payload of a constant is nowhere until a copy asks for it.
+  static constexpr int kPayload = -1, kScratchpad = 0, kAccumulators = 1, kRegions = 2;
   /// Instructions of the Program, by number: the parts of one read it, who waits for all of them writes it.
   static constexpr int kInstrs = -2;
-  static constexpr int kPayload = -1, kScratchpad = 0, kAccumulators = 1, kRegions = 2;
   int memory = kScratchpad;
   int64_t begin = 0, end = 0;
   bool write = false;

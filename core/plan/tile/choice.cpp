@@ -60,6 +60,10 @@ public:
     for (size_t l = 0; l + 1 < chain.links.size(); ++l)
       between_.push_back(measure(chain.links[l].work.outputs[0], chain.links[l].outputs[0]));
     for (const Link& link : chain.links) elements_.push_back(mostElements(link.work));
+    for (const Port& port : ports)
+      for (size_t operand = 0; operand < 2; ++operand)
+        isOperand_[operand].push_back(std::ranges::find(port.uses, std::pair<size_t, size_t>(0, operand)) !=
+                                      port.uses.end());
     room_ = setting.memory->capacityBytes - std::min(setting.reserved, setting.memory->capacityBytes);
   }
 
@@ -182,6 +186,9 @@ private:
     trips_.resize(axes_.size());
     for (size_t a = 0; a < axes_.size(); ++a)
       trips_[a] = axes_[a].extent ? ceilDiv(axes_[a].extent, extents_[a][at[a]]) : 1; // a sum of nothing
+    boxes_ = 1;
+    for (const int64_t trips : trips_) boxes_ *= static_cast<uint64_t>(trips);
+    computing_ = computeCycles(at, boxes_);
     std::vector<size_t> families(chain_.work.families.size());
     for (size_t f = 0; f < families.size(); ++f) families[f] = f;
     do {
@@ -189,6 +196,9 @@ private:
       for (const size_t f : families)
         order.insert(order.end(), chain_.work.families[f].begin(), chain_.work.families[f].end());
       order.insert(order.end(), sums.begin(), sums.end());
+      loads_.clear();
+      for (const Measure& view : views_) loads_.push_back(loadOf(view, at, order));
+      for (const Measure& view : between_) loads_.push_back(loadOf(view, at, order));
       for (uint32_t buffers = setting_.mostBuffers; buffers >= 1; --buffers)
         for (unsigned hold = 0; hold < (holdSmall ? 4 : 1); ++hold)
           if (!costs_.storesLast || !tryOrder(at, order, buffers, hold, holdSmall, true))
@@ -199,21 +209,15 @@ private:
   /// Bit i of `hold`: operand i of the first link is held. False where that does not fit.
   bool tryOrder(const std::vector<size_t>& at, const std::vector<size_t>& order, uint32_t buffers, unsigned hold,
                 bool holdSmall, bool storesLast) {
-    Tiling tiling;
-    tiling.buffers = buffers;
-    tiling.held.assign(ports_.size(), false);
-    uint64_t copies = 0, local = 0, sumBytes = 0, boxes = 1, first = 0, stored = 0, stores = 0;
-    for (const int64_t trips : trips_) boxes *= static_cast<uint64_t>(trips);
-    const auto isFirst = [&](const Port& port, size_t operand) {
-      return std::ranges::find(port.uses, std::pair<size_t, size_t>(0, operand)) != port.uses.end();
-    };
+    held_.assign(ports_.size(), false);
+    uint64_t bytes = 0, copies = 0, local = 0, sumBytes = 0, first = 0, stored = 0, stores = 0;
     for (size_t p = 0; p < ports_.size(); ++p) {
       const Port& port = ports_[p];
       if (setting_.stays[p] == Stay::local) continue;
-      const Load load = loadOf(views_[p], at, order);
+      const Load& load = loads_[p];
       const uint64_t inRotation = load.copies > 1 ? buffers : 1;
       if (port.output) {
-        tiling.bytes += load.bytes * (port.inout ? 2 : 1);
+        bytes += load.bytes * (port.inout ? 2 : 1);
         copies += load.copies * (port.inout ? 2 : 1);
         stored += load.bytes, stores += load.copies;
         const Link& link = chain_.links[port.uses[0].first];
@@ -229,19 +233,20 @@ private:
       }
       const uint64_t whole = aligned(views_[p].wholeBytes, setting_.memory->alignment);
       const uint64_t rotating = inRotation * aligned(load.tileBytes, setting_.memory->alignment);
-      const bool isMain = isFirst(port, 0) || isFirst(port, 1);
-      const bool asked = (isFirst(port, 0) && (hold & 1)) || (isFirst(port, 1) && (hold & 2));
+      const bool isMain = isOperand_[0][p] || isOperand_[1][p];
+      const bool asked = (isOperand_[0][p] && (hold & 1)) || (isOperand_[1][p] && (hold & 2));
       if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return true; // nothing to win
       const bool isSmall = holdSmall && !isMain && load.copies > 1 && (whole <= rotating || whole <= room_ / 32);
-      tiling.held[p] = asked || isSmall;
-      local += tiling.held[p] ? whole : rotating;
-      tiling.bytes += tiling.held[p] ? views_[p].wholeBytes : load.bytes;
-      copies += tiling.held[p] ? 1 : load.copies;
-      first += tiling.held[p] ? views_[p].wholeBytes : load.bytes / load.copies;
+      const bool held = asked || isSmall;
+      held_[p] = held;
+      local += held ? whole : rotating;
+      bytes += held ? views_[p].wholeBytes : load.bytes;
+      copies += held ? 1 : load.copies;
+      first += held ? views_[p].wholeBytes : load.bytes / load.copies;
     }
     for (size_t l = 0; l < between_.size(); ++l) {
       if (chain_.links[l].leaves) continue; // a port
-      const Load load = loadOf(between_[l], at, order);
+      const Load& load = loads_[ports_.size() + l];
       const bool isSum = setting_.sums && isSumOf(chain_.links[l].work);
       const LocalMemory& memory = isSum ? *setting_.sums : *setting_.memory;
       (isSum ? sumBytes : local) +=
@@ -250,20 +255,24 @@ private:
     least_ = std::min(least_, local);
     leastSums_ = std::min(leastSums_, sumBytes);
     if (local > room_ || (setting_.sums && sumBytes > setting_.sums->capacityBytes)) return false;
-    tiling.localBytes = local;
-    tiling.instrs = copies + boxes * chain_.links.size();
-    tiling.storesLast = storesLast && stores > 0;
-    const auto cyclesOf = [&](uint64_t bytes, uint64_t times) {
-      return static_cast<double>(bytes) / costs_.bytesPerCycle + static_cast<double>(times) * costs_.copyCycles;
+    const auto cyclesOf = [&](uint64_t moved, uint64_t times) {
+      return static_cast<double>(moved) / costs_.bytesPerCycle + static_cast<double>(times) * costs_.copyCycles;
     };
-    tiling.copying = cyclesOf(tiling.bytes, copies);
-    tiling.computing = computeCycles(at, boxes);
-    const bool overlaps = buffers > 1 && boxes > 1;
+    Tiling tiling;
+    tiling.storesLast = storesLast && stores > 0;
+    tiling.copying = cyclesOf(bytes, copies);
+    tiling.computing = computing_;
+    const bool overlaps = buffers > 1 && boxes_ > 1;
     const double filling = overlaps ? static_cast<double>(first) / costs_.bytesPerCycle : tiling.copying;
-    const Times times{filling, cyclesOf(stored, stores), boxes, overlaps};
+    const Times times{filling, cyclesOf(stored, stores), boxes_, overlaps};
     tiling.cost = costOf(tiling, times);
     const bool isBest = !best_ || tiling.cost < best_->cost;
     if (!isBest && !asks()) return true;
+    tiling.buffers = buffers;
+    tiling.held = held_;
+    tiling.bytes = bytes;
+    tiling.localBytes = local;
+    tiling.instrs = copies + boxes_ * chain_.links.size();
     for (size_t a = 0; a < axes_.size(); ++a) tiling.tile.push_back(extents_[a][at[a]]);
     tiling.order = order;
     if (asks()) remember({tiling, times});
@@ -280,13 +289,14 @@ private:
   };
 
   /// Copies count once more, for they take from the others.
-  static double costOf(const Tiling& t, const Times& o) {
-    if (!t.storesLast) return o.filling + std::max(t.copying - o.filling, t.computing) + t.copying;
-    const double loading = t.copying - o.storing, last = 1 / static_cast<double>(o.boxes);
-    if (!o.overlaps) return loading + t.computing + o.storing + t.copying;
+  static double costOf(const Tiling& tiling, const Times& times) {
+    const double copying = tiling.copying, computing = tiling.computing, filling = times.filling;
+    if (!tiling.storesLast) return filling + std::max(copying - filling, computing) + copying;
+    const double storing = times.storing, loading = copying - storing, last = 1 / static_cast<double>(times.boxes);
+    if (!times.overlaps) return loading + computing + storing + copying;
     // Behind the loads the last tile is computed while the others are stored.
-    return std::max(loading, o.filling + t.computing * (1 - last)) +
-           std::max(t.computing * last, o.storing * (1 - last)) + o.storing * last + t.copying;
+    return std::max(loading, filling + computing * (1 - last)) + std::max(computing * last, storing * (1 - last)) +
+           storing * last + copying;
   }
 
   bool asks() const { return costs_.device && costs_.device->knowsTiles(); }
@@ -419,8 +429,13 @@ private:
   const TileCosts& costs_;
   std::vector<std::vector<int64_t>> extents_; ///< by axis
   std::vector<Measure> views_, between_;
-  std::vector<double> elements_; ///< by link
-  std::vector<int64_t> trips_;
+  std::vector<double> elements_;   ///< by link
+  std::vector<bool> isOperand_[2]; ///< by port: it is operand 0, 1 of the first link
+  std::vector<int64_t> trips_;     ///< by axis, under the tile at hand
+  uint64_t boxes_ = 1;             ///< of the tile at hand
+  double computing_ = 0;           ///< under it, in cycles
+  std::vector<Load> loads_;        ///< by port and what is between, in the order at hand
+  std::vector<bool> held_;
   uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
   std::optional<Tiling> best_;
   std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask

@@ -24,13 +24,14 @@ constexpr bool (*kHalves[])(Machine&) = {
     [](Machine& machine) { return (machine.costs.columns /= 2) > 0; },
     [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); },
 };
+constexpr auto kStoresLast = kHalves[4];
 /// A half that is hardly slower may have a half that is faster. Of the bandwidth an eighth is looked at unless less is
 /// far slower: what is held and what moves goes to and fro with it.
 constexpr double kHardlySlower = 1.01, kFarSlower = 1.1;
 constexpr int kHalvedBandwidths = 3;
 /// Plans beside the first one, and the instructions of all of them: plans take time, and large Programs lose little by
 /// one choice.
-constexpr size_t kMostPlans = 4, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
+constexpr size_t kMostPlans = 5, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
 
 class Halving {
 public:
@@ -53,6 +54,7 @@ public:
       const double before = least_;
       for (const auto halve : kHalves) {
         const bool isBandwidth = halve == kHalves[0];
+        if (halve == kStoresLast && !isSmall) continue; // what large Programs store is a small part
         // What a smaller memory is planned for owes nothing to what a smaller bus was good for here.
         Machine half = isSmall ? from : machine_;
         for (int turn = 0; (!isBandwidth || turn < kHalvedBandwidths) && halve(half); ++turn)

@@ -28,8 +28,8 @@ struct TileCosts {
   uint32_t instrCycles = 32;        ///< of any other instruction before its first element
   uint32_t rows = 16, columns = 16; ///< of the array that multiplies: products of one cycle
   uint32_t lanes = 16;              ///< elements per cycle of all else
-  /// Stores wait for all loads in front of them, and those of a chain stand behind its loads where there is room for its
-  /// results: a memory that reads and writes in turn loses time at each turn.
+  /// Stores of a chain stand behind its loads where there is room for its results, and each waits for the last load of each
+  /// buffer in front of it, if another engine loads: a memory that reads and writes in turn loses time at each turn.
   bool storesLast = false;
   /// Asked what the best tilings by these numbers take to compute; null: these numbers alone.
   std::shared_ptr<DeviceCosts> device;

@@ -294,15 +294,16 @@ private:
   uint64_t bound_ = 0;
 };
 
-/// Every store waits for what is loaded in front of it: the last copy of each buffer, for devices may spread them over
-/// channels by what they read.
+/// Every store waits for what is loaded from the same space in front of it: the last copy of each buffer, for a device may
+/// spread them over channels.
 void waitForLoads(Program& program, const Machine& machine) {
   if (machine.storeEngine == machine.loadEngine) return;
-  std::map<uint32_t, uint32_t> loads; // by the buffer they read, since the last store
+  const auto spaceOfView = [&](const View& view) { return program.buffers[view.buffer].space; };
+  std::vector<std::map<uint32_t, uint32_t>> loads(program.spaces.size()); // by buffer, since the last store to the space
   for (uint32_t i = 0; i < program.instrs.size(); ++i) {
     Instr& instr = program.instrs[i];
     if (instr.kind != CDL_KIND_COPY) continue;
-    if (instr.engine == machine.loadEngine) loads[instr.inputs[0].buffer] = i;
+    if (instr.engine == machine.loadEngine) loads[spaceOfView(instr.inputs[0])][instr.inputs[0].buffer] = i;
     if (instr.engine != machine.storeEngine) continue;
     const std::vector<uint32_t> own = instr.waits;
     const auto isBehind = [&](uint32_t load) {
@@ -310,9 +311,8 @@ void waitForLoads(Program& program, const Machine& machine) {
         return wait == load || std::ranges::find(program.instrs[wait].waits, load) != program.instrs[wait].waits.end();
       });
     };
-    for (const auto& [buffer, load] : loads)
+    for (const auto& [buffer, load] : std::exchange(loads[spaceOfView(instr.outputs[0])], {}))
       if (!isBehind(load)) instr.waits.push_back(load);
-    loads.clear();
     std::ranges::sort(instr.waits);
   }
 }
