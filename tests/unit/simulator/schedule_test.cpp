@@ -195,6 +195,35 @@ TEST(Schedule, FastLetsReadsWaitForWrites) {
   }
 }
 
+TEST(Schedule, StoresBehindAllLoadsAreFasterThanAmongThem) {
+  const Configuration c = preset("edge8t"); // LPDDR5, which turns around slowly
+  constexpr int64_t kRun = 16384, kTimes = 16;
+  const auto program = [&](bool isLast) {
+    ProgramBuilder p(c);
+    const auto bytes = static_cast<uint64_t>(kRun * kTimes);
+    p.binary.regions = {{"constants", RegionClass::kConstants, bytes}, {"output", RegionClass::kOutput, bytes}};
+    p.binary.constants.assign(bytes, std::byte{1});
+    p.descriptor(0, DescriptorKind::kTransfer, {{"run", kRun}});
+    const auto load = [&](int64_t i) { p.op("load", {{"region", 0}, {"far", i * kRun}, {"dst", 0}, {"d", 0}}); };
+    const auto store = [&](int64_t i) { p.op("store", {{"region", 1}, {"far", i * kRun}, {"src", kRun}, {"d", 0}}); };
+    for (int64_t i = 0; i < kTimes; ++i) {
+      load(i);
+      if (!isLast) store(i);
+    }
+    if (isLast) p.fence();
+    for (int64_t i = 0; isLast && i < kTimes; ++i) store(i);
+    p.op("halt", {});
+    return p.binary;
+  };
+  const Binary among = program(false), last = program(true);
+  const int64_t amongAccurate = timed(c, among).cycles, lastAccurate = timed(c, last).cycles;
+  const int64_t amongFast = timed(c, among, Fidelity::kFast).cycles, lastFast = timed(c, last, Fidelity::kFast).cycles;
+  EXPECT_LT(10 * lastAccurate, 9 * amongAccurate);
+  EXPECT_LT(10 * lastFast, 9 * amongFast);
+  EXPECT_LE(10 * std::abs(amongFast - amongAccurate), amongAccurate) << amongFast << " and " << amongAccurate;
+  EXPECT_LE(20 * std::abs(lastFast - lastAccurate), lastAccurate) << lastFast << " and " << lastAccurate;
+}
+
 TEST(Schedule, ADeviceWithTimeHasTheSameValues) {
   const Configuration c = preset("gem16");
   const TiledLayer layer{128, 32, 64, 32, 32};
