@@ -89,8 +89,8 @@ int64_t cyclesWithin(const Configuration& configuration, Movement& movement);
 
 /// Cycles of the memory's data bus, in cycles of the NPU, that a transfer takes by bytes, rows and refresh.
 double memoryCycles(const Dram& dram, const Configuration& configuration, int64_t runs, int64_t run, int64_t step);
-/// What so many bytes written take beside that while others read: the bus turns around each time that the controller has
-/// gathered its writes, and these open their rows again.
+/// What so many bytes written take beside that while others read: the bus turns around each time that the controller
+/// has gathered its writes, and these open their rows again.
 double turningCycles(const Dram& dram, const Configuration& configuration, double bytes);
 
 } // namespace candela::npu

@@ -9,7 +9,8 @@ namespace candela::plan {
 /// The instructions of one chain, tile by tile.
 struct Emitted {
   struct Part {
-    std::vector<program::Instr> loads, computes, stores; ///< stores of all tiles in the last one where Tiling::storesLast
+    std::vector<program::Instr> loads, computes,
+        stores; ///< stores of all tiles in the last one where Tiling::storesLast
   };
   std::vector<program::Instr> ahead; ///< copies of constants for the first tile: may stand earlier
   std::vector<uint64_t> aheadBytes;  ///< of the buffer that each of them fills

@@ -28,8 +28,9 @@ struct TileCosts {
   uint32_t instrCycles = 32;        ///< of any other instruction before its first element
   uint32_t rows = 16, columns = 16; ///< of the array that multiplies: products of one cycle
   uint32_t lanes = 16;              ///< elements per cycle of all else
-  /// Stores of a chain stand behind its loads where there is room for its results, and each waits for the last load of each
-  /// buffer in front of it, if another engine loads: a memory that reads and writes in turn loses time at each turn.
+  /// Stores of a chain stand behind its loads where there is room for its results, and each waits for the last load of
+  /// each buffer in front of it, if another engine loads: a memory that reads and writes in turn loses time at each
+  /// turn.
   bool storesLast = false;
   /// Asked what the best tilings by these numbers take to compute; null: these numbers alone.
   std::shared_ptr<DeviceCosts> device;
@@ -44,7 +45,8 @@ struct Machine {
 
 /// From text: memories and settings, comma-separated. "l2=64K,l1=8K:align=32,bytes_per_cycle=8,engines=3". A memory is
 /// NAME=BYTES[K|M][:align=N][:sums]; settings are bytes_per_cycle, copy_cycles, instr_cycles, rows, columns, lanes,
-/// stores_last (0 or 1), and engines: 1 for all instructions, or 3 (compute 0, load 1, store 2). Failure: invalid_argument naming the word.
+/// stores_last (0 or 1), and engines: 1 for all instructions, or 3 (compute 0, load 1, store 2). Failure:
+/// invalid_argument naming the word.
 Result<Machine> parseMachine(std::string_view text);
 /// What a backend declares: its local memories in their order, engines and costs (cdl_tiling_t), the numbers above
 /// where it leaves them open; nullopt where it declares no local memory. With three engines or more, unless it says

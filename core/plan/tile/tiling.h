@@ -42,8 +42,8 @@ struct Tiling {
   std::vector<size_t> order; ///< axes, the outermost first; sums last
   std::vector<bool> held;    ///< by port: all of it is copied in once
   uint32_t buffers = 1;
-  bool storesLast = false;   ///< each tile's results have a buffer of their own, and go when all is loaded
-  double cost = 0;    ///< cycles, and those that copy once more: memory is shared, and costs energy
+  bool storesLast = false;           ///< each tile's results have a buffer of their own, and go when all is loaded
+  double cost = 0;                   ///< cycles, and those that copy once more: memory is shared, and costs energy
   double computing = 0, copying = 0; ///< cycles of the engines and of the copies, each for itself
   uint64_t bytes = 0;                ///< copied in and out
   uint64_t instrs = 0;
