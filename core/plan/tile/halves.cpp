@@ -11,24 +11,30 @@ using namespace program;
 
 namespace {
 
-/// Halves of a machine: of what the default space brings in a cycle, of the memory next to it, of the array; and one that
-/// stores last. False where there is none.
-constexpr bool (*kHalves[])(Machine&) = {
-    [](Machine& machine) { return (machine.costs.bytesPerCycle /= 2) > 0.25; },
-    [](Machine& machine) {
+/// A half that is hardly slower may have a half that is faster.
+constexpr double kHardlySlower = 1.01, kFarSlower = 1.1;
+
+/// Another machine, whose plans run on the whole one too.
+struct Half {
+  bool (*make)(Machine&);        ///< false where there is none
+  int times = 64;                ///< that it is taken of the one before, at most
+  double slower = kHardlySlower; ///< than the best plan: by more, and it is the last one
+  bool isOfSmall = false;        ///< for small Programs alone
+};
+/// Of what the default space brings in a cycle (an eighth is looked at unless less is far slower: what is held and what
+/// moves goes to and fro with it), of the memory next to it, of the array; and one that stores last: what large
+/// Programs store is a small part.
+constexpr Half kHalves[] = {
+    {[](Machine& machine) { return (machine.costs.bytesPerCycle /= 2) > 0.25; }, 3, kFarSlower},
+    {[](Machine& machine) {
       LocalMemory& memory = machine.memories[0];
       memory.capacityBytes = memory.capacityBytes / 2 / memory.alignment * memory.alignment;
       return checkMachine(machine).isOk();
-    },
-    [](Machine& machine) { return (machine.costs.rows /= 2) > 0; },
-    [](Machine& machine) { return (machine.costs.columns /= 2) > 0; },
-    [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); },
+    }},
+    {[](Machine& machine) { return (machine.costs.rows /= 2) > 0; }},
+    {[](Machine& machine) { return (machine.costs.columns /= 2) > 0; }},
+    {.make = [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); }, .isOfSmall = true},
 };
-constexpr auto kStoresLast = kHalves[4];
-/// A half that is hardly slower may have a half that is faster. Of the bandwidth an eighth is looked at unless less is
-/// far slower: what is held and what moves goes to and fro with it.
-constexpr double kHardlySlower = 1.01, kFarSlower = 1.1;
-constexpr int kHalvedBandwidths = 3;
 /// Plans beside the first one, and the instructions of all of them: plans take time, and large Programs lose little by
 /// one choice.
 constexpr size_t kMostPlans = 5, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
@@ -52,13 +58,12 @@ public:
     for (bool isBetter = true; isBetter;) {
       const Machine from = bestOf_;
       const double before = least_;
-      for (const auto halve : kHalves) {
-        const bool isBandwidth = halve == kHalves[0];
-        if (halve == kStoresLast && !isSmall) continue; // what large Programs store is a small part
+      for (const Half& each : kHalves) {
+        if (each.isOfSmall && !isSmall) continue;
         // What a smaller memory is planned for owes nothing to what a smaller bus was good for here.
         Machine half = isSmall ? from : machine_;
-        for (int turn = 0; (!isBandwidth || turn < kHalvedBandwidths) && halve(half); ++turn)
-          if (tryOn(half) > (isBandwidth ? kFarSlower : kHardlySlower)) break;
+        for (int turn = 0; turn < each.times && each.make(half); ++turn)
+          if (tryOn(half) > each.slower) break;
       }
       isBetter = isSmall && least_ < before;
     }
@@ -71,8 +76,9 @@ private:
   void again(const Machine& known) {
     bestOf_ = known;
     bestOf_.costs.device = machine_.costs.device;
-    if (bestOf_.memories[0].capacityBytes == machine_.memories[0].capacityBytes && bestOf_.costs.rows == machine_.costs.rows &&
-        bestOf_.costs.columns == machine_.costs.columns && bestOf_.costs.storesLast == machine_.costs.storesLast &&
+    if (bestOf_.memories[0].capacityBytes == machine_.memories[0].capacityBytes &&
+        bestOf_.costs.rows == machine_.costs.rows && bestOf_.costs.columns == machine_.costs.columns &&
+        bestOf_.costs.storesLast == machine_.costs.storesLast &&
         bestOf_.costs.bytesPerCycle == machine_.costs.bytesPerCycle)
       return;
     if (auto plan = planOf(bestOf_, INFINITY)) best_ = std::move(*plan);
