@@ -15,6 +15,7 @@ if(TARGET candela_sdk)
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/candela DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     COMPONENT runtime FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  candela_installs(candela_sdk)
   install(TARGETS candela_sdk EXPORT Candela_runtime
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -23,6 +24,7 @@ endif()
 
 if(TARGET candela)
   set_target_properties(candela PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  candela_installs(candela)
   install(TARGETS candela RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
 

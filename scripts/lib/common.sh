@@ -19,10 +19,19 @@ jobs_here() {
   echo "${CANDELA_JOBS:-$((cores < memory ? cores : memory))}"
 }
 
-# phase NAME MINUTES COMMAND...: run it, say how long it took; after MINUTES, or when it fails, end here with its name.
+# Time limits are longer on a slow or busy machine; what this script starts goes by the same measurement.
+export CANDELA_TIME_PERCENT=${CANDELA_TIME_PERCENT:-$("$root/scripts/lib/time_percent.sh")}
+
+# scaled MINUTES: that many on the machine on which limits were chosen, here.
+scaled() {
+  echo $(($1 * CANDELA_TIME_PERCENT / 100))
+}
+
+# phase NAME MINUTES COMMAND...: run it, say how long it took; after MINUTES, scaled, or when it fails, end here with its name.
 # A function has no time limit, and `set -e` does not hold inside of it: it chains what it does with &&.
 phase() {
-  local name=$1 minutes=$2 start=$SECONDS status=0
+  local name=$1 minutes start=$SECONDS status=0
+  minutes=$(scaled "$2")
   shift 2
   echo "== $name"
   if [ "$(type -t "$1")" = function ]; then
