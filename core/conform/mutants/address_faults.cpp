@@ -7,24 +7,23 @@
 namespace candela::conform {
 namespace {
 
-using View = cdl_view_t;
 
 // ---- Views that lie elsewhere
 
-int64_t denseStride(const View& view, uint32_t dim) {
+int64_t denseStride(const cdl_view_t& view, uint32_t dim) {
   int64_t stride = 1;
   for (uint32_t d = dim + 1; d < view.rank; ++d) stride *= std::max<int64_t>(view.dims[d], 1);
   return stride;
 }
 
-void moveRowsApart(View& view) {
+void moveRowsApart(cdl_view_t& view) {
   for (uint32_t d = 0; d < view.rank; ++d)
     if (view.dims[d] > 1 && view.strides[d] != 0) {
       view.strides[d] += view.strides[d] < 0 ? -1 : 1;
       return;
     }
 }
-void makeDense(View& view) {
+void makeDense(cdl_view_t& view) {
   int64_t stride = 1;
   for (uint32_t d = view.rank; d-- > 0;) {
     if (view.strides[d] == 0) continue;
@@ -32,21 +31,21 @@ void makeDense(View& view) {
     stride *= std::max<int64_t>(view.dims[d], 1);
   }
 }
-void spreadBroadcast(View& view) {
+void spreadBroadcast(cdl_view_t& view) {
   for (uint32_t d = 0; d < view.rank; ++d)
     if (view.strides[d] == 0 && view.dims[d] > 1) view.strides[d] = denseStride(view, d);
 }
-void loseSign(View& view) {
+void loseSign(cdl_view_t& view) {
   for (uint32_t d = 0; d < view.rank; ++d) view.strides[d] = std::abs(view.strides[d]);
 }
-void loseOffset(View& view) { view.offset = 0; }
-void swapInner(View& view) {
+void loseOffset(cdl_view_t& view) { view.offset = 0; }
+void swapInner(cdl_view_t& view) {
   if (view.rank >= 2) std::swap(view.strides[view.rank - 1], view.strides[view.rank - 2]);
 }
 
 /// Alters view v of the instruction; of the result where v is kResult.
 constexpr uint32_t kResult = 99;
-Catalogue::Run altering(void (*alter)(View&), uint32_t v) {
+Catalogue::Run altering(void (*alter)(cdl_view_t&), uint32_t v) {
   return [alter, v](Mutation& m) {
     if (const uint32_t at = v == kResult ? m.result() : v; v == kResult || at < m.operands()) alter(m.altered(at));
     return m.run();
@@ -69,22 +68,22 @@ template <typename Skips> Catalogue::Run skipping(Skips skips) {
   };
 }
 
-bool inTail(const Mutation&, const View& y, const Index& at) {
+bool inTail(const Mutation&, const cdl_view_t& y, const Index& at) {
   const int64_t extent = y.rank ? y.dims[y.rank - 1] : 1;
   return extent > 16 && at[y.rank - 1] >= extent / 16 * 16;
 }
-bool inLaterBatch(const Mutation& m, const View& y, const Index& at) {
+bool inLaterBatch(const Mutation& m, const cdl_view_t& y, const Index& at) {
   const uint32_t batched = m.kind() == CDL_KIND_REDUCE ? 2 : 3;
   return y.rank >= batched && at[0] > 0;
 }
-bool inHighDims(const Mutation&, const View& y, const Index& at) {
+bool inHighDims(const Mutation&, const cdl_view_t& y, const Index& at) {
   return y.rank > 4 && std::any_of(at.begin(), at.begin() + (y.rank - 4), [](int64_t i) { return i > 0; });
 }
-bool isScalar(const Mutation&, const View& y, const Index&) { return y.rank == 0; }
+bool isScalar(const Mutation&, const cdl_view_t& y, const Index&) { return y.rank == 0; }
 
 cdl_code_t writeOneMore(Mutation& m) {
   const cdl_code_t code = m.run();
-  const View& y = m.view(m.result());
+  const cdl_view_t& y = m.view(m.result());
   if (y.rank == 0) return code;
   Index behind{};
   for (uint32_t d = 0; d < y.rank; ++d) {
@@ -156,7 +155,8 @@ cdl_code_t makeAllDense(Mutation& m) {
 } // namespace
 
 void addAddressFaults(Catalogue& catalogue) {
-  const auto ofViews = [&](std::string_view faultClass, std::string_view subject, void (*alter)(View&), bool result) {
+  const auto ofViews = [&](std::string_view faultClass, std::string_view subject, void (*alter)(cdl_view_t&),
+                           bool result) {
     const cdl_kind_facts_t& facts = *cdl_kind_facts(*parseKind(subject));
     for (uint32_t v = 0; v < facts.min_inputs; ++v)
       catalogue.add(faultClass, subject, altering(alter, v), std::to_string(v));
