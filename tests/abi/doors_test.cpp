@@ -362,6 +362,61 @@ TEST(Memory, IsAlignedBoundedAndMapped) {
   EXPECT_EQ(d.table.memory_create(d.device, 0, uint64_t(1) << 62, 64, &memory, d.error()), CDL_OUT_OF_MEMORY);
 }
 
+/// One memory stands for bytes of the host, then for others.
+TEST(Memory, OfTheHostIsImported) {
+  for (const char* path : {PLUGIN_template, PLUGIN_door2}) {
+    Device d(load(path));
+    ASSERT_NE(d.table.memory_import, nullptr);
+    alignas(16) char first[32] = "first bytes", second[64] = "other bytes";
+    cdl_memory_t* memory = nullptr;
+    ASSERT_EQ(d.table.memory_import(d.device, 0, first, sizeof first, &memory, d.error()), CDL_OK) << d.text;
+    EXPECT_EQ(d.table.queue_write(d.queue, memory, 6, "place", 5, d.error()), CDL_OK);
+    EXPECT_STREQ(first, "first place");
+    char read[65] = "";
+    EXPECT_EQ(d.table.queue_read(d.queue, memory, 0, read, 33, d.error()), CDL_INVALID_ARGUMENT);
+    cdl_memory_t* same = memory;
+    ASSERT_EQ(d.table.memory_import(d.device, 0, second, sizeof second, &memory, d.error()), CDL_OK) << d.text;
+    EXPECT_EQ(memory, same);
+    EXPECT_EQ(d.table.queue_read(d.queue, memory, 0, read, 64, d.error()), CDL_OK);
+    EXPECT_STREQ(read, "other bytes");
+    for (const uint64_t bytes : {0, 8}) {
+      EXPECT_EQ(d.table.memory_import(d.device, bytes ? 7 : 0, first, bytes, &memory, d.error()), CDL_INVALID_ARGUMENT);
+      EXPECT_STREQ(d.text, bytes ? "space 7 of 1" : "an import of 0 bytes");
+    }
+    EXPECT_EQ(d.table.memory_import(d.device, 0, nullptr, 8, &memory, d.error()), CDL_INVALID_ARGUMENT);
+    EXPECT_EQ(d.table.queue_write(d.queue, memory, 0, "still", 5, d.error()), CDL_OK);
+    EXPECT_STREQ(second, "still bytes");
+    d.table.memory_destroy(d.device, memory);
+    EXPECT_STREQ(first, "first place");
+  }
+}
+
+struct HostMemory : cdl::PrimitiveBackend {
+  HostMemory() : PrimitiveBackend("host_memory", "1") {}
+};
+struct OwnMemory : HostMemory {
+  cdl::Status memoryCreate(uint64_t alignment, cdl::Memory& memory) override {
+    return PrimitiveBackend::memoryCreate(alignment, memory);
+  }
+};
+struct OwnWrites : HostMemory {
+private:
+  cdl::Status memoryWrite(cdl::Memory&, uint64_t, const void*, uint64_t) override { return cdl::ok(); }
+};
+struct OwnImport : OwnMemory {
+  cdl::Status memoryImport(void* data, uint64_t, cdl::Memory& memory) override {
+    memory.data = data;
+    return cdl::ok();
+  }
+};
+
+TEST(Memory, IsImportedWhereItIsTheHostsOrTheBackendSaysHow) {
+  EXPECT_TRUE(cdl::detail::Entry<HostMemory>::kImports);
+  EXPECT_FALSE(cdl::detail::Entry<OwnMemory>::kImports);
+  EXPECT_FALSE(cdl::detail::Entry<OwnWrites>::kImports);
+  EXPECT_TRUE(cdl::detail::Entry<OwnImport>::kImports);
+}
+
 TEST(Queue, WaitsForItsTimelineFromAnyThread) {
   Device d(load(PLUGIN_template));
   EXPECT_EQ(d.table.queue_wait(d.queue, 0, 0, d.error()), CDL_OK);

@@ -533,12 +533,14 @@ typedef struct {
 /* A part of a device buffer that stands for one buffer of the Program. */
 typedef struct {
   cdl_memory_t* memory; /* in the space that the buffer names; null where nothing is bound */
-  uint64_t offset;      /* bytes, a multiple of the buffer's alignment, as the memory's start is */
+  /* Bytes, a multiple of the buffer's alignment, as the memory's start is unless it was imported. */
+  uint64_t offset;
   uint64_t bytes;       /* at least the buffer's, all inside of the memory */
 } cdl_binding_t;
 
 /* Bindings of one execution, indexed like the image's buffers ([0] unused). Both structs are valid during the call, the
- * memory until the work is done. Two bindings overlap only where the plan put TEMP buffers on the same bytes. */
+ * memory until the work is done. Two bindings overlap only where the plan put TEMP buffers on the same bytes, and where
+ * both are INPUT buffers. */
 typedef struct {
   cdl_header_t header;
   uint32_t count; /* the image's buffers, and one more for scratch (executable_scratch) */
@@ -898,6 +900,21 @@ typedef struct {
    * Lifetime: what was written has no end */
   cdl_code_t (*custom_op_decompose)(cdl_device_t* device, const cdl_custom_node_t* node, const cdl_writer_t* writer,
                                     cdl_error_t* error);
+
+  /* Makes memory of bytes that the host has, without a copy: executions that are bound to it read and write them where
+   * they lie, and work of the queue copies from and to them; the device touches them at no other time, and the host does
+   * not map them. `*memory` null: a new one. Else one that this slot made for the same space and that no work uses: it
+   * stands for these bytes from now on, so that a host with other bytes in every run makes one memory and no more.
+   * `bytes` is at least 1; `data` is aligned to 16, though the space may declare more. The host asks before it would
+   * copy a whole buffer through the queue, and does that where the answer is CDL_UNSUPPORTED.
+   * Presence: optional, the host copies through the queue
+   * Ownership: the bytes are the host's, and so is *memory
+   * Threads: any, one per memory
+   * Errors: common; CDL_INVALID_ARGUMENT no such space; CDL_UNSUPPORTED the device cannot use bytes that lie there, or
+   * only with a larger alignment: *memory is as it was
+   * Lifetime: *memory until memory_destroy; the bytes while work uses them, no longer */
+  cdl_code_t (*memory_import)(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
+                              cdl_error_t* error);
 } cdl_plugin_t;
 
 /* The one symbol of a plugin. `host` says which ABI the host has; `out->header.struct_size` how much of the table it

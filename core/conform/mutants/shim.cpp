@@ -389,6 +389,7 @@ cdl_code_t shimQuery(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* err
   out->pack_constant = nullptr;
   out->cost_batch = nullptr;
   out->emit = nullptr;
+  out->memory_import = nullptr;
   out->profile_begin = nullptr;
   out->profile_end = nullptr;
   out->cancel = nullptr;

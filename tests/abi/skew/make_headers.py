@@ -9,7 +9,8 @@ import sys
 
 FIRST, TODAY, LAST = 1, 2, 4
 # What 0.1 does not have yet: the last slots of two tables.
-LATE = {"cdl_plugin_t": ["emit", "profile_begin", "profile_end", "cancel", "custom_op", "custom_op_decompose"], "cdl_host_t": ["cache_get", "cache_put"]}
+LATE = {"cdl_plugin_t": ["emit", "profile_begin", "profile_end", "cancel", "custom_op", "custom_op_decompose",
+                          "memory_import"], "cdl_host_t": ["cache_get", "cache_put"]}
 # What 0.3 and 0.4 add at the end of a struct, with the version in the name.
 ADDED = {
     "cdl_plugin_t": "uint64_t (*later_{})(uint64_t value);",

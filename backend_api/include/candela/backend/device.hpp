@@ -119,6 +119,14 @@ public:
     (void)memory, (void)pointer;
     return ok();
   }
+  /// Makes `memory` stand for bytes of the host from now on: a new one, or one that this function made before. Asked
+  /// for where all hooks of memory are the defaults, since its memory is the host's then, and where this one is
+  /// overridden. UNSUPPORTED leaves `memory` as it was: the host copies.
+  virtual Status memoryImport(void* data, uint64_t bytes, Memory& memory) {
+    (void)bytes;
+    memory.data = data;
+    return ok();
+  }
   virtual Status memoryWrite(Memory& to, uint64_t offset, const void* from, uint64_t bytes) {
     if (bytes) std::memcpy(static_cast<char*>(to.data) + offset, from, bytes);
     return ok();

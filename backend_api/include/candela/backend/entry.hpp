@@ -16,6 +16,31 @@ namespace cdl::detail {
 CDL_OPS(CDL_X)
 #undef CDL_X
 
+// Keeps_memoryMap<B> and so on: B has the default of that hook.
+#define CDL_X(hook)                                                                                                    \
+  template <class B, class = void> struct Keeps_##hook : std::false_type {};                                           \
+  template <class B>                                                                                                   \
+  struct Keeps_##hook<B, std::void_t<decltype(&B::hook)>>                                                              \
+      : std::is_same<decltype(&B::hook), decltype(&Backend::hook)> {};
+CDL_X(memoryCreate)
+CDL_X(memoryDestroy)
+CDL_X(memoryMappable)
+CDL_X(memoryMap)
+CDL_X(memoryUnmap)
+CDL_X(memoryImport)
+CDL_X(memoryWrite)
+CDL_X(memoryRead)
+CDL_X(memoryCopy)
+CDL_X(address)
+#undef CDL_X
+
+/// Memory of B is the host's, as it is.
+template <class B> constexpr bool isHostMemory() {
+  return Keeps_memoryCreate<B>::value && Keeps_memoryDestroy<B>::value && Keeps_memoryMappable<B>::value &&
+         Keeps_memoryMap<B>::value && Keeps_memoryUnmap<B>::value && Keeps_memoryWrite<B>::value &&
+         Keeps_memoryRead<B>::value && Keeps_memoryCopy<B>::value && Keeps_address<B>::value;
+}
+
 /// Bit k: B has its own function of kind k.
 template <class B> constexpr uint64_t overriddenKinds() {
   uint64_t mask = 0;
@@ -85,6 +110,24 @@ struct Slots {
   }
   static Status memoryUnmap(cdl_device_t* device, cdl_memory_t* memory, void* pointer) {
     return of(device)->memoryUnmap(*of(memory), pointer);
+  }
+
+  static Status memoryImport(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory) {
+    const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
+    if (space >= spaces) return error(CDL_INVALID_ARGUMENT, text("space ", space, " of ", spaces));
+    if (!data || bytes == 0) return error(CDL_INVALID_ARGUMENT, text("an import of ", bytes, " bytes"));
+    std::unique_ptr<Memory> made;
+    Memory* target = of(*memory);
+    if (!target) {
+      made = std::make_unique<Memory>();
+      target = made.get();
+      target->space = space;
+    }
+    Status status = of(device)->memoryImport(data, bytes, *target);
+    if (!status.isOk()) return status;
+    target->bytes = bytes;
+    if (made) *memory = reinterpret_cast<cdl_memory_t*>(made.release());
+    return status;
   }
 
   static Status queueCreate(cdl_device_t* device, cdl_queue_t** queue) {
@@ -208,6 +251,7 @@ struct Slots {
 
 template <class B> struct Entry : Slots {
   static constexpr bool kPrograms = std::is_base_of_v<ProgramBackend, B>;
+  static constexpr bool kImports = isHostMemory<B>() || !Keeps_memoryImport<B>::value;
   static_assert(kPrograms || std::is_base_of_v<PrimitiveBackend, B>,
                 "a backend derives from cdl::PrimitiveBackend or cdl::ProgramBackend");
 
@@ -265,6 +309,7 @@ template <class B> struct Entry : Slots {
     t.memory_destroy = memoryDestroy;
     t.memory_map = b.memoryMappable() ? Slot<memoryMap>::call : nullptr;
     t.memory_unmap = b.memoryMappable() ? Slot<memoryUnmap>::call : nullptr;
+    t.memory_import = kImports ? Slot<memoryImport>::call : nullptr;
     t.queue_create = Slot<queueCreate>::call;
     t.queue_destroy = queueDestroy;
     t.queue_write = Slot<queueWrite>::call;
