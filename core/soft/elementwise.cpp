@@ -31,7 +31,7 @@ cdl::Status runFill(const Call& call) {
 
 cdl::Status runBlockOp(const Call& call) {
   const Operand y = call.output();
-  std::vector<Operand> in;
+  Scratch<Operand> in;
   uint8_t elems[3] = {};
   for (uint32_t i = 0; i < call.operands(); ++i) {
     in.push_back(call.input(i));

@@ -7,7 +7,7 @@ namespace candela::soft {
 
 Expr::Source Expr::bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand) {
   if (operand.source == CDL_FROM_CONST) {
-    std::vector<uint64_t> block(kBlock);
+    Scratch<uint64_t> block(kBlock);
     const size_t bytes = std::max<size_t>(1, cdl_elem_bits(operand.elem) / 8);
     const bool isSigned = operand.elem == CDL_I4 || operand.elem == CDL_I2;
     const int bits = static_cast<int>(cdl_elem_bits(operand.elem));

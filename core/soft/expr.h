@@ -17,7 +17,7 @@ public:
   cdl::Status bind(const Call& call, uint8_t accElem);
 
   /// The views that the steps read, each once; evaluate takes their blocks in this order.
-  const std::vector<Operand>& views() const { return views_; }
+  const Scratch<Operand>& views() const { return views_; }
 
   /// n <= kBlock elements: `views` and `acc` are dense blocks, `out` is one.
   void evaluate(const void* const* views, const void* acc, void* out, int64_t n);
@@ -31,15 +31,15 @@ private:
     BlockOp op;
     int operands;
     Source in[4];
-    std::vector<uint64_t> value;
+    Scratch<uint64_t> value;
   };
   Source bindOperand(const Call& call, const cdl_step_t& step, const cdl_operand_t& operand);
 
   uint32_t first_ = 0; // step of the instruction's expr
-  std::vector<Operand> views_;
-  std::vector<uint16_t> viewInputs_; // input index of views_[k]
-  std::vector<Step> steps_;
-  std::vector<std::vector<uint64_t>> constants_;
+  Scratch<Operand> views_;
+  Scratch<uint16_t> viewInputs_; // input index of views_[k]
+  Scratch<Step> steps_;
+  Scratch<Scratch<uint64_t>> constants_;
 };
 
 /// Takes rows of accumulators from MATMUL and REDUCE: through the epilogue, if there is one, into
@@ -57,9 +57,9 @@ private:
   Operand result_;
   bool hasExpr_ = false;
   Expr expr_;
-  std::vector<BlockReader> readers_;
-  std::vector<const void*> pointers_;
-  std::vector<uint64_t> scratch_;
+  Scratch<BlockReader> readers_;
+  Scratch<const void*> pointers_;
+  Scratch<uint64_t> scratch_;
 };
 
 } // namespace candela::soft

@@ -11,7 +11,7 @@ namespace candela::soft {
 namespace {
 
 // One line in a dense scratch of the compute type; sums in f64.
-template <class C> void softmaxLine(std::vector<C>& line, bool logarithm) {
+template <class C> void softmaxLine(Scratch<C>& line, bool logarithm) {
   C max = -std::numeric_limits<C>::infinity();
   for (C value : line) max = law::max(max, value);
   double sum = 0;
@@ -37,7 +37,7 @@ cdl::Status runSoftmax(const Call& call) {
   const Operand x = call.input(0), y = call.output();
   if (!isFloatElem(x.elem) || x.elem != y.elem) return call.failElems();
   withFloat(x.elem, [&]<class T>(Tag<T>) {
-    std::vector<Compute<T>> line(static_cast<size_t>(x.dims[1]));
+    Scratch<Compute<T>> line(static_cast<size_t>(x.dims[1]));
     for (int64_t o = 0; o < x.dims[0]; ++o)
       for (int64_t i = 0; i < x.dims[2]; ++i) {
         const T* from = x.at<T>(x.start + o * x.strides[0] + i * x.strides[2]);
@@ -61,7 +61,7 @@ cdl::Status runNorm(const Call& call) {
     const auto at = [](const Operand& row, size_t r) {
       return static_cast<double>(load(*row.at<T>(row.start + static_cast<int64_t>(r) * row.strides[row.rank - 1])));
     };
-    std::vector<double> line(static_cast<size_t>(x.dims[1]));
+    Scratch<double> line(static_cast<size_t>(x.dims[1]));
     for (int64_t o = 0; o < x.dims[0]; ++o) {
       double mean = 0, squares = 0;
       Operand row = x;
@@ -87,8 +87,8 @@ cdl::Status runSort(const Call& call) {
   if (!isArithmetic(x.elem) || x.elem != y.elem || index.elem != CDL_I32) return call.failElems();
   if (x.dims[1] > INT32_MAX) return call.fail(CDL_BAD_MODEL, "places in x of dims " + dimsText(x) + " do not fit i32");
   withAny(x.elem, [&]<class T>(Tag<T>) {
-    std::vector<Compute<T>> line(static_cast<size_t>(x.dims[1]));
-    std::vector<int32_t> order(line.size());
+    Scratch<Compute<T>> line(static_cast<size_t>(x.dims[1]));
+    Scratch<int32_t> order(line.size());
     // By value and then by place, so that there is one order, however the library sorts.
     const auto before = [&](int32_t p, int32_t q) {
       Compute<T> a = line[static_cast<size_t>(p)], b = line[static_cast<size_t>(q)];

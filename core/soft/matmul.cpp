@@ -15,7 +15,7 @@ namespace {
 
 struct Problem {
   Operand a, b, y;
-  std::vector<int64_t> aZero, bZero; // empty, one, or (b only) N values
+  Scratch<int64_t> aZero, bZero; // empty, one, or (b only) N values
   bool accumulate = false;
 };
 
@@ -64,7 +64,7 @@ public:
 private:
   static constexpr int kColumns = tileColumns<S>;
   static int64_t roundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-  static const int64_t* zeros(const std::vector<int64_t>& values) { return values.empty() ? nullptr : values.data(); }
+  static const int64_t* zeros(const Scratch<int64_t>& values) { return values.empty() ? nullptr : values.data(); }
 
   void block(int64_t batch, int64_t m0, int64_t rows, int64_t n0, int64_t columns) {
     const Matrix a{&p_.a, p_.a.start + batch * p_.a.strides[0], p_.a.strides[1], p_.a.strides[2]};
@@ -112,9 +112,9 @@ private:
   Finisher& finisher_;
   StoreRow<Sum> storeRow_;
   int64_t depth_, columns_, rows_;
-  std::vector<S> packedA_, packedB_;
-  std::vector<Sum> sums_;
-  std::vector<uint64_t> row_, old_;
+  Scratch<S> packedA_, packedB_;
+  Scratch<Sum> sums_;
+  Scratch<uint64_t> row_, old_;
 };
 
 template <class TA, class TB, class S, class TAcc, class Sum = S>
@@ -184,8 +184,8 @@ bool isZero(const Operand& zero, uint8_t elem) {
 }
 
 // The zero points as numbers; false in `usual` when one lies outside of `elem`.
-std::vector<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
-  std::vector<int64_t> values;
+Scratch<int64_t> readZeros(const Operand& zero, uint8_t elem, bool& usual) {
+  Scratch<int64_t> values;
   if (!zero.present()) return values;
   const IntegerRange range(elem);
   for (int64_t i = 0; i < zero.elements(); ++i) {

@@ -10,7 +10,7 @@ std::string dimsText(const Operand& operand) {
   return text.append("]");
 }
 
-Loop makeLoop(const std::vector<const Operand*>& operands) {
+Loop makeLoop(const Scratch<const Operand*>& operands) {
   const Operand& first = *operands[0];
   Loop loop;
   loop.strides.resize(operands.size());

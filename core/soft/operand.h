@@ -3,10 +3,10 @@
 
 #include <array>
 #include <string>
-#include <vector>
 
 #include "candela/backend/view.hpp"
 #include "core/soft/elements.h"
+#include "core/soft/scratch.h"
 
 namespace candela::soft {
 
@@ -38,20 +38,20 @@ std::string dimsText(const Operand& operand);
 struct Loop {
   int rank = 1;
   std::array<int64_t, CDL_MAX_RANK> dims{1};
-  std::vector<int64_t> starts;                            /* per operand */
-  std::vector<std::array<int64_t, CDL_MAX_RANK>> strides; /* per operand */
+  Scratch<int64_t> starts;                            /* per operand */
+  Scratch<std::array<int64_t, CDL_MAX_RANK>> strides; /* per operand */
 
   int64_t row() const { return dims[rank - 1]; }
   int64_t rowStride(size_t operand) const { return strides[operand][rank - 1]; }
 };
 /// All operands have the dims of the first one.
-Loop makeLoop(const std::vector<const Operand*>& operands);
+Loop makeLoop(const Scratch<const Operand*>& operands);
 
 /// Calls f(positions) for every row: positions[k] is the element of operand k at which it begins.
 template <class F> void forEachRow(const Loop& loop, F&& f) {
   for (int d = 0; d < loop.rank; ++d)
     if (loop.dims[d] == 0) return;
-  std::vector<int64_t> position = loop.starts;
+  Scratch<int64_t> position = loop.starts;
   const size_t operands = position.size();
   std::array<int64_t, CDL_MAX_RANK> index{};
   for (;;) {
@@ -106,14 +106,14 @@ private:
   Operand operand_;
   int64_t stride_ = 0, splatPosition_ = 0, splatted_ = 0;
   bool direct_ = false;
-  std::vector<uint64_t> scratch_;
+  Scratch<uint64_t> scratch_;
 };
 
 /// Runs body(const void* const* in, void* out, int64_t n) over dense blocks of n <= kBlock
 /// elements. Inputs have the dims of `out`; `out` may equal an input.
-template <class F> void mapBlocks(const std::vector<Operand>& in, const Operand& out, F&& body) {
-  std::vector<const Operand*> all{&out};
-  std::vector<BlockReader> readers;
+template <class F> void mapBlocks(const Scratch<Operand>& in, const Operand& out, F&& body) {
+  Scratch<const Operand*> all{&out};
+  Scratch<BlockReader> readers;
   for (const Operand& operand : in) {
     all.push_back(&operand);
     readers.emplace_back(operand);
@@ -122,8 +122,8 @@ template <class F> void mapBlocks(const std::vector<Operand>& in, const Operand&
   for (size_t k = 0; k < readers.size(); ++k) readers[k].setStride(loop.rowStride(k + 1));
   const int64_t row = loop.row(), outStride = loop.rowStride(0);
   const bool direct = outStride == 1 && !isPackedElem(out.elem);
-  std::vector<uint64_t> outScratch(direct ? 0 : kBlock);
-  std::vector<const void*> pointers(in.size());
+  Scratch<uint64_t> outScratch(direct ? 0 : kBlock);
+  Scratch<const void*> pointers(in.size());
   forEachRow(loop, [&](const int64_t* position) {
     for (int64_t i = 0; i < row; i += kBlock) {
       const int64_t n = row - i < kBlock ? row - i : kBlock;

@@ -100,15 +100,17 @@ cdl::Status reduceBehind(const Call& call, const Operand& y, Finisher& finisher)
   Expr prologue;
   if (cdl::Status status = prologue.bind(call, 0, 0, call.instr->prologue); !status.isOk()) return status;
   Operand x = call.input(0);
-  x.elem = cdl_get_step(call.image, cdl_get_expr(call.image, call.instr->expr)->first_step + call.instr->prologue - 1)->elem;
+  x.elem =
+      cdl_get_step(call.image, cdl_get_expr(call.image, call.instr->expr)->first_step + call.instr->prologue - 1)->elem;
   const int64_t outer = std::exchange(x.dims[0], 1);
   x.strides[0] = 0, x.strides[1] = x.dims[2], x.strides[2] = 1, x.start = 0;
-  std::vector<uint64_t> slab(static_cast<size_t>(x.elements()) * std::max<size_t>(cdl_elem_bits(x.elem), 8) / 64 + 1);
+  Scratch<uint64_t> slab(static_cast<size_t>(x.elements()) * std::max<size_t>(cdl_elem_bits(x.elem), 8) / 64 + 1);
   x.base = reinterpret_cast<char*>(slab.data());
-  std::vector<Operand> views = prologue.views();
+  Scratch<Operand> views = prologue.views();
   for (Operand& view : views) view.dims[0] = 1;
   for (int64_t o = 0; o < outer; ++o) {
-    mapBlocks(views, x, [&](const void* const* blocks, void* out, int64_t n) { prologue.evaluate(blocks, nullptr, out, n); });
+    mapBlocks(views, x,
+              [&](const void* const* blocks, void* out, int64_t n) { prologue.evaluate(blocks, nullptr, out, n); });
     withAny(x.elem, [&]<class T>(Tag<T>) { reduceBy<T>(call.instr->fn, x, y, {o, o + 1}, finisher); });
     for (Operand& view : views) view.start += view.strides[0];
   }

@@ -58,7 +58,7 @@ bool findRescale(uint8_t from, uint8_t to, uint64_t limits, BlockOp& op) {
 
 cdl::Status runRescale(const Call& call) {
   const Operand y = call.output();
-  std::vector<Operand> in;
+  Scratch<Operand> in;
   for (uint32_t i = 0; i < call.operands(); ++i) {
     in.push_back(call.input(i));
     if (i == 0 || i == 4 ? !isRescaled(in[i].elem) : in[i].elem != CDL_I32) return call.failElems();
@@ -81,7 +81,7 @@ cdl::Status runRescale(const Call& call) {
   if (lo < range.lowest || hi > range.highest || lo > hi)
     return call.fail(CDL_BAD_MODEL,
                      cdl::text("clamps to ", lo, "..", hi, ", which ", cdl::elemName(y.elem), " does not hold"));
-  std::vector<int64_t> a(kBlock), b(kBlock);
+  Scratch<int64_t> a(kBlock), b(kBlock);
   const BlockOp widenA{findConvert(in[0].elem, CDL_I64)}, widenB{findConvert(in[two ? 4 : 0].elem, CDL_I64)};
   const BlockOp narrow{findConvert(CDL_I64, y.elem)};
   mapBlocks(in, y, [&](const void* const* blocks, void* out, int64_t n) {
@@ -106,7 +106,7 @@ cdl::Status runTable(const Call& call) {
   const Operand x = call.input(0), table = call.input(1), y = call.output();
   const bool bytes = x.elem == CDL_I8 || x.elem == CDL_U8, words = x.elem == CDL_I16;
   if (table.elem != y.elem || !(bytes ? isArithmetic(y.elem) : words && y.elem == CDL_I16)) return call.failElems();
-  std::vector<uint64_t> dense(static_cast<size_t>(table.dims[0]));
+  Scratch<uint64_t> dense(static_cast<size_t>(table.dims[0]));
   gatherBlock(table, table.start, table.strides[0], table.dims[0], dense.data());
   mapBlocks({x}, y, [&](const void* const* blocks, void* out, int64_t n) {
     if (words) {

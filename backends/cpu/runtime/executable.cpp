@@ -74,33 +74,45 @@ uint32_t CpuExecutable::placeOf(uint32_t instr) const {
 
 cdl::Status CpuExecutable::save(const cdl::Writer& to) const { return toBlob(image_, binary_, to); }
 
+CpuExecutable::Tables CpuExecutable::tables() const {
+  const auto behind = [](uint64_t at, uint64_t bytes) { return (at + bytes + 63) & ~uint64_t(63); };
+  Tables tables{};
+  tables.bases = behind(0, binary_.scratchBytes);
+  tables.pointers = behind(tables.bases, image_->buffers.count * sizeof(char*));
+  tables.moved = behind(tables.pointers, binary_.args.size() * sizeof(void*));
+  tables.bytes = behind(tables.moved, static_cast<uint64_t>(threads_.count()) * mostArgs_ * sizeof(void*));
+  return tables;
+}
+
 cdl::Status CpuExecutable::execute(const cdl::Addresses& buffers) {
-  std::vector<char*> bases(image_->buffers.count, nullptr);
+  const Tables at = tables();
+  char* scratch = static_cast<char*>(buffers.address(image_->buffers.count, at.bytes));
+  char** bases = reinterpret_cast<char**>(scratch + at.bases);
   for (uint32_t b = 1; b < image_->buffers.count; ++b) {
     const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
     if (buffer.role != CDL_ROLE_CONSTANT) bases[b] = static_cast<char*>(buffers.address(b, buffer.bytes));
   }
-  char* scratch =
-      binary_.scratchBytes ? static_cast<char*>(buffers.address(image_->buffers.count, binary_.scratchBytes)) : nullptr;
-
-  std::vector<void*> pointers; // of all arguments, as loops find them first
-  pointers.reserve(binary_.args.size());
-  for (const Arg& arg : binary_.args) {
+  void** pointers = reinterpret_cast<void**>(scratch + at.pointers); // as loops find them first
+  for (size_t a = 0; a < binary_.args.size(); ++a) {
+    const Arg& arg = binary_.args[a];
     char* base = arg.buffer == Arg::kScratch ? scratch
                  : arg.buffer == Arg::kOwn   ? const_cast<char*>(binary_.own) // read only
                                              : bases[arg.buffer];
-    pointers.push_back(base + arg.offset);
+    pointers[a] = base + arg.offset;
   }
+  void** moved = reinterpret_cast<void**>(scratch + at.moved);
   cdl::Timings* timings = buffers.timings();
   Barrier barrier(std::min(mostUnits_, threads_.count()));
-  threads_.run(mostUnits_, [&](int t, int total) { work({t, total}, pointers, barrier, timings); });
+  const auto body = [&](int t, int total) {
+    work({t, total}, pointers, moved + static_cast<size_t>(t) * mostArgs_, barrier, timings);
+  };
+  threads_.run(mostUnits_, body);
   return cdl::ok();
 }
 
-void CpuExecutable::work(Share share, const std::vector<void*>& pointers, Barrier& barrier,
+void CpuExecutable::work(Share share, void* const* pointers, void** moved, Barrier& barrier,
                          cdl::Timings* timings) const {
   const auto [t, total] = share;
-  std::vector<void*> moved(mostArgs_);
   uint64_t start = timings ? cdl::Timings::now() : 0;
   bool hasRun = false, wasAlone = false;
   int64_t loops[CDL_MAX_LOOP_NESTING] = {};
@@ -117,13 +129,13 @@ void CpuExecutable::work(Share share, const std::vector<void*>& pointers, Barrie
       const int64_t first = !alone ? units * t / total : t + 1 == total ? 0 : units;
       const int64_t last = !alone ? units * (t + 1) / total : units;
       if (first < last) {
-        void* const* arguments = pointers.data() + call.firstArg;
+        void* const* arguments = pointers + call.firstArg;
         if (cdl_get_instr(image_, i)->loop) {
           for (uint32_t a = 0; a < call.args; ++a) {
             const Arg& arg = binary_.args[call.firstArg + a];
             moved[a] = static_cast<char*>(arguments[a]) + arg.perLoop[0] * loops[0] + arg.perLoop[1] * loops[1];
           }
-          arguments = moved.data();
+          arguments = moved;
         }
         runUnits(kernels_[call.kernel], arguments, call, first, last);
       }

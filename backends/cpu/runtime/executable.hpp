@@ -18,7 +18,7 @@ public:
   cdl::Status place();
 
   cdl::Status execute(const cdl::Addresses& buffers) override;
-  uint64_t scratchBytes() const override { return binary_.scratchBytes; }
+  uint64_t scratchBytes() const override { return tables().bytes; }
   cdl::Status save(const cdl::Writer& to) const override;
 
 private:
@@ -28,8 +28,15 @@ private:
   };
   /// The instruction at which the calls of `instr` run: the first one of a group in bands, which interleaves them.
   uint32_t placeOf(uint32_t instr) const;
-  /// What a thread does of one execution. `pointers`: all arguments as the first run of every loop has them.
-  void work(Share share, const std::vector<void*>& pointers, Barrier& barrier, cdl::Timings* timings) const;
+  /// What an execution looks up stands in its scratch, behind what kernels use, so that it allocates nothing.
+  struct Tables {
+    uint64_t bases, pointers, moved; // bytes from the start: per buffer; of all arguments; of one call, per thread
+    uint64_t bytes;                  // the whole scratch
+  };
+  Tables tables() const;
+  /// What a thread does of one execution. `pointers`: all arguments as the first run of every loop has them; `moved`:
+  /// room for those of one call.
+  void work(Share share, void* const* pointers, void** moved, Barrier& barrier, cdl::Timings* timings) const;
 
   const cdl_image_t* image_;
   Binary binary_;

@@ -39,11 +39,11 @@ Threads::~Threads() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void Threads::run(int most, const std::function<void(int, int)>& body) {
+void Threads::runErased(int most, Body body) {
   const int total = std::min(most, count());
   std::unique_lock<std::mutex> busy(busy_, std::defer_lock);
   if (total < 2 || !busy.try_lock()) return body(0, 1);
-  body_ = &body;
+  body_ = body;
   pending_.store(total - 1, std::memory_order_relaxed);
   {
     std::lock_guard<std::mutex> lock(mutex_); // a worker that is about to sleep sees the round or is woken
@@ -76,7 +76,7 @@ void Threads::work(int index) {
       --asleep_;
     }
     if (stop_) return;
-    (*body_)(index, static_cast<int>(seen % kRound));
+    body_(index, static_cast<int>(seen % kRound));
     if (pending_.fetch_sub(1) == 1) pending_.notify_one();
   }
 }

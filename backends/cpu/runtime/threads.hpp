@@ -5,7 +5,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -25,17 +24,26 @@ public:
   /// Calls body(t, total) for t = 0 .. total - 1 at the same time, 0 on this thread, and returns when all are done. One
   /// caller at a time has the workers (total = count(), or `most` if that is less); one that comes meanwhile works
   /// alone (total = 1).
-  void run(int most, const std::function<void(int, int)>& body);
+  template <class F> void run(int most, const F& body) {
+    runErased(most, {&body, [](const void* f, int t, int total) { (*static_cast<const F*>(f))(t, total); }});
+  }
 
 private:
   static constexpr uint64_t kRound = 1 << 16;
 
+  /// A function of the caller's, which std::function would allocate for.
+  struct Body {
+    const void* function = nullptr;
+    void (*call)(const void* function, int t, int total) = nullptr;
+    void operator()(int t, int total) const { call(function, t, total); }
+  };
+  void runErased(int most, Body body);
   void call(int total);
   void work(int index);
 
   std::vector<std::thread> workers_;
   std::mutex busy_; // held by the caller that has the workers
-  const std::function<void(int, int)>* body_ = nullptr;
+  Body body_;
   std::atomic<uint64_t> round_{0}; // number of the run * kRound + how many threads work on it
   std::atomic<int> pending_{0};    // workers that have not finished this run
   std::atomic<bool> stop_{false};

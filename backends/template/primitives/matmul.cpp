@@ -1,6 +1,8 @@
 // MATMUL: y[b] = a[b] . b[b]; a[B,M,K], b[B,K,N], y[B,M,N], rows contiguous, batch strides free.
 #include "../template.hpp"
 
+#include <algorithm>
+
 namespace {
 
 constexpr int kRows = 4, kCols = 16; // of the tile of y that stays in registers
@@ -35,7 +37,9 @@ template <class A, class B, class Y, class Sum> cdl::Status multiply(const cdl::
   const auto y = op.y<Y>();
   const int64_t m = op.m(), n = op.n(), k = op.k();
   const Sum aZero = op.hasAZero() ? static_cast<Sum>(integerAt(op.aZero(), 0)) : Sum(0);
-  std::vector<Sum> panel(static_cast<size_t>(k * kCols)); // kCols columns of b side by side, less their zero points
+  // kCols columns of b side by side, less their zero points. Kept: a run like the one before allocates nothing.
+  thread_local std::vector<Sum> panel;
+  panel.resize(std::max(panel.size(), static_cast<size_t>(k * kCols)));
   Sum acc[kRows][kCols];
   for (auto batch : y.range(0))
     for (int64_t col = 0; col < n; col += kCols) {

@@ -10,7 +10,8 @@ namespace {
 template <class T, class Acc, class F> cdl::Status reduceWith(const cdl::Reduce& op, Acc start, F f) {
   const auto x = op.x<const T>();
   const auto y = op.y<T>();
-  std::vector<Acc> acc(static_cast<size_t>(x.dim(2)));
+  thread_local std::vector<Acc> acc; // kept: a run like the one before allocates nothing
+  acc.resize(static_cast<size_t>(x.dim(2)));
   for (auto o : x.range(0)) {
     std::fill(acc.begin(), acc.end(), start);
     for (auto r : x.range(1)) {

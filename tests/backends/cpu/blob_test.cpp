@@ -130,7 +130,7 @@ protected:
 };
 
 struct Memory final : cdl::Addresses {
-  mutable int64_t y[kCount] = {}, scratch[16] = {};
+  mutable int64_t y[kCount] = {}, scratch[128] = {};
   void* address(uint32_t buffer, uint64_t) const override { return buffer == kOutput ? y : scratch; }
 };
 
@@ -147,6 +147,7 @@ TEST_F(CpuBlob, RunsWhereItLies) {
   CpuExecutable executable(image(), std::move(loaded.binary), threads);
   ASSERT_TRUE(executable.place().isOk());
   const Memory memory;
+  ASSERT_LE(executable.scratchBytes(), sizeof memory.scratch);
   ASSERT_TRUE(executable.execute(memory).isOk());
   EXPECT_EQ(memory.y[0], kConstant);
   EXPECT_EQ(memory.y[1], kConstant);
