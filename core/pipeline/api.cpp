@@ -35,6 +35,14 @@ struct candela_model {
     return std::ranges::count(bundle().states, i, port) > 0;
   }
 
+  /// What a call of candela_run on a session needs, kept for the next one.
+  struct Call {
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    std::vector<runtime::TraceEvent> events;
+  };
+  mutable runtime::Pool<Call> calls;
+
   // What compiling and the newest run did.
   mutable std::mutex traceMutex;
   mutable std::vector<runtime::TraceEvent> compiled, ran;
@@ -253,42 +261,195 @@ Status compileModel(candela_model& model, const std::string& path, const candela
   return model.states.init(model.described);
 }
 
+/// A type as the interface says it.
+void describeType(Elem elem, const Shape& dims, candela_tensor_t& out) {
+  out.elem = static_cast<candela_elem_t>(elem);
+  out.rank = dims == kUnranked ? CANDELA_UNKNOWN_RANK : static_cast<uint32_t>(dims.size());
+  std::fill(std::begin(out.dims), std::end(out.dims), 0);
+  if (dims != kUnranked) std::copy(dims.begin(), dims.end(), out.dims);
+}
+
 const char* describePort(const runtime::BundleValue& port, candela_tensor_t* out) {
   if (out) {
-    *out = {};
-    out->elem = static_cast<candela_elem_t>(port.elem);
-    out->rank = port.dims == kUnranked ? CANDELA_UNKNOWN_RANK : static_cast<uint32_t>(port.dims.size());
-    if (port.dims != kUnranked) std::copy(port.dims.begin(), port.dims.end(), out->dims);
+    describeType(port.elem, port.dims, *out);
+    out->data = nullptr;
     out->bytes = port.sizeBytes();
   }
   return port.name.c_str();
 }
 
-Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela_tensor_t* inputs, uint32_t count) {
-  if (count != model.inputs()) return badArgument("{} inputs were given, the model has {}", count, model.inputs());
+/// Whether there is nothing there: a state goes on, an output is the library's to allocate.
+bool isNowhere(const candela_tensor_t& tensor) { return !tensor.data && !tensor.bytes; }
+
+/// An input's dims as the model counts them, and whether its bytes are enough.
+Result<std::span<const int64_t>> checkInput(const candela_model& model, uint32_t index, const candela_tensor_t& given) {
+  const runtime::BundleValue& port = model.input(index);
+  if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
+    return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank,
+                       int(given.elem));
+  const auto elem = static_cast<Elem>(given.elem);
+  std::span<const int64_t> dims(given.dims, given.rank);
+  const auto elements = elementCount(dims);
+  if (!elements) return badArgument("input '{}': impossible shape {}", port.name, shapeText(dims));
+  if (model.flatShapes && elements == elementCount(port.dims)) dims = port.dims;
+  if (!model.flow) CDL_TRY(port.checkInput(elem, dims));
+  const uint64_t bytes = elemBytes(elem, *elements);
+  if (given.bytes < bytes || (!given.data && bytes))
+    return badArgument("input '{}' needs {} bytes, {} were given", port.name, bytes, given.data ? given.bytes : 0);
+  return dims;
+}
+
+Status checkCounts(const candela_model& model, uint32_t inputs, uint32_t outputs) {
+  if (outputs != model.outputs())
+    return badArgument("{} outputs were given, the model has {}", outputs, model.outputs());
+  if (inputs != model.inputs()) return badArgument("{} inputs were given, the model has {}", inputs, model.inputs());
+  return Status::ok();
+}
+
+Result<std::vector<Tensor>> readInputs(const candela_model& model, const candela_tensor_t* inputs) {
   std::vector<Tensor> tensors;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < model.inputs(); ++i) {
     const candela_tensor_t& given = inputs[i];
-    const runtime::BundleValue& port = model.input(i);
-    if (!given.data && !given.bytes && model.isState(&runtime::BundleState::input, i)) {
+    if (isNowhere(given) && model.isState(&runtime::BundleState::input, i)) {
       tensors.emplace_back();
       continue;
     }
-    if (given.rank > CANDELA_MAX_RANK || !isValidElem(given.elem))
-      return badArgument("input '{}': rank {} or element type {} is out of range", port.name, given.rank,
-                         int(given.elem));
-    Tensor tensor{static_cast<Elem>(given.elem), Shape(given.dims, given.dims + given.rank), {}};
-    const auto elements = elementCount(tensor.dims);
-    if (!elements) return badArgument("input '{}': impossible shape {}", port.name, shapeText(tensor.dims));
-    if (model.flatShapes && elements == elementCount(port.dims)) tensor.dims = port.dims;
-    if (!model.flow) CDL_TRY(port.checkInput(tensor));
-    if (given.bytes < tensor.sizeBytes() || (!given.data && tensor.sizeBytes()))
-      return badArgument("input '{}' needs {} bytes, {} were given", port.name, tensor.sizeBytes(),
-                         given.data ? given.bytes : 0);
+    CDL_ASSIGN(const std::span<const int64_t> dims, checkInput(model, i, given));
+    Tensor tensor{static_cast<Elem>(given.elem), Shape(dims.begin(), dims.end()), {}};
     tensor.bytes = Bytes::wrap(given.data, tensor.sizeBytes(), nullptr);
     tensors.push_back(std::move(tensor));
   }
   return tensors;
+}
+
+/// A state that nobody wants to see.
+bool isKept(const candela_model& model, uint32_t index, const candela_tensor_t& output) {
+  return isNowhere(output) && output.rank != CANDELA_UNKNOWN_RANK &&
+         model.isState(&runtime::BundleState::output, index);
+}
+
+Status checkRoom(const runtime::BundleValue& port, const candela_tensor_t& output, uint64_t bytes) {
+  if (output.bytes >= bytes && (output.data || !bytes)) return Status::ok();
+  return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, output.bytes);
+}
+
+/// Memory for candela_free_data.
+Status allocate(candela_tensor_t& output, uint64_t bytes) {
+  output.data = std::malloc(std::max<uint64_t>(bytes, 1));
+  if (!output.data) return failure(Code::out_of_memory, "no {} bytes for an output", bytes);
+  output.bytes = bytes;
+  return Status::ok();
+}
+
+/// A run of a session: on the caller's memory, and without an allocation once a run before it left what it needs.
+class SessionRun {
+public:
+  explicit SessionRun(const candela_model& model) : model_(model), call_(model.calls.take()) {
+    if (!call_) call_ = std::make_unique<candela_model::Call>();
+    call_->inputs.clear();
+    call_->outputs.clear();
+  }
+  ~SessionRun() { model_.calls.put(std::move(call_)); }
+  SessionRun(const SessionRun&) = delete;
+  SessionRun& operator=(const SessionRun&) = delete;
+
+  Status run(const candela_tensor_t* inputs, candela_tensor_t* outputs) {
+    CDL_TRY(placeInputs(inputs));
+    Status status = placeOutputs(outputs);
+    if (status) status = runTraced();
+    if (!status) return giveBack(outputs, std::move(status));
+    for (uint32_t o = 0; o < model_.outputs(); ++o) {
+      const bool kept = isKept(model_, o, outputs[o]);
+      describeType(model_.output(o).elem, model_.output(o).dims, outputs[o]);
+      outputs[o].bytes = kept ? 0 : model_.output(o).sizeBytes();
+    }
+    return status;
+  }
+
+private:
+  Status placeInputs(const candela_tensor_t* inputs) {
+    for (uint32_t i = 0; i < model_.inputs(); ++i) {
+      const bool goesOn = isNowhere(inputs[i]) && model_.isState(&runtime::BundleState::input, i);
+      if (!goesOn) CDL_TRY(checkInput(model_, i, inputs[i]).status());
+      call_->inputs.push_back(static_cast<const std::byte*>(inputs[i].data));
+    }
+    return Status::ok();
+  }
+
+  Status placeOutputs(candela_tensor_t* outputs) {
+    for (uint32_t o = 0; o < model_.outputs(); ++o) {
+      candela_tensor_t& output = outputs[o];
+      const uint64_t bytes = model_.output(o).sizeBytes();
+      if (!isKept(model_, o, output)) {
+        if (isNowhere(output)) {
+          CDL_TRY(allocate(output, bytes));
+          allocated_.push_back(o);
+        }
+        CDL_TRY(checkRoom(model_.output(o), output, bytes));
+      }
+      call_->outputs.push_back(static_cast<std::byte*>(output.data));
+    }
+    return Status::ok();
+  }
+
+  Status runTraced() {
+    runtime::Trace trace(model_.profiles, std::move(call_->events));
+    Status status;
+    {
+      const runtime::Span span("run");
+      status = model_.session->runAt(call_->inputs, call_->outputs);
+    }
+    call_->events = trace.take();
+    if (!status) return status;
+    const std::lock_guard lock(model_.traceMutex);
+    std::swap(model_.ran, call_->events);
+    return status;
+  }
+
+  Status giveBack(candela_tensor_t* outputs, Status status) {
+    for (const uint32_t o : allocated_) {
+      std::free(outputs[o].data);
+      outputs[o].data = nullptr;
+      outputs[o].bytes = 0;
+    }
+    return status;
+  }
+
+  const candela_model& model_;
+  std::unique_ptr<candela_model::Call> call_;
+  std::vector<uint32_t> allocated_;
+};
+
+/// A run of a flow or of the oracle, which say at its end what the outputs are.
+Status runTensors(const candela_model& model, const candela_tensor_t* inputs, candela_tensor_t* outputs) {
+  CDL_ASSIGN(const std::vector<Tensor> in, readInputs(model, inputs));
+  const auto once = [&](std::span<const Tensor> all) -> Result<std::vector<Tensor>> {
+    const auto* graph = std::get_if<graph::Graph>(&model.ir);
+    if (model.flow) return model.flow->runTensors(all);
+    return graph ? reference::run(*graph, all) : reference::interpret(std::get<program::Program>(model.ir), all);
+  };
+  runtime::Trace trace(model.profiles);
+  std::optional<runtime::Span> span(std::in_place, "run");
+  CDL_ASSIGN(const std::vector<Tensor> out, model.states.run(in, once));
+  span.reset();
+  {
+    const std::lock_guard lock(model.traceMutex);
+    model.ran = trace.take();
+  }
+  for (uint32_t o = 0; o < model.outputs(); ++o) {
+    const runtime::BundleValue& port = model.output(o);
+    candela_tensor_t& output = outputs[o];
+    const uint64_t bytes = out[o].sizeBytes();
+    const bool kept = isKept(model, o, output);
+    if (!kept) {
+      if (isNowhere(output)) CDL_TRY(allocate(output, bytes));
+      CDL_TRY(checkRoom(port, output, bytes));
+      if (bytes) std::memcpy(output.data, out[o].bytes.data(), bytes);
+    }
+    describeType(out[o].elem, model.flatShapes ? port.dims : out[o].dims, output);
+    output.bytes = kept ? 0 : bytes;
+  }
+  return Status::ok();
 }
 
 char* duplicate(const std::string& text) {
@@ -371,43 +532,10 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
                              candela_tensor_t* outputs, uint32_t output_count, char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model) return badArgument("no model");
-    if (output_count != model->outputs())
-      return badArgument("{} outputs were given, the model has {}", output_count, model->outputs());
-    CDL_ASSIGN(const std::vector<Tensor> in, readInputs(*model, inputs, input_count));
+    CDL_TRY(checkCounts(*model, input_count, output_count));
     std::unique_lock turn(model->turn, std::defer_lock);
     if (!model->bundle().states.empty()) turn.lock();
-    const auto once = [&](std::span<const Tensor> all) -> Result<std::vector<Tensor>> {
-      const auto* graph = std::get_if<graph::Graph>(&model->ir);
-      if (model->flow) return model->flow->runTensors(all);
-      return graph ? reference::run(*graph, all) : reference::interpret(std::get<program::Program>(model->ir), all);
-    };
-    runtime::Trace trace(model->profiles);
-    std::optional<runtime::Span> span(std::in_place, "run");
-    CDL_ASSIGN(const std::vector<Tensor> out, model->session ? model->session->run(in) : model->states.run(in, once));
-    span.reset();
-    {
-      const std::lock_guard lock(model->traceMutex);
-      model->ran = trace.take();
-    }
-    for (uint32_t i = 0; i < output_count; ++i) {
-      const runtime::BundleValue& port = model->output(i);
-      const uint64_t bytes = out[i].sizeBytes();
-      // A state that nobody wants to see.
-      const bool isKept = !outputs[i].data && !outputs[i].bytes && outputs[i].rank != CANDELA_UNKNOWN_RANK &&
-                          model->isState(&runtime::BundleState::output, i);
-      if (!outputs[i].data && !outputs[i].bytes && !isKept) {
-        outputs[i].data = std::malloc(std::max<uint64_t>(bytes, 1));
-        outputs[i].bytes = bytes;
-      }
-      if (!isKept && (outputs[i].bytes < bytes || (!outputs[i].data && bytes)))
-        return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, outputs[i].bytes);
-      if (bytes && !isKept) std::memcpy(outputs[i].data, out[i].bytes.data(), bytes);
-      const candela_tensor_t given = outputs[i];
-      describePort({port.name, out[i].elem, model->flatShapes ? port.dims : out[i].dims}, &outputs[i]);
-      outputs[i].data = given.data;
-      if (isKept || model->flow) outputs[i].bytes = isKept ? 0 : bytes;
-    }
-    return Status::ok();
+    return model->session ? SessionRun(*model).run(inputs, outputs) : runTensors(*model, inputs, outputs);
   });
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "core/runtime/image_runner.h"
@@ -14,8 +15,11 @@ using target::Support;
 
 /// What one execution needs on the device; kept for the next one.
 struct Context {
-  std::vector<MemoryPtr> memory; ///< per image buffer; TEMP buffers of a space share its arena
-  std::vector<MemoryPtr> own;    ///< of inputs and outputs, for what lies in no memory of the device's
+  std::vector<MemoryPtr> memory;   ///< per image buffer; TEMP buffers of a space share its arena
+  std::vector<MemoryPtr> own;      ///< of inputs and outputs, for what the device cannot use where it lies
+  std::vector<MemoryPtr> imported; ///< of inputs and outputs: stands for the caller's bytes
+  std::vector<bool> inPlace;       ///< of inputs and outputs of the run in progress: not in memory of its own
+  std::vector<void*> addresses;    ///< per image buffer, null where the host sees none
   std::vector<cdl_binding_t> bindings;
   MemoryPtr scratch;
   std::shared_ptr<Queue> queue; ///< goes first, with what it has not done: then nothing uses the memory
@@ -32,7 +36,7 @@ Status promised(const Status& status) {
 class DeviceRunner : public ImageRunner<Context> {
 public:
   DeviceRunner(const BundlePartition& partition, std::shared_ptr<Device> device)
-      : ImageRunner(partition), device_(std::move(device)) {}
+      : ImageRunner(partition), device_(std::move(device)), name_(device_->name()) {}
 
   ~DeviceRunner() override {
     if (executable_) device_->table().executable_destroy(device_->handle(), executable_);
@@ -42,15 +46,15 @@ public:
     const size_t spaces = device_->target().spaces().size();
     if (image_->spaces.count - 1 > spaces)
       return failure(Code::incompatible, "the program uses {} memory spaces, {} has {}", image_->spaces.count - 1,
-                     device_->name(), spaces);
+                     name_, spaces);
     holdsConstants_ = device_->compiles() && device_->table().executable_load;
     const bool isStored = partition.executable.size() != 0;
     if (isStored && !holdsConstants_)
-      return failure(Code::incompatible, "{}: the bundle holds an executable of {} {}, which it cannot load",
-                     device_->name(), partition.backend, partition.backendVersion);
+      return failure(Code::incompatible, "{}: the bundle holds an executable of {} {}, which it cannot load", name_,
+                     partition.backend, partition.backendVersion);
     if (!isStored) CDL_TRY(readConstants(bundle, partition));
     CDL_TRY(makeFixed());
-    const Span span("compile for", device_->name());
+    const Span span("compile for", name_);
     support_.assign(image_->instrs.count, Support::none);
     const std::vector<bool> constants = constantBuffers(image_);
     for (uint32_t i = 1; i < image_->instrs.count; ++i) {
@@ -58,7 +62,7 @@ public:
       support_[i] = answer.support;
       if (answer.support != Support::none) continue;
       if (refusal) *refusal = {i, answer.reason, answer.detail};
-      return failure(Code::refused, "{}: instruction {} of kind {} is in no row: {}", device_->name(), i,
+      return failure(Code::refused, "{}: instruction {} of kind {} is in no row: {}", name_, i,
                      cdl_get_instr(image_, i)->kind, answer.detail);
     }
     if (!device_->compiles()) return Status::ok();
@@ -75,14 +79,14 @@ public:
                                 static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
                                 return 1;
                               }};
-    CDL_TRY(callSlot(device_->name(), device_->table().executable_save, executable_, &writer));
+    CDL_TRY(callSlot(name_, device_->table().executable_save, executable_, &writer));
     return Bytes::wrap(blob->data(), blob->size(), blob);
   }
 
 private:
   /// Constants, and states that are zero before the first execution.
   Status makeFixed() {
-    const Span span("upload constants to", device_->name());
+    const Span span("upload constants to", name_);
     fixed_.resize(image_->buffers.count);
     for (uint32_t b = 1; b < image_->buffers.count; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
@@ -99,8 +103,8 @@ private:
 
   Status load(const BundlePartition& partition) {
     stored_ = partition.executable;
-    const Status status = callSlot(device_->name(), device_->table().executable_load, device_->handle(), image_,
-                                   stored_.data(), stored_.size(), &executable_);
+    const Status status = callSlot(name_, device_->table().executable_load, device_->handle(), image_, stored_.data(),
+                                   stored_.size(), &executable_);
     if (!status) executable_ = nullptr;
     return status && !executable_ ? noExecutable("executable_load") : status;
   }
@@ -110,7 +114,7 @@ private:
     for (const Bytes& bytes : constants_) payloads.push_back(bytes.data());
     cdl_refusal_t refused{};
     refused.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = callSlot(device_->name(), device_->table().compile, device_->handle(), image_, payloads.data(),
+    if (Status status = callSlot(name_, device_->table().compile, device_->handle(), image_, payloads.data(),
                                  &executable_, &refused);
         !status) {
       executable_ = nullptr;
@@ -122,13 +126,13 @@ private:
   }
 
   Status noExecutable(const char* slot) const {
-    return failure(Code::internal, "{}: {} succeeded without an executable", device_->name(), slot);
+    return failure(Code::internal, "{}: {} succeeded without an executable", name_, slot);
   }
 
   Status readSupport() {
     if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(support_.size(), CDL_SUPPORT_NONE);
-    CDL_TRY(callSlot(device_->name(), device_->table().executable_support, executable_, support.data(),
+    CDL_TRY(callSlot(name_, device_->table().executable_support, executable_, support.data(),
                      static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE) support_[i] = Support::emulated;
@@ -147,15 +151,17 @@ private:
         CDL_ASSIGN(arenas[s],
                    device_->allocate(s - 1, bytes, cdl_get_space(image_, s)->alignment).context(valuesText(image_, s)));
       }
-    context->memory = fixed_;
-    context->own.resize(image_->buffers.count);
-    context->bindings.resize(image_->buffers.count);
-    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+    const size_t buffers = image_->buffers.count;
+    context->memory.resize(buffers);
+    context->own.resize(buffers);
+    context->imported.resize(buffers);
+    context->inPlace.resize(buffers);
+    context->addresses.resize(buffers);
+    context->bindings.resize(buffers);
+    for (uint32_t b = 1; b < buffers; ++b) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
       const bool isTemp = buffer.role == CDL_ROLE_TEMP;
-      MemoryPtr& memory = context->memory[b];
-      if (isTemp) { memory = arenas[buffer.space]; } // inputs and outputs: by place()
-      context->bindings[b] = {memory ? memory->handle() : nullptr, isTemp ? buffer.offset : 0, buffer.bytes};
+      bind(*context, b, isTemp ? arenas[buffer.space] : fixed_[b], isTemp ? buffer.offset : 0); // the rest: by place()
     }
     const bool hasScratch = executable_ && device_->table().executable_scratch;
     if (const uint64_t bytes = hasScratch ? device_->table().executable_scratch(executable_) : 0) {
@@ -163,6 +169,14 @@ private:
       context->bindings.push_back({context->scratch->handle(), 0, bytes});
     }
     return context;
+  }
+
+  /// That buffer `b` lies there.
+  void bind(Context& context, uint32_t b, const MemoryPtr& memory, uint64_t offset) const {
+    context.memory[b] = memory;
+    context.bindings[b] = {memory ? memory->handle() : nullptr, offset, cdl_get_buffer(image_, b)->bytes};
+    void* mapped = memory ? memory->mapped() : nullptr;
+    context.addresses[b] = mapped ? static_cast<char*>(mapped) + offset : nullptr;
   }
 
   Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident& resident) override {
@@ -174,68 +188,90 @@ private:
     return Bytes::wrap(memory->mapped(), buffer.bytes, memory);
   }
 
-  /// Binds an input or output: to the memory that its tensor lies in, which is true then, or to the context's own.
-  Result<bool> place(Context& context, uint32_t b, const Bytes& bytes, RunStats& stats) {
-    const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+  /// Memory of the device that `data` lies in, or that stands for it; null where it has none and the host must copy.
+  Result<MemoryPtr> memoryOf(Context& context, const Port& port, std::byte* data, RunStats& stats) {
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
+    const bool isBoth = port.isInput() && port.isOutput();
     const Resident* resident = nullptr;
-    if (stats.residents && buffer.role != CDL_ROLE_INOUT)
-      if (const auto at = stats.residents->find(bytes.data()); at != stats.residents->end()) resident = &at->second;
-    const bool inPlace = resident && resident->device == device_.get() && resident->space == buffer.space &&
-                         reinterpret_cast<uintptr_t>(bytes.data()) % std::max<uint64_t>(buffer.alignment, 1) == 0;
-    if (!inPlace && !context.own[b]) {
-      CDL_ASSIGN(context.own[b], device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
-                                     .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
-    }
-    if (resident && !inPlace) stats.stateBytes += buffer.bytes;
-    context.memory[b] = inPlace ? resident->memory : context.own[b];
-    context.bindings[b] = {context.memory[b]->handle(), 0, buffer.bytes};
-    return inPlace;
+    if (stats.residents && !isBoth)
+      if (const auto at = stats.residents->find(data); at != stats.residents->end()) resident = &at->second;
+    if (resident && resident->device == device_.get() && resident->space == buffer.space &&
+        reinterpret_cast<uintptr_t>(data) % std::max<uint64_t>(buffer.alignment, 1) == 0)
+      return resident->memory;
+    MemoryPtr& imported = context.imported[port.buffer];
+    CDL_ASSIGN(const bool isImported, device_->import(imported, buffer.space - 1, data, buffer.bytes));
+    if (isImported) return imported;
+    if (resident) stats.stateBytes += buffer.bytes;
+    return MemoryPtr();
   }
 
-  Status runWith(Context& context, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                 RunStats& stats) override {
-    size_t nextIn = 0, nextOut = 0;
-    std::vector<bool> inPlace(image_->buffers.count, false);
-    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+  /// Binds an input or output: where the caller has it, or in the context's own memory.
+  Status place(Context& context, const Port& port, std::byte* data, RunStats& stats) {
+    const uint32_t b = port.buffer;
+    CDL_ASSIGN(MemoryPtr memory, memoryOf(context, port, data, stats));
+    context.inPlace[b] = memory != nullptr;
+    if (!memory) {
       const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      const bool isInput = buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT;
-      const bool isOutput = buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT;
-      if (!isInput && !isOutput) continue;
-      const Bytes& bytes = isInput ? inputs[nextIn++].bytes : outputs[nextOut].bytes;
-      nextOut += isOutput;
-      CDL_ASSIGN(inPlace[b], place(context, b, bytes, stats));
-      if (!isInput || inPlace[b]) continue;
-      const Span span("upload", cdl_get_string(image_, buffer.name), buffer.bytes);
-      CDL_TRY(context.queue->write(*context.memory[b], 0, bytes.data(), buffer.bytes));
+      if (!context.own[b]) {
+        CDL_ASSIGN(context.own[b], device_->allocate(buffer.space - 1, buffer.bytes, buffer.alignment)
+                                       .context(fmt::format("value '{}'", cdl_get_string(image_, buffer.name))));
+      }
+      memory = context.own[b];
     }
-    nextOut = 0;
+    bind(context, b, memory, 0);
+    return Status::ok();
+  }
+
+  Status upload(Context& context, const Port& port, const std::byte* from, std::byte* placed) {
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
+    if (context.inPlace[port.buffer]) {
+      if (from != placed && buffer.bytes) std::memcpy(placed, from, buffer.bytes);
+      return Status::ok();
+    }
+    const Span span("upload", cdl_get_string(image_, buffer.name), buffer.bytes);
+    return context.queue->write(*context.memory[port.buffer], 0, from, buffer.bytes);
+  }
+
+  /// What lies in memory of the context's own goes to the caller.
+  Status download(Context& context, std::span<std::byte* const> outputs) {
+    bool copies = false;
+    for (const Port& port : ports_) {
+      if (!port.isOutput() || context.inPlace[port.buffer]) continue;
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
+      const Span span("download", cdl_get_string(image_, buffer.name), buffer.bytes);
+      CDL_TRY(context.queue->read(*context.memory[port.buffer], 0, outputs[port.output], buffer.bytes));
+      copies = true;
+    }
+    if (executable_ && !copies) return Status::ok(); // which was waited for
+    const Span span("wait");
+    return context.queue->drain();
+  }
+
+  Status runWith(Context& context, std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                 RunStats& stats) override {
+    for (const Port& port : ports_) {
+      const std::byte* given = port.isInput() ? inputs[port.input] : nullptr;
+      std::byte* data = port.isOutput() ? outputs[port.output] : const_cast<std::byte*>(given); // which is only read
+      CDL_TRY(place(context, port, data, stats));
+      if (port.isInput()) CDL_TRY(upload(context, port, given, data));
+    }
     cdl_bindings_t bindings{};
     bindings.header = CDL_HEADER(cdl_bindings_t);
     bindings.count = static_cast<uint32_t>(context.bindings.size());
     bindings.buffers = context.bindings.data();
     CDL_TRY(executable_ ? execute(context, bindings, stats) : interpret(context, bindings, stats));
-    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
-      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      if (buffer.role != CDL_ROLE_OUTPUT && buffer.role != CDL_ROLE_INOUT) continue;
-      Bytes& bytes = outputs[nextOut++].bytes;
-      if (inPlace[b]) continue;
-      const Span span("download", cdl_get_string(image_, buffer.name), buffer.bytes);
-      CDL_TRY(context.queue->read(*context.memory[b], 0, bytes.mutableData(), buffer.bytes));
-    }
-    const Span span("wait");
-    return context.queue->drain();
+    return download(context, outputs);
   }
 
   Status execute(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
-    if (keepsProfile()) CDL_TRY(callSlot(device_->name(), table.profile_begin, queue));
+    if (keepsProfile()) CDL_TRY(callSlot(name_, table.profile_begin, queue));
     const uint64_t start = nowNs(), done = context.queue->next();
     const cdl_timeline_t signal{queue, done};
     {
       const Span span("execute");
-      CDL_TRY(promised(
-          callSlot(device_->name(), table.execute, queue, executable_, &bindings, nullptr, uint32_t{0}, signal)));
+      CDL_TRY(promised(callSlot(name_, table.execute, queue, executable_, &bindings, nullptr, uint32_t{0}, signal)));
     }
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
@@ -253,11 +289,11 @@ private:
     const uint64_t end = nowNs();
     std::vector<cdl_profile_record_t> records(std::min<uint64_t>(most, 1 << 20));
     uint32_t count = 0;
-    CDL_TRY(callSlot(device_->name(), device_->table().profile_end, queue, records.data(),
-                     static_cast<uint32_t>(records.size()), &count));
+    CDL_TRY(callSlot(name_, device_->table().profile_end, queue, records.data(), static_cast<uint32_t>(records.size()),
+                     &count));
     // Of a long loop the first million is kept; more than there were executions is no profile.
     if (count > std::max<uint64_t>(records.size(), most))
-      return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", device_->name(), count,
+      return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", name_, count,
                      records.size());
     records.resize(std::min<size_t>(count, records.size()));
     // Of several engines the one that is told first need not have begun first.
@@ -304,9 +340,9 @@ private:
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
     const Span span("execute", "instructions");
-    if (keepsProfile()) CDL_TRY(callSlot(device_->name(), table.profile_begin, queue));
+    if (keepsProfile()) CDL_TRY(callSlot(name_, table.profile_begin, queue));
     const uint64_t start = nowNs();
-    CDL_TRY(promised(callSlot(device_->name(), table.run, queue, image_, first, count, loops, &bindings)));
+    CDL_TRY(promised(callSlot(name_, table.run, queue, image_, first, count, loops, &bindings)));
     if (tracesInstrs()) CDL_TRY(context.queue->drain());
     return keepsProfile() ? endProfile(queue, start, count) : Status::ok();
   }
@@ -317,20 +353,22 @@ private:
       const Span span("wait");
       CDL_TRY(context.queue->drain());
     }
-    std::vector<void*> addresses(image_->buffers.count, nullptr);
+    const auto bufferOf = [&](uint32_t v) { return cdl_get_view(image_, instr->first_view + v)->buffer; };
+    const uint32_t views = uint32_t(instr->inputs) + instr->outputs;
+    bool isMapped = true;
+    for (uint32_t v = 0; v < views; ++v) isMapped = isMapped && context.addresses[bufferOf(v)];
+    if (isMapped) return callSlot("soft", soft::run, image_, index, loops, context.addresses.data());
+
+    std::vector<void*> addresses = context.addresses;
     std::map<uint32_t, Bytes> staged;
     std::set<uint32_t> written;
-    for (uint32_t v = 0; v < uint32_t(instr->inputs) + instr->outputs; ++v) {
-      const uint32_t b = cdl_get_view(image_, instr->first_view + v)->buffer;
+    for (uint32_t v = 0; v < views; ++v) {
+      const uint32_t b = bufferOf(v);
       if (v >= instr->inputs) written.insert(b);
       if (addresses[b]) continue;
       const cdl_binding_t& binding = context.bindings[b];
       const DeviceMemory* memory = context.memory[b].get();
       if (!memory) return failure(Code::internal, "buffer {} has no memory", b);
-      if (memory->mapped()) {
-        addresses[b] = static_cast<char*>(memory->mapped()) + binding.offset;
-        continue;
-      }
       const Span span("stage in", {}, binding.bytes);
       CDL_ASSIGN(Bytes bytes, Bytes::allocate(binding.bytes));
       CDL_TRY(context.queue->read(*memory, binding.offset, bytes.mutableData(), binding.bytes));
@@ -349,6 +387,7 @@ private:
   }
 
   std::shared_ptr<Device> device_;
+  std::string name_;
   cdl_executable_t* executable_ = nullptr;
   Bytes stored_;                 ///< where a stored executable was loaded from; it goes on to use it
   bool holdsConstants_ = false;  ///< executables have their constants: CONSTANT buffers have no memory

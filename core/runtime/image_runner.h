@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/runtime/pool.h"
 #include "core/runtime/session.h"
 #include "core/support/payload.h"
 
@@ -8,24 +9,22 @@ namespace candela::runtime {
 /// What the runners of an image share: its constants on the host, and contexts that executions leave for the next ones.
 template <class Context> class ImageRunner : public Runner {
 public:
-  Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs, RunStats& stats) final {
+  Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, RunStats& stats) final {
     // State persists across executions, so executions of such a program take turns.
     std::unique_lock<std::mutex> turn(stateMutex_, std::defer_lock);
     if (hasState_) turn.lock();
-    CDL_ASSIGN(std::unique_ptr<Context> context, acquire());
+    std::unique_ptr<Context> context = contexts_.take();
+    if (!context) { CDL_ASSIGN(context, makeContext()); }
     Status status = runWith(*context, inputs, outputs, stats);
     // After a failure a queue may be in any state: its context is not used again.
-    if (status) {
-      const std::lock_guard lock(mutex_);
-      free_.push_back(std::move(context));
-    }
+    if (status) contexts_.put(std::move(context));
     return status;
   }
   const std::vector<target::Support>& support() const final { return support_; }
   Result<Bytes> allocateOutput(size_t output, Resident& resident) final {
-    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
-      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
-      if ((buffer.role != CDL_ROLE_OUTPUT && buffer.role != CDL_ROLE_INOUT) || output-- > 0) continue;
+    for (const Port& port : ports_) {
+      if (port.output != output) continue;
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
       return buffer.role == CDL_ROLE_OUTPUT ? allocateRoom(buffer, resident) : Bytes::allocate(buffer.bytes);
     }
     return failure(Code::internal, "a program without output {}", output);
@@ -55,13 +54,31 @@ public:
   }
 
 protected:
+  /// A buffer that each run binds: which of its inputs and outputs. An INOUT buffer is both.
+  struct Port {
+    static constexpr size_t kNone = SIZE_MAX;
+    uint32_t buffer;
+    size_t input = kNone, output = kNone;
+    bool isInput() const { return input != kNone; }
+    bool isOutput() const { return output != kNone; }
+  };
+
   explicit ImageRunner(const BundlePartition& partition)
-      : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {}
+      : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {
+    size_t inputs = 0, outputs = 0;
+    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+      Port port{b};
+      if (buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT) port.input = inputs++;
+      if (buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT) port.output = outputs++;
+      if (port.isInput() || port.isOutput()) ports_.push_back(port);
+    }
+  }
 
   virtual Result<std::unique_ptr<Context>> makeContext() = 0;
   virtual Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident&) { return Bytes::allocate(buffer.bytes); }
-  virtual Status runWith(Context& context, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                         RunStats& stats) = 0;
+  virtual Status runWith(Context& context, std::span<const std::byte* const> inputs,
+                         std::span<std::byte* const> outputs, RunStats& stats) = 0;
 
   /// Bytes of arena that the TEMP buffers of a space need.
   uint64_t arenaBytes(uint32_t space) const {
@@ -85,25 +102,14 @@ protected:
 
   Bytes bytes_;
   const cdl_image_t* image_;
+  std::vector<Port> ports_; ///< in the order of their buffers
   std::vector<target::Support> support_;
   std::vector<Bytes> constants_; ///< per image constant
   bool hasState_ = false;
 
 private:
-  Result<std::unique_ptr<Context>> acquire() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        std::unique_ptr<Context> context = std::move(free_.back());
-        free_.pop_back();
-        return context;
-      }
-    }
-    return makeContext();
-  }
-
-  std::mutex stateMutex_, mutex_;
-  std::vector<std::unique_ptr<Context>> free_;
+  std::mutex stateMutex_;
+  Pool<Context> contexts_;
 };
 
 Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle, const BundlePartition& partition);

@@ -35,6 +35,19 @@ std::unique_ptr<Session> Session::adopt(Bundle bundle, std::vector<std::unique_p
   auto session = std::make_unique<Session>();
   session->bundle_ = std::move(bundle);
   session->runners_ = std::move(runners);
+  const Bundle& held = session->bundle_;
+  session->isComputed_.assign(held.values.size(), false);
+  for (uint32_t v = 0; v < held.values.size(); ++v) {
+    session->source_.push_back(v);
+    session->valueBytes_.push_back(held.values[v].sizeBytes());
+  }
+  for (const BundleStep& step : held.steps) {
+    const bool isCopy = step.kind == StepKind::copy;
+    if (isCopy) session->source_[step.outputs[0]] = session->source_[step.inputs[0]];
+    const std::string backend = isCopy ? "" : held.partitions[step.partition].backend;
+    session->stepNames_.push_back(fmt::format("{} on {}", step.partition, backend.empty() ? "soft" : backend));
+    for (const uint32_t v : step.outputs) session->isComputed_[v] = !isCopy;
+  }
   return session;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/runtime/bundle/bundle.h"
 #include "core/runtime/plugin/plugin.h"
+#include "core/runtime/pool.h"
 #include "core/runtime/states.h"
 #include "core/runtime/trace.h"
 
@@ -20,8 +21,10 @@ struct RunStats {
 class Runner {
 public:
   virtual ~Runner() = default;
-  /// inputs and outputs in the order of the image's bound buffers, dense; outputs are allocated. Any thread.
-  virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs, RunStats& stats) = 0;
+  /// Where inputs and outputs lie, dense, in the order of the image's bound buffers. They are used there where they can
+  /// be; no output overlaps another one or an input. Any thread.
+  virtual Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+                     RunStats& stats) = 0;
   /// Zeroed room for an output, which runs then write into; the memory of a device that the host sees, where there is
   /// one, which `resident` gets to know.
   virtual Result<Bytes> allocateOutput(size_t output, Resident& resident) = 0;
@@ -67,15 +70,43 @@ public:
   /// inputs in the bundle's order; checked against its types. A state's may have no type: it is as the last run left
   /// it, or zero. Returns the outputs. Runs of a model with states take turns.
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs, RunStats* stats = nullptr);
+  /// The same on memory of the caller, of the sizes that the bundle says: inputs are read and outputs written where
+  /// they lie, unless an output overlaps something else or the device cannot; what is copied is kept for the next run,
+  /// which then allocates nothing. An input that is null is a state that goes on, or has no bytes; an output that is
+  /// null is left where it is. After a failure outputs hold anything, states what they held.
+  Status runAt(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+               RunStats* stats = nullptr);
 
 private:
+  /// What one run needs, kept for the next one.
+  struct Frame {
+    std::vector<Bytes> rooms;   ///< per value: memory of the session's own, made when it is first needed
+    std::vector<std::byte*> at; ///< per value that is no copy of another: where it lies in the run in progress
+    std::vector<const std::byte*> in;
+    std::vector<std::byte*> out; ///< both of one step
+  };
+  using Inputs = std::span<const std::byte* const>;
+  using Outputs = std::span<std::byte* const>;
+
   Status initStates();
-  Result<std::vector<Tensor>> runOnce(std::span<const Tensor> inputs, RunStats* stats);
+  std::unique_ptr<Frame> takeFrame();
+  Result<std::byte*> roomOf(Frame& frame, uint32_t value) const;
+  uint32_t rootOf(size_t output) const { return source_[bundle_.outputs[output]]; }
+  bool isFree(size_t output, Inputs inputs, Outputs outputs) const;
+  Status placeValues(Frame& frame, Inputs inputs, Outputs outputs) const;
+  Status runStep(Frame& frame, size_t step, RunStats& stats);
+  Status handOver(Frame& frame, Outputs outputs, RunStats& stats);
+  Status runPlaced(Inputs inputs, Outputs outputs, RunStats* stats);
 
   Bundle bundle_;
   std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<std::string> stepNames_; ///< "0 on cpu", for traces and messages
+  std::vector<uint32_t> source_;       ///< per value: what it is a copy of, or itself
+  std::vector<bool> isComputed_;       ///< per value: a runner writes it
+  std::vector<uint64_t> valueBytes_;
   Residents residents_;
   States states_;
+  Pool<Frame> frames_;
 };
 
 } // namespace candela::runtime

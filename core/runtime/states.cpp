@@ -1,7 +1,6 @@
 #include "core/runtime/states.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace candela::runtime {
 
@@ -26,13 +25,7 @@ Status States::init(const Bundle& bundle, const Allocate& allocate) {
   return Status::ok();
 }
 
-const Tensor* States::room(uint32_t value) const {
-  for (const Held& held : held_)
-    if (held.value == value && held.next.elem != Elem::none) return &held.next;
-  return nullptr;
-}
-
-Result<std::vector<Tensor>> States::run(std::span<const Tensor> given, const Run& once, uint64_t* copied) {
+Result<std::vector<Tensor>> States::run(std::span<const Tensor> given, const Run& once) {
   if (empty()) return once(given);
   const std::lock_guard turn(turn_);
   std::vector<Tensor> inputs(given.begin(), given.end());
@@ -40,20 +33,16 @@ Result<std::vector<Tensor>> States::run(std::span<const Tensor> given, const Run
     if (held.state.input < inputs.size() && inputs[held.state.input].elem == Elem::none)
       inputs[held.state.input] = held.now;
   CDL_ASSIGN(std::vector<Tensor> outputs, once(inputs));
-  for (Held& held : held_) {
-    Tensor& output = outputs[held.state.output];
-    if (held.next.elem == Elem::none) {
-      held.now = output;
-      continue;
-    }
-    if (output.bytes.data() != held.next.bytes.data()) { // an input or a constant as it is
-      std::memcpy(held.next.bytes.mutableData(), output.bytes.data(), held.next.sizeBytes());
-      if (copied) *copied += held.next.sizeBytes();
-      output = held.next;
-    }
-    std::swap(held.now, held.next);
-  }
+  for (Held& held : held_) held.now = outputs[held.state.output];
   return outputs;
+}
+
+std::unique_lock<std::mutex> States::takeTurn() {
+  return empty() ? std::unique_lock<std::mutex>() : std::unique_lock(turn_);
+}
+
+void States::advance() {
+  for (Held& held : held_) std::swap(held.now, held.next);
 }
 
 } // namespace candela::runtime

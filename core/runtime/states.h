@@ -22,6 +22,11 @@ using Residents = std::map<const void*, Resident>; ///< by the host's address
 /// What the states of one model hold. They are zero at first; open dims are 0 then. Runs take turns.
 class States {
 public:
+  struct Held {
+    BundleState state;
+    uint32_t value; ///< of the output
+    Tensor now, next;
+  };
   using Allocate = std::function<Result<Bytes>(const BundleState&)>;
   using Run = std::function<Result<std::vector<Tensor>>(std::span<const Tensor> inputs)>;
 
@@ -30,20 +35,17 @@ public:
   Status init(const Bundle& bundle, const Allocate& allocate = nullptr);
   bool empty() const { return held_.empty(); }
 
-  /// Where the run in progress writes a value of the bundle; null for what is no state.
-  const Tensor* room(uint32_t value) const;
-
   /// Runs once, with what is held in place of state inputs that have no type; keeps the results. A failure changes
-  /// nothing. Returned states share their bytes with what is held until the run after the next. copied: gets the bytes
-  /// that went from results into rooms.
-  Result<std::vector<Tensor>> run(std::span<const Tensor> given, const Run& once, uint64_t* copied = nullptr);
+  /// nothing. For states without rooms.
+  Result<std::vector<Tensor>> run(std::span<const Tensor> given, const Run& once);
+
+  /// Held while one run reads `now` and writes `next`, for states with rooms; holds nothing where there are no states.
+  std::unique_lock<std::mutex> takeTurn();
+  std::span<const Held> held() const { return held_; }
+  /// The run succeeded: what was `next` is `now`.
+  void advance();
 
 private:
-  struct Held {
-    BundleState state;
-    uint32_t value; ///< of the output
-    Tensor now, next;
-  };
   std::vector<Held> held_;
   std::mutex turn_;
 };

@@ -14,11 +14,15 @@ constexpr int kMostLevels = 2;
 
 } // namespace
 
-Trace::Trace(bool instrs) : instrs_(instrs), outer_(newest) { newest = this; }
+Trace::Trace(bool instrs, std::vector<TraceEvent> room) : instrs_(instrs), outer_(newest), events_(std::move(room)) {
+  events_.clear();
+  newest = this;
+}
 Trace::~Trace() { newest = outer_; }
 Trace* Trace::current() { return newest; }
 
 void Trace::enter(const Bytes& image, const std::string& backend) {
+  if (!instrs_) return;
   auto at = std::ranges::find(images_, image.data(), &Bytes::data);
   if (at == images_.end()) at = images_.insert(at, image); // kept, so that no other one takes its place
   place_.partition = static_cast<uint32_t>(at - images_.begin());

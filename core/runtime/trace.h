@@ -32,8 +32,8 @@ struct TraceEvent {
 /// What one thread does while it lives.
 class Trace {
 public:
-  /// With `instrs`, every instruction too, not only steps.
-  explicit Trace(bool instrs);
+  /// With `instrs`, every instruction too, not only steps. `room`: of events that nobody wants any more.
+  explicit Trace(bool instrs, std::vector<TraceEvent> room = {});
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;

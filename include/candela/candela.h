@@ -62,6 +62,7 @@ typedef enum {
 typedef struct candela_model candela_model_t;
 
 #define CANDELA_MAX_RANK 16
+#define CANDELA_ALIGNMENT 16 /* bytes: of data that is used where it lies; malloc's */
 #define CANDELA_UNKNOWN_RANK UINT32_MAX
 
 /* A dense row-major tensor in memory of the caller. */
@@ -134,7 +135,14 @@ CANDELA_API const char* candela_output(const candela_model_t* model, uint32_t in
 
 /* Runs once and returns when the outputs are written. inputs[i] must have the type and dims that candela_input gives;
  * outputs[i].data is filled, its elem, rank and dims are set; bytes must suffice. Where data is NULL and bytes 0 the
- * library allocates it, for candela_free_data. */
+ * library allocates it, for candela_free_data.
+ *
+ * Data is the caller's and is touched during the call alone. Where it is aligned to CANDELA_ALIGNMENT and the backend's
+ * memory is the host's, inputs are read and outputs written where they lie; else they are copied through memory that
+ * the model keeps. Inputs are only read, and may be the same memory. An output that overlaps an input or another output
+ * is written at the end, at the price of a copy. After a failure outputs hold anything. The first run makes what later
+ * ones use again, for as many threads as run at once: those allocate nothing, unless the library allocates an output,
+ * dims are bound at run, or every instruction is profiled. */
 CANDELA_API candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs,
                                          uint32_t input_count, candela_tensor_t* outputs, uint32_t output_count,
                                          char* error, size_t error_size);
@@ -152,12 +160,12 @@ CANDELA_API const char* candela_report_json(const candela_model_t* model);
 CANDELA_API void candela_profile(candela_model_t* model, int on);
 
 /* Compiling and the newest run on any thread, as Chrome trace JSON for ui.perfetto.dev, on one time line: the host's
- * thread, and a process for each backend with a track for each engine. A step's `args` are {step, bytes: that it moved};
- * an instruction's (category "instruction") are {kind, function, node, op: of the model, type: of its first operand,
- * operands: with results, class: the largest of theirs, bytes: that it reads and writes, partition, instr: counted from
- * 1, on: the backend, support: native, emulated or host, clock}. A backend's own clock cannot be related to the host's:
- * records that lie outside of their execution are moved, the first one to its submission, and `clock` says so. The
- * caller frees it with candela_free_text. */
+ * thread, and a process for each backend with a track for each engine. A step's `args` are {step, bytes: that it
+ * moved}; an instruction's (category "instruction") are {kind, function, node, op: of the model, type: of its first
+ * operand, operands: with results, class: the largest of theirs, bytes: that it reads and writes, partition, instr:
+ * counted from 1, on: the backend, support: native, emulated or host, clock}. A backend's own clock cannot be related
+ * to the host's: records that lie outside of their execution are moved, the first one to its submission, and `clock`
+ * says so. The caller frees it with candela_free_text. */
 CANDELA_API char* candela_trace_json(const candela_model_t* model);
 
 /* Every backend that can be found, as JSON (schema candela.backends/1): backends [{name, version, origin, description,

@@ -93,10 +93,12 @@ public:
 
   /// Runs once; inputs and outputs as candela_run wants them.
   void run(const std::vector<candela_tensor_t>& inputs, std::vector<candela_tensor_t>& outputs) const {
-    check([&](char* error, size_t size) {
-      return candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()), outputs.data(),
-                         static_cast<uint32_t>(outputs.size()), error, size);
-    });
+    char error[4096]; // on the stack: a run allocates nothing
+    error[0] = '\0';
+    const candela_status_t status =
+        candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()), outputs.data(),
+                    static_cast<uint32_t>(outputs.size()), error, sizeof error);
+    if (status != CANDELA_OK) throw Error(status, error);
   }
 
   void profile(bool on) { candela_profile(model_.get(), on ? 1 : 0); }

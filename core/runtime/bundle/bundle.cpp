@@ -11,9 +11,9 @@ uint32_t Bundle::addConstant(const Hash& hash, const Bytes& bytes) {
   return static_cast<uint32_t>(constants.size() - 1);
 }
 
-Status BundleValue::checkInput(const Tensor& given) const {
-  if (given.elem == elem && given.dims == dims) return Status::ok();
-  return badArgument("input '{}' is {} but {} was given", name, typeText(), given.typeText());
+Status BundleValue::checkInput(Elem given, std::span<const int64_t> givenDims) const {
+  if (given == elem && std::ranges::equal(givenDims, dims)) return Status::ok();
+  return badArgument("input '{}' is {} but {} was given", name, typeText(), candela::typeText(given, givenDims));
 }
 
 namespace {

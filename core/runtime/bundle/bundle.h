@@ -22,7 +22,8 @@ struct BundleValue {
   uint64_t sizeBytes() const { return elemBytes(elem, elementCount(dims).value_or(0)); }
   std::string typeText() const { return candela::typeText(elem, dims); }
   /// Whether a tensor that is bound to it has its type. Failure: invalid_argument with both types.
-  Status checkInput(const Tensor& given) const;
+  Status checkInput(const Tensor& given) const { return checkInput(given.elem, given.dims); }
+  Status checkInput(Elem given, std::span<const int64_t> givenDims) const;
 };
 
 enum class StepKind : uint8_t { run = 0, soft = 1, copy = 2 };
@@ -70,9 +71,9 @@ struct NodePlacement {
   enum class Class : uint8_t { native = 0, emulated = 1, host = 2 };
   std::string node, op, on, why;
   Class cls = Class::host;
-  uint64_t macs = 0;       ///< multiply-accumulates per run
-  uint64_t nativeMacs = 0; ///< of them, those in native instructions
-  Products products{};     ///< `count` is 0 of a node that is not that
+  uint64_t macs = 0;                                ///< multiply-accumulates per run
+  uint64_t nativeMacs = 0;                          ///< of them, those in native instructions
+  Products products{};                              ///< `count` is 0 of a node that is not that
   uint64_t bytesIn = 0, bytesOut = 0, elements = 0; ///< of its operands, of its results; of these the elements
 };
 

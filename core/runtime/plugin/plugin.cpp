@@ -67,7 +67,7 @@ Status checkOption(const Plugin& plugin, const std::string& name, const std::str
 
 } // namespace
 
-Status ErrorBuffer::status(cdl_code_t code, const std::string& who) const {
+Status ErrorBuffer::status(cdl_code_t code, std::string_view who) const {
   if (code == CDL_OK) return Status::ok();
   const std::string text(text_, strnlen(text_, sizeof(text_)));
   const Code known = code <= CDL_MISMATCH ? static_cast<Code>(code) : Code::internal;
@@ -101,7 +101,8 @@ Status checkWhole(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
   Elf64_Ehdr header{};
-  if (!file.seekg(0).read(reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+  if (!file.seekg(0).read(reinterpret_cast<char*>(&header), sizeof header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return {}; // which dlopen says better
   uint64_t needed = header.e_phoff + uint64_t(header.e_phnum) * header.e_phentsize;
   for (uint64_t i = 0; i < header.e_phnum && needed <= size; ++i) {
@@ -176,6 +177,25 @@ Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t 
                        table.memory_destroy(device->handle(), owned);
                      }};
   return memory;
+}
+
+Result<bool> Device::import(std::shared_ptr<DeviceMemory>& memory, uint32_t space, void* data, uint64_t bytes) {
+  constexpr uintptr_t kAlignment = 16; // of the slot
+  if (!table().memory_import || bytes == 0 || reinterpret_cast<uintptr_t>(data) % kAlignment != 0) return false;
+  cdl_memory_t* handle = memory ? memory->handle() : nullptr;
+  ErrorBuffer error;
+  const cdl_code_t code = table().memory_import(handle_, space, data, bytes, &handle, error.get());
+  if (code == CDL_UNSUPPORTED) return false;
+  if (code != CDL_OK) return error.status(code, plugin_->name());
+  if (!handle) return failure(Code::internal, "{}: memory_import succeeded without memory", plugin_->name());
+  if (!memory) {
+    memory = std::make_shared<DeviceMemory>();
+    memory->handle_ = {handle, [device = shared_from_this()](cdl_memory_t* owned) {
+                         device->table().memory_destroy(device->handle(), owned);
+                       }};
+  }
+  memory->mapped_ = data;
+  return true;
 }
 
 Result<std::shared_ptr<Queue>> Device::createQueue() {

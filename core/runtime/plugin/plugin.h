@@ -92,6 +92,9 @@ public:
 
   Result<std::shared_ptr<DeviceMemory>> allocate(uint32_t space, uint64_t bytes, uint64_t alignment);
   Result<std::shared_ptr<Queue>> createQueue();
+  /// Makes `memory` (null, or of an earlier call for this space that no work uses) stand for bytes that the host has.
+  /// False where the device does not take them: the host copies then.
+  Result<bool> import(std::shared_ptr<DeviceMemory>& memory, uint32_t space, void* data, uint64_t bytes);
   /// Memory of its own with these bytes in it.
   Result<std::shared_ptr<DeviceMemory>> allocateWith(const Bytes& bytes, uint32_t space, uint64_t alignment);
   /// The device's copy of these bytes, uploaded once per device and kept while somebody uses it.
@@ -111,16 +114,17 @@ private:
 /// A cdl_error_t with room for a message, and the Status that it makes.
 class ErrorBuffer {
 public:
+  ErrorBuffer() { text_[0] = '\0'; }
   cdl_error_t* get() { return &error_; }
-  Status status(cdl_code_t code, const std::string& who) const;
+  Status status(cdl_code_t code, std::string_view who) const;
 
 private:
-  char text_[1024] = "";
+  char text_[1024];
   cdl_error_t error_{text_, sizeof(text_), 0};
 };
 
 /// Calls a slot, whose last argument is the error; `who` stands in front of its message.
-template <typename Slot, typename... Args> Status callSlot(const std::string& who, Slot slot, Args... args) {
+template <typename Slot, typename... Args> Status callSlot(std::string_view who, Slot slot, Args... args) {
   ErrorBuffer error;
   return error.status(slot(args..., error.get()), who);
 }
