@@ -95,6 +95,8 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
   measured.peak = measurePeak(threads);
   Progress progress("measuring");
   std::vector<double> warmUp;
+  Results results;
+  measured.latenciesMs.reserve(1 << 20); // growing would be a part of what is measured
   const auto runFor = [&](double seconds, int atLeast, int count, const char* stage, const auto& after) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; count ? i < count : i < atLeast || millisecondsSince(start) < 1e3 * seconds; ++i) {
@@ -103,12 +105,13 @@ Measured measure(const Arguments& arguments, int threads, Console& console) {
     }
   };
   try {
-    session.run(warmUp);
-    runFor(arguments.seconds, 3, arguments.repeat, "latency", [&] { session.run(measured.latenciesMs); });
+    session.run(warmUp, results, false);
+    runFor(arguments.seconds, 3, arguments.repeat, "latency",
+           [&] { session.run(measured.latenciesMs, results, false); });
     session.model.profile(true);
     ProfileSum profile;
     runFor(arguments.seconds / 2, 3, std::min(arguments.repeat, 20), "profile", [&] {
-      session.run(warmUp);
+      session.run(warmUp, results, false);
       profile.add(session.model.traceJson());
     });
     measured.instrs = profile.instrs(session.report);

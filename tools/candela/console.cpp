@@ -75,14 +75,15 @@ std::string Table::text(size_t indent) const {
   return out;
 }
 
+Progress::Progress(std::string what) : what_(std::move(what)), isTerminal_(isatty(STDERR_FILENO)) {}
+
 void Progress::update(std::string_view stage, double fraction) {
   const auto now = std::chrono::steady_clock::now();
-  const bool terminal = isatty(STDERR_FILENO);
-  const auto pause = terminal ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  const auto pause = isTerminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
   if (now - start_ < std::chrono::seconds(2) || (shown_ != start_ && now - shown_ < pause)) return;
   shown_ = now;
   const double part = std::min(std::max(fraction, 0.0), 1.0);
-  if (!terminal) {
+  if (!isTerminal_) {
     fmt::print(stderr, "{}: {} {:.0f} %\n", what_, stage, 100 * part);
     return;
   }

@@ -94,7 +94,7 @@ private:
 /// Shows on stderr how far something is, once it took two seconds: a bar on a terminal, else now and then a line.
 class Progress {
 public:
-  explicit Progress(std::string what) : what_(std::move(what)) {}
+  explicit Progress(std::string what);
   ~Progress();
   void update(std::string_view stage, double fraction);
   /// Takes the bar off the screen, so that a line can be written; the next update draws it again.
@@ -105,7 +105,7 @@ public:
 private:
   std::string what_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), shown_ = start_;
-  bool drawn_ = false;
+  bool drawn_ = false, isTerminal_;
 };
 
 std::string bytesText(uint64_t bytes);     ///< "1.2 MB"

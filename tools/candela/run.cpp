@@ -128,21 +128,25 @@ void run(Arguments& arguments, Console& console) {
   Session session = openSession(arguments.run);
   Json report = console.report("run");
   std::vector<double> latencies;
-  std::vector<Tensor> outputs;
+  Results results;
   ProfileSum profile;
   try {
     Progress progress("running");
     const auto runs = static_cast<int>(std::max(session.runs(), static_cast<size_t>(arguments.repeat)));
     if (session.runs() > 1 && arguments.repeat > 1)
       fail(kBadInput, "--repeat {}: the files of --input make {} runs", arguments.repeat, session.runs());
+    latencies.reserve(static_cast<size_t>(std::min(runs, 1 << 20)));
     for (int i = 0; i < runs; ++i) {
       if (i > 0) session.prepare(static_cast<size_t>(i));
       session.model.profile(arguments.profile || (!arguments.trace.empty() && i + 1 == runs));
-      outputs = session.run(latencies, i + 1 == runs);
+      session.run(latencies, results, i + 1 == runs);
       if (arguments.profile) profile.add(session.model.traceJson());
-      progress.update(fmt::format("{} of {}", i + 1, runs), double(i + 1) / runs);
+      fmt::memory_buffer stage;
+      fmt::format_to(std::back_inserter(stage), "{} of {}", i + 1, runs);
+      progress.update({stage.data(), stage.size()}, double(i + 1) / runs);
     }
   } catch (const sdk::Error& error) { failWith(error, arguments.run.model.path); }
+  const std::vector<Tensor>& outputs = results.outputs;
   std::vector<double> sorted = latencies;
   std::sort(sorted.begin(), sorted.end());
   const double min = sorted.front(), median = sorted[sorted.size() / 2];

@@ -22,6 +22,12 @@ struct RunOptions {
   void addInputs(const std::vector<std::string>& texts, bool several = false);
 };
 
+/// Where runs put their outputs; kept from one run to the next.
+struct Results {
+  std::vector<Tensor> outputs;
+  std::vector<candela_tensor_t> in, out; ///< as the embedding API takes them
+};
+
 /// A compiled model and the data of one run.
 struct Session {
   sdk::Model model;
@@ -38,9 +44,11 @@ struct Session {
   /// The model is a program's text: its inputs and outputs are buffers, whose size says no shape.
   bool flatShapes = false;
 
-  /// Runs once into fresh outputs; adds the time that it took. Outputs that are states are left where they are unless
-  /// they are wanted.
-  std::vector<Tensor> run(std::vector<double>& latenciesMs, bool wantsStates = true) const;
+  /// Runs once into `results`, where an earlier run's outputs are overwritten; adds the time that it took. Outputs that
+  /// are states are left where they are unless they are wanted.
+  void run(std::vector<double>& latenciesMs, Results& results, bool wantsStates = true) const;
+  /// The same into fresh outputs.
+  std::vector<Tensor> run(std::vector<double>& latenciesMs) const;
   /// The tensor with these dims, when it has as many elements and the model says no shape; else as it is.
   Tensor shaped(Tensor tensor, const Shape& dims) const;
   /// Index of the output with this name; fails with the list of them.

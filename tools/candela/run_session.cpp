@@ -162,30 +162,39 @@ void Session::prepare(size_t run) {
   for (const auto& [input, tensors] : laterInputs) inputs[input] = tensors[run - 1];
 }
 
-std::vector<Tensor> Session::run(std::vector<double>& latenciesMs, bool wantsStates) const {
-  std::vector<candela_tensor_t> in, out;
-  std::vector<Tensor> results;
+void Session::run(std::vector<double>& latenciesMs, Results& results, bool wantsStates) const {
+  auto& [outputs, in, out] = results;
+  in.clear();
+  out.clear();
+  outputs.resize(outputPorts.size());
   for (const Tensor& tensor : inputs) in.push_back(view(tensor));
-  for (const sdk::Port& port : outputPorts) {
-    // What only the run knows is allocated there.
+  for (size_t i = 0; i < outputPorts.size(); ++i) {
+    const sdk::Port& port = outputPorts[i];
     const bool isKept = !wantsStates && states.count(port.name), isAllocated = port.isKnown() && !isKept;
-    results.push_back(
-        isAllocated
-            ? check(Tensor::zeros(elemOf(port), port.dims).context(fmt::format("output '{}'", port.name)), kWorkFailed)
-            : Tensor());
-    out.push_back(isAllocated ? view(results.back()) : candela_tensor_t{});
+    // What only the run knows is allocated there.
+    if (!isAllocated)
+      outputs[i] = Tensor();
+    else if (!outputs[i].bytes.data())
+      outputs[i] =
+          check(Tensor::zeros(elemOf(port), port.dims).context(fmt::format("output '{}'", port.name)), kWorkFailed);
+    out.push_back(isAllocated ? view(outputs[i]) : candela_tensor_t{});
     if (!isKept && !port.isKnown()) out.back().rank = CANDELA_UNKNOWN_RANK;
   }
   const auto start = std::chrono::steady_clock::now();
   model.run(in, out);
   latenciesMs.push_back(millisecondsSince(start));
   for (size_t i = 0; i < out.size(); ++i) {
-    results[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
+    outputs[i].dims.assign(out[i].dims, out[i].dims + out[i].rank);
     if (outputPorts[i].isKnown()) continue;
-    results[i].elem = static_cast<Elem>(out[i].elem);
-    results[i].bytes = Bytes::wrap(out[i].data, out[i].bytes, std::shared_ptr<void>(out[i].data, candela_free_data));
+    outputs[i].elem = static_cast<Elem>(out[i].elem);
+    outputs[i].bytes = Bytes::wrap(out[i].data, out[i].bytes, std::shared_ptr<void>(out[i].data, candela_free_data));
   }
-  return results;
+}
+
+std::vector<Tensor> Session::run(std::vector<double>& latenciesMs) const {
+  Results results;
+  run(latenciesMs, results);
+  return std::move(results.outputs);
 }
 
 Tensor Session::shaped(Tensor tensor, const Shape& dims) const {
