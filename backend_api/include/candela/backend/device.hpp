@@ -1,10 +1,11 @@
-// Backend: one open device. Its defaults are host-addressable memory and queues that block; a
-// device with memory of its own overrides the hooks.
+// Backend: one open device. Its defaults are host-addressable memory and queues that block; a device with memory of its own
+// overrides the hooks, one with several hardware queues derives from Queue.
 #pragma once
 
 #include "candela/backend/capabilities.hpp"
 #include "candela/backend/checks.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -33,13 +34,38 @@ struct Memory {
   void* base = nullptr; // the whole allocation, when the default memoryCreate made it
 };
 
-/// In order, blocking: what was submitted is done when the call returns. Waiting is from any
-/// thread.
+class Backend;
+
+/// In order. By default the device's one way to work, blocking: what was submitted is done when the call returns, or at
+/// the latest when Backend::finish does. A device with several ways to work derives its own from it, made by
+/// Backend::queueCreate. Submissions come one at a time; waiting and fail() are for any thread.
 class Queue {
 public:
-  explicit Queue(class Backend* backend) : backend_(backend) {}
+  explicit Queue(Backend* backend);
+  /// After finish(), which is called before: what was submitted is done, its memory may go next.
+  virtual ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
   Backend* backend() const { return backend_; }
   std::unique_ptr<Timings> timings; ///< between profile_begin and profile_end
+
+  // ---- Hooks. Offsets and sizes were checked against the buffer. Those of the backend by default.
+  virtual Status write(Memory& to, uint64_t offset, const void* from, uint64_t bytes);
+  virtual Status read(Memory& from, uint64_t offset, void* to, uint64_t bytes);
+  virtual Status copy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset, uint64_t bytes);
+  /// Waits for the work of this queue, and says whether it failed.
+  virtual Status finish();
+
+  /// Says that work failed. Who waits for a value that is not reached gets this status, now and later, and so does who
+  /// submits more: a queue whose work failed is only destroyed. The first failure counts. A lost device
+  /// (CDL_DEVICE_LOST) fails all of its queues. May be called by the thread that does the work.
+  void fail(const Status& status);
+  /// Ok while nothing failed.
+  Status failure() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return failure_;
+  }
 
   void signal(uint64_t value) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -48,21 +74,31 @@ public:
   }
   Status wait(uint64_t value, uint64_t timeoutNs) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto done = [&] { return reached_ >= value; };
-    if (timeoutNs == UINT64_MAX) {
-      changed_.wait(lock, done);
-      return ok();
-    }
+    const auto ended = [&] { return reached_ >= value || !failure_.isOk(); };
     const uint64_t day = 86'400'000'000'000; // longer ones would overflow the clock
-    if (changed_.wait_for(lock, std::chrono::nanoseconds(timeoutNs < day ? timeoutNs : day), done)) return ok();
+    if (timeoutNs == UINT64_MAX)
+      changed_.wait(lock, ended);
+    else
+      changed_.wait_for(lock, std::chrono::nanoseconds(timeoutNs < day ? timeoutNs : day), ended);
+    if (failure_.code() == CDL_DEVICE_LOST) return failure_;
+    if (reached_ >= value) return ok();
+    if (!failure_.isOk()) return failure_;
     return error(CDL_TIMEOUT, text("the timeline stands at ", reached_, ", not yet at ", value));
   }
 
 private:
+  friend class Backend;
+  void failAlone(const Status& status) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (failure_.isOk()) failure_ = status;
+    changed_.notify_all();
+  }
+
   Backend* backend_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t reached_ = 0;
+  Status failure_;
 };
 
 /// The base of both doors. Objects are made by the plugin's entry (CDL_BACKEND): one for the
@@ -141,8 +177,24 @@ public:
   }
   /// What Operand::data is made from; a device address is as good as a host pointer.
   virtual void* address(Memory& memory, uint64_t offset) { return static_cast<char*>(memory.data) + offset; }
-  /// Waits for work that the device does behind the queue's back; called before a signal.
+  /// Waits for all work that the device does behind the calls, and says whether some of it failed. Called before a signal,
+  /// and before a queue goes.
   virtual Status finish() { return ok(); }
+
+  /// Makes a queue. Override it where queues differ in what they work on.
+  virtual std::unique_ptr<Queue> queueCreate() { return std::make_unique<Queue>(this); }
+
+  /// Says that the device is gone: all of its queues fail, and calls that would make something return `status`.
+  void lose(const Status& status) {
+    std::lock_guard<std::mutex> lock(queuesMutex_);
+    if (lost_.isOk()) lost_ = status;
+    for (Queue* queue : queues_) queue->failAlone(lost_);
+  }
+  /// Ok while the device is there.
+  Status lost() const {
+    std::lock_guard<std::mutex> lock(queuesMutex_);
+    return lost_;
+  }
 
 protected:
   /// Says what the backend is, in one line.
@@ -163,13 +215,48 @@ private:
   std::pair<uint16_t, uint16_t> minHost_{CDL_ABI_MAJOR, CDL_ABI_MINOR};
   Options options_;
   cdl_host_t host_{};
+
+  friend class Queue;
+  void add(Queue* queue) {
+    std::lock_guard<std::mutex> lock(queuesMutex_);
+    queues_.push_back(queue);
+    if (!lost_.isOk()) queue->failAlone(lost_);
+  }
+  void remove(Queue* queue) {
+    std::lock_guard<std::mutex> lock(queuesMutex_);
+    queues_.erase(std::remove(queues_.begin(), queues_.end(), queue), queues_.end());
+  }
+  mutable std::mutex queuesMutex_;
+  std::vector<Queue*> queues_;
+  Status lost_;
 };
+
+inline Queue::Queue(Backend* backend) : backend_(backend) { backend_->add(this); }
+inline Queue::~Queue() { backend_->remove(this); }
+inline Status Queue::write(Memory& to, uint64_t offset, const void* from, uint64_t bytes) {
+  return backend_->memoryWrite(to, offset, from, bytes);
+}
+inline Status Queue::read(Memory& from, uint64_t offset, void* to, uint64_t bytes) {
+  return backend_->memoryRead(from, offset, to, bytes);
+}
+inline Status Queue::copy(Memory& to, uint64_t toOffset, Memory& from, uint64_t fromOffset, uint64_t bytes) {
+  return backend_->memoryCopy(to, toOffset, from, fromOffset, bytes);
+}
+inline Status Queue::finish() { return backend_->finish(); }
+inline void Queue::fail(const Status& status) {
+  if (status.isOk()) return;
+  if (status.code() == CDL_DEVICE_LOST)
+    backend_->lose(status);
+  else
+    failAlone(status);
+}
 
 /// The bindings of one execution as addresses. Throws BadBinding for one that is missing, too small or misaligned.
 class Bindings final : public Addresses {
 public:
-  Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings, Timings* timings = nullptr)
-      : backend_(backend), image_(image), bindings_(bindings), timings_(timings) {
+  Bindings(Backend& backend, const cdl_image_t* image, const cdl_bindings_t* bindings, Timings* timings = nullptr,
+           Queue* queue = nullptr)
+      : backend_(backend), image_(image), bindings_(bindings), timings_(timings), queue_(queue) {
     checkBindings(image, bindings);
   }
   void* address(uint32_t buffer, uint64_t bytes) const override {
@@ -181,12 +268,14 @@ public:
     return backend_.address(*memory, b.offset);
   }
   Timings* timings() const override { return timings_; }
+  Queue* queue() const override { return queue_; }
 
 private:
   Backend& backend_;
   const cdl_image_t* image_;
   const cdl_bindings_t* bindings_;
   Timings* timings_;
+  Queue* queue_;
 };
 
 } // namespace cdl

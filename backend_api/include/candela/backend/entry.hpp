@@ -88,6 +88,7 @@ struct Slots {
 
   static Status memoryCreate(cdl_device_t* device, uint32_t space, uint64_t bytes, uint64_t alignment,
                              cdl_memory_t** memory) {
+    if (Status lost = of(device)->lost(); !lost.isOk()) return lost;
     const uint32_t spaces = of(device)->capabilities().build(0)->space_count;
     if (space >= spaces) return error(CDL_INVALID_ARGUMENT, text("space ", space, " of ", spaces));
     if (alignment == 0 || (alignment & (alignment - 1)))
@@ -131,28 +132,50 @@ struct Slots {
   }
 
   static Status queueCreate(cdl_device_t* device, cdl_queue_t** queue) {
-    *queue = reinterpret_cast<cdl_queue_t*>(new Queue(of(device)));
+    if (Status lost = of(device)->lost(); !lost.isOk()) return lost;
+    *queue = reinterpret_cast<cdl_queue_t*>(of(device)->queueCreate().release());
     return ok();
   }
-  static void queueDestroy(cdl_device_t*, cdl_queue_t* queue) noexcept { delete of(queue); }
+  /// First waits for its work: the memory may go next, and whoever wrote there would write into what is another's by then.
+  static void queueDestroy(cdl_device_t*, cdl_queue_t* queue) noexcept {
+    if (!queue) return;
+    guard(nullptr, [&] { return of(queue)->finish(); });
+    delete of(queue);
+  }
+
+  /// Whether a queue is only destroyed after a call on it returned this.
+  static bool isFinal(cdl_code_t code) {
+    return code != CDL_OK && code != CDL_INVALID_ARGUMENT && code != CDL_UNSUPPORTED && code != CDL_TIMEOUT;
+  }
+  /// Submits to a queue, unless its work failed. If this fails, whoever waits there is told.
+  template <class Work> static Status submit(Queue& queue, Work&& work) {
+    if (Status failed = queue.failure(); !failed.isOk()) return failed;
+    Status status = caught(work);
+    if (isFinal(status.code())) queue.fail(status);
+    return status;
+  }
   static Status queueWrite(cdl_queue_t* queue, cdl_memory_t* to, uint64_t offset, const void* from, uint64_t bytes) {
     Status status = outside(of(to), offset, bytes);
-    return status.isOk() ? of(queue)->backend()->memoryWrite(*of(to), offset, from, bytes) : status;
+    return status.isOk() ? submit(*of(queue), [&] { return of(queue)->write(*of(to), offset, from, bytes); }) : status;
   }
   static Status queueRead(cdl_queue_t* queue, cdl_memory_t* from, uint64_t offset, void* to, uint64_t bytes) {
     Status status = outside(of(from), offset, bytes);
-    return status.isOk() ? of(queue)->backend()->memoryRead(*of(from), offset, to, bytes) : status;
+    return status.isOk() ? submit(*of(queue), [&] { return of(queue)->read(*of(from), offset, to, bytes); }) : status;
   }
   static Status queueCopy(cdl_queue_t* queue, cdl_memory_t* to, uint64_t toOffset, cdl_memory_t* from,
                           uint64_t fromOffset, uint64_t bytes) {
     Status status = outside(of(to), toOffset, bytes);
     if (status.isOk()) status = outside(of(from), fromOffset, bytes);
-    return status.isOk() ? of(queue)->backend()->memoryCopy(*of(to), toOffset, *of(from), fromOffset, bytes) : status;
+    if (!status.isOk()) return status;
+    return submit(*of(queue), [&] { return of(queue)->copy(*of(to), toOffset, *of(from), fromOffset, bytes); });
   }
   static Status queueSignal(cdl_queue_t* queue, uint64_t value) {
-    Status status = of(queue)->backend()->finish();
-    if (status.isOk()) of(queue)->signal(value);
-    return status;
+    return submit(*of(queue), [&] {
+      Status status = of(queue)->finish();
+      if (status.isOk()) status = of(queue)->failure(); // of work that the queue itself reported
+      if (status.isOk()) of(queue)->signal(value);
+      return status;
+    });
   }
   static Status queueWait(cdl_queue_t* queue, uint64_t value, uint64_t timeoutNs) {
     return of(queue)->wait(value, timeoutNs);
@@ -170,16 +193,18 @@ struct Slots {
     auto* backend = static_cast<PrimitiveBackend*>(of(queue)->backend());
     if (Status status = checkInstrs(image, first, count); !status.isOk()) return status;
     Timings* timings = of(queue)->timings.get();
-    const Bindings buffers(*backend, image, bindings, timings);
-    for (uint32_t i = first; i - first < count; ++i) {
-      const Op op(image, i, loops, &buffers);
-      const uint64_t start = timings ? Timings::now() : 0, records = timings ? timings->records().size() : 0;
-      Status status = located(op, caught([&] { return backend->dispatch(op); }));
-      if (timings && status.isOk()) status = backend->finish();
-      if (!status.isOk()) return status;
-      if (timings && timings->records().size() == records) timings->add(i, start, Timings::now());
-    }
-    return ok();
+    const Bindings buffers(*backend, image, bindings, timings, of(queue));
+    return submit(*of(queue), [&] {
+      for (uint32_t i = first; i - first < count; ++i) {
+        const Op op(image, i, loops, &buffers);
+        const uint64_t start = timings ? Timings::now() : 0, records = timings ? timings->records().size() : 0;
+        Status status = located(op, caught([&] { return backend->dispatch(op); }));
+        if (timings && status.isOk()) status = of(queue)->finish();
+        if (!status.isOk()) return status;
+        if (timings && timings->records().size() == records) timings->add(i, start, Timings::now());
+      }
+      return ok();
+    });
   }
 
   static Status compile(cdl_device_t* device, const cdl_image_t* image, const void* const* constants,
@@ -220,13 +245,19 @@ struct Slots {
   static Status execute(cdl_queue_t* queue, cdl_executable_t* executable, const cdl_bindings_t* bindings,
                         const cdl_timeline_t* wait, uint32_t waitCount, cdl_timeline_t signal) {
     const LoadedExecutable& loaded = *of(executable);
-    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings, of(queue)->timings.get());
-    Status status;
-    for (uint32_t i = 0; i < waitCount && status.isOk(); ++i)
-      status = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
-    if (status.isOk()) status = loaded.executable->execute(buffers);
-    if (status.isOk()) status = of(queue)->backend()->finish();
-    if (status.isOk() && signal.queue) of(signal.queue)->signal(signal.value);
+    const Bindings buffers(*of(queue)->backend(), loaded.image, bindings, of(queue)->timings.get(), of(queue));
+    Status status = submit(*of(queue), [&] {
+      Status reached;
+      for (uint32_t i = 0; i < waitCount && reached.isOk(); ++i)
+        reached = of(wait[i].queue)->wait(wait[i].value, UINT64_MAX);
+      if (reached.isOk()) reached = loaded.executable->execute(buffers);
+      return reached.isOk() ? of(queue)->finish() : reached;
+    });
+    if (!signal.queue) return status;
+    if (status.isOk())
+      of(signal.queue)->signal(signal.value);
+    else if (isFinal(status.code()))
+      of(signal.queue)->fail(status);
     return status;
   }
   static Status profileBegin(cdl_queue_t* queue) {

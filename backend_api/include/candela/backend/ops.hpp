@@ -58,12 +58,16 @@ private:
   std::vector<cdl_profile_record_t> records_;
 };
 
+class Queue;
+
 /// Where the buffers of one execution lie: per buffer of the image its first byte.
 class Addresses {
 public:
   virtual void* address(uint32_t buffer, uint64_t bytes) const = 0;
   /// Not null when the host asks how long the instructions of this execution take.
   virtual Timings* timings() const { return nullptr; }
+  /// The queue of this execution; null where there is none.
+  virtual Queue* queue() const { return nullptr; }
 
 protected:
   ~Addresses() = default;
@@ -99,6 +103,8 @@ public:
   Operand y() const { return output(0); }
   /// Where a device with a clock of its own adds the time of this instruction; null while nobody asks.
   Timings* timings() const { return addresses_ ? addresses_->timings() : nullptr; }
+  /// The queue that it was submitted to, as Backend::queueCreate made it.
+  template <class Q> Q& queue() const { return static_cast<Q&>(*addresses_->queue()); }
   template <class T> View<T> y() const { return output(0).as<T>(); }
 
   /// Value `i` of an attribute, or `missing`.
