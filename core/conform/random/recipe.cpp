@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/graph/loop.h"
 #include "core/graph/text.h"
 #include "core/support/file.h"
 
@@ -13,6 +14,25 @@ const Recipe::Leaf* Recipe::leaf(int id) const {
   const auto found = std::ranges::find(leaves, id, &Leaf::id);
   return found == leaves.end() ? nullptr : &*found;
 }
+
+namespace {
+
+graph::LoopForm loopForm(const graph::Attrs& attrs) {
+  const auto whole = [&](const char* name) { return std::get<int64_t>(attrs.find(name)->second); };
+  graph::LoopForm form{whole("trips"), static_cast<size_t>(whole("carried")), static_cast<size_t>(whole("scanned")), {}};
+  if (const auto found = attrs.find("backward"); found != attrs.end())
+    form.backward = std::get<std::vector<int64_t>>(found->second);
+  return form;
+}
+
+Result<graph::Node*> addStep(graph::Graph& graph, const Recipe::Step& step, std::vector<graph::Value*> operands) {
+  const graph::Provenance name{fmt::format("{}_{}", graph::opName(step.kind), step.results[0])};
+  if (step.body) return graph::addLoop(graph, loopForm(step.attrs), operands, graph::clone(*step.body), name);
+  return graph.addNode(step.kind, std::move(operands), step.attrs, name, nullptr,
+                       static_cast<int>(step.results.size()));
+}
+
+} // namespace
 
 Result<graph::Graph> Recipe::build() const {
   graph::Graph graph;
@@ -27,9 +47,7 @@ Result<graph::Graph> Recipe::build() const {
       if (!values.count(id)) return badModel("no value {}", id);
       operands.push_back(values.at(id));
     }
-    CDL_ASSIGN(graph::Node * node, graph.addNode(step.kind, std::move(operands), step.attrs,
-                                                 {fmt::format("{}_{}", graph::opName(step.kind), step.results[0])},
-                                                 nullptr, static_cast<int>(step.results.size())));
+    CDL_ASSIGN(graph::Node * node, addStep(graph, step, std::move(operands)));
     for (size_t i = 0; i < step.results.size(); ++i) values[step.results[i]] = node->result(i);
   }
   for (const int id : outputs) {

@@ -1,0 +1,197 @@
+#include "tests/fuzz/rewrite_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/conform/judge/element_rule.h"
+#include "core/graph/loop.h"
+#include "core/pipeline/pipeline.h"
+#include "core/support/float_bits.h"
+
+namespace candela::conform {
+namespace {
+
+using graph::Graph, graph::Node, graph::OpKind, graph::Value;
+using reference::Array;
+
+constexpr double kBeyond = std::numeric_limits<double>::infinity();
+
+double largestNumber(Elem elem) { return toReal(elem, fromReal(elem, kBeyond) - 1); }
+
+bool isInfinite(const Interval& x, int64_t i) { return std::isinf(x.lo.real[i]) && x.isPoint(i); }
+
+template <typename Test> bool anyElement(const Interval& x, Test test) {
+  for (int64_t i = 0; i < x.count(); ++i)
+    if (test(i)) return true;
+  return false;
+}
+
+/// A quotient by zero is infinite in every form.
+bool mayDivideByZero(const Node& node, const std::vector<const Interval*>& operands) {
+  size_t divisor = 0;
+  switch (node.kind) {
+  case OpKind::Div: divisor = 1; break;
+  case OpKind::Pow:
+  case OpKind::Log:
+  case OpKind::Reciprocal: break;
+  default: return false;
+  }
+  const Interval& x = *operands[divisor];
+  return !isFloat(x.elem()) || anyElement(x, [&](int64_t i) { return x.lo.real[i] <= 0 && x.hi.real[i] >= 0; });
+}
+
+void allowNumbersBeyond(const Node& node, const std::vector<const Interval*>& operands,
+                        std::vector<Interval>& results) {
+  if (node.info().has(graph::kTraitMovement) || mayDivideByZero(node, operands)) return;
+  for (const Interval* x : operands)
+    if (x && isFloat(x->elem()) && anyElement(*x, [&](int64_t i) { return isInfinite(*x, i); })) return;
+  for (Interval& y : results) {
+    if (!isFloat(y.elem())) continue;
+    const double largest = largestNumber(y.elem());
+    for (int64_t i = 0; i < y.count(); ++i) {
+      if (y.lo.real[i] == kBeyond) y.lo.real[i] = largest;
+      if (y.hi.real[i] == -kBeyond) y.hi.real[i] = -largest;
+    }
+  }
+}
+
+/// Whether fold-batch-norm may scale the channels of the node.
+bool isScaled(const Node& node) {
+  if (node.kind != OpKind::Conv && node.kind != OpKind::Gemm) return false;
+  return std::ranges::any_of(node.result()->users(), [](const Node* user) {
+    return user->kind == OpKind::Mul || user->kind == OpKind::Add || user->kind == OpKind::BatchNorm;
+  });
+}
+
+Interval roundedOnceMore(Interval x) {
+  const double unit = unitOf(x.elem());
+  for (int64_t i = 0; i < x.count(); ++i) {
+    if (!std::isfinite(x.lo.real[i]) || !std::isfinite(x.hi.real[i])) continue;
+    x.lo.real[i] -= unit * std::abs(x.lo.real[i]);
+    x.hi.real[i] += unit * std::abs(x.hi.real[i]);
+  }
+  return x;
+}
+
+/// Integers of several values are good for dequantize alone: every other op may do anything between their ends.
+Interval wildWhereOpen(Interval x) {
+  for (int64_t i = 0; i < x.count(); ++i)
+    if (!x.isPoint(i)) x.makeWild(i);
+  return x;
+}
+
+class RewriteAnalysis {
+public:
+  Result<std::vector<Interval>> run(const Graph& graph, std::span<const Interval> inputs) {
+    std::map<const Value*, Interval> values;
+    for (size_t i = 0; i < inputs.size(); ++i) values.emplace(graph.inputs()[i], inputs[i]);
+    for (const auto& node : graph.nodes()) {
+      CDL_ASSIGN(std::vector<Interval> results, resultsOf(*node, values));
+      for (size_t i = 0; i < results.size(); ++i) values.emplace(node->result(i), std::move(results[i]));
+    }
+    std::vector<Interval> outputs;
+    for (const Value* output : graph.outputs()) outputs.push_back(values.at(output));
+    return outputs;
+  }
+
+private:
+  Result<std::vector<Interval>> resultsOf(const Node& node, const std::map<const Value*, Interval>& values) {
+    if (node.kind == OpKind::Constant) {
+      CDL_ASSIGN(const Tensor tensor, node.result()->tensor());
+      CDL_ASSIGN(Interval interval, Interval::of(tensor));
+      return std::vector<Interval>{std::move(interval)};
+    }
+    std::vector<Interval> own;
+    for (size_t i = 0; i < node.operands().size(); ++i) {
+      const Value* operand = node.operand(i);
+      own.push_back(operand ? values.at(operand) : Interval{});
+      if (!operand) continue;
+      if (!isFloat(own[i].elem()) && node.kind != OpKind::Dequantize) own[i] = wildWhereOpen(std::move(own[i]));
+      if (i > 0 && isScaled(node)) own[i] = roundedOnceMore(std::move(own[i]));
+    }
+    if (node.kind == OpKind::Loop) return runsOf(node, own);
+    std::vector<const Interval*> operands;
+    for (size_t i = 0; i < own.size(); ++i) operands.push_back(node.operand(i) ? &own[i] : nullptr);
+    CDL_ASSIGN(std::vector<Interval> results, analyze(node, operands, pipeline::hostTarget()));
+    if (node.kind == OpKind::Quantize) CDL_TRY(eitherStep(node, operands, results[0]));
+    allowNumbersBeyond(node, operands, results);
+    return results;
+  }
+
+  /// Where the middle between two steps lies in the operand's interval.
+  static Status eitherStep(const Node& node, const std::vector<const Interval*>& operands, Interval& y) {
+    std::vector<const Array*> low, high;
+    for (const Interval* x : operands) low.push_back(x ? &x->lo : nullptr), high.push_back(x ? &x->hi : nullptr);
+    low.resize(3, nullptr), high.resize(3, nullptr);
+    Array lo(y.elem(), y.lo.dims), hi(y.elem(), y.lo.dims);
+    reference::applyFormula(node, low, std::span(&lo, 1));
+    reference::applyFormula(node, high, std::span(&hi, 1));
+    const Interval& x = *operands[0];
+    for (int64_t i = 0; i < y.count(); ++i) {
+      if (!y.isWild(i) || x.isWild(i) || std::isnan(x.lo.real[i])) continue;
+      y.lo.whole[i] = std::min(lo.whole[i], hi.whole[i]), y.hi.whole[i] = std::max(lo.whole[i], hi.whole[i]);
+    }
+    return Status::ok();
+  }
+
+  static Interval sliceOf(const Interval& x, int64_t at) {
+    Interval slice;
+    for (const auto& [from, to] : {std::pair{&x.lo, &slice.lo}, std::pair{&x.hi, &slice.hi}}) {
+      *to = Array(from->elem, Shape(from->dims.begin() + 1, from->dims.end()));
+      for (int64_t i = 0; i < to->count(); ++i) to->set(i, from->at(at * to->count() + i));
+    }
+    return slice;
+  }
+  static void putSlice(Interval& x, int64_t at, const Interval& slice) {
+    for (int64_t i = 0; i < slice.count(); ++i) {
+      x.lo.set(at * slice.count() + i, slice.lo.at(i));
+      x.hi.set(at * slice.count() + i, slice.hi.at(i));
+    }
+  }
+
+  Result<std::vector<Interval>> runsOf(const Node& node, const std::vector<Interval>& operands) {
+    const graph::LoopForm form = graph::loopForm(node);
+    const auto place = [&](size_t i, int64_t trip) { return form.runsBackward(i) ? form.trips - 1 - trip : trip; };
+    std::vector<Interval> results;
+    for (const Value* result : node.results()) {
+      const Array zeros(result->type.elem, result->type.shape());
+      results.push_back({zeros, zeros});
+    }
+    for (size_t i = 0; i < form.carried; ++i) results[i] = operands[i];
+    for (int64_t trip = 0; trip < form.trips; ++trip) {
+      std::vector<Interval> inputs(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(form.carried));
+      for (size_t i = 0; i < form.scanned; ++i) inputs.push_back(sliceOf(operands[form.carried + i], place(i, trip)));
+      inputs.insert(inputs.end(), operands.begin() + static_cast<std::ptrdiff_t>(form.carried + form.scanned),
+                    operands.end());
+      CDL_ASSIGN(std::vector<Interval> outputs, run(*node.body, inputs));
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (i < form.carried)
+          results[i] = std::move(outputs[i]);
+        else
+          putSlice(results[i], place(form.scanned + i - form.carried, trip), outputs[i]);
+      }
+    }
+    return results;
+  }
+};
+
+} // namespace
+
+Result<std::vector<Interval>> analyzeRewrites(const Graph& graph, std::span<const Interval> inputs) {
+  return RewriteAnalysis().run(graph, inputs);
+}
+
+std::string outsideOfRewrites(const Interval& interval, const Tensor& got) {
+  if (isFloat(got.elem) || got.elem == Elem::bool_ || got.elem != interval.elem() || got.dims != interval.lo.dims)
+    return outside(interval, got);
+  for (int64_t i = 0; i < got.count(); ++i) {
+    const __int128 value = integerOf(got.elem, loadElement(got.elem, got.bytes.data(), i));
+    if (interval.isWild(i) || (value >= interval.lo.whole[i] && value <= interval.hi.whole[i])) continue;
+    return fmt::format("element {} is {}, expected {} to {}", i, static_cast<int64_t>(value),
+                       static_cast<int64_t>(interval.lo.whole[i]), static_cast<int64_t>(interval.hi.whole[i]));
+  }
+  return "";
+}
+
+} // namespace candela::conform
