@@ -4,7 +4,7 @@ namespace candela::flow {
 namespace {
 
 constexpr const char* kStepNames[] = {"unit", "branch", "loop", "construct", "insert", "erase",
-                                      "at",   "length", "has",  "get",       "stack"};
+                                      "at",   "length", "has",  "get",       "stack",  "fail"};
 
 class Printer {
 public:
@@ -17,6 +17,7 @@ public:
       if (step.kind == StepKind::unit) text += fmt::format(" {}", step.unit);
       text += fmt::format("({})", list(step.inputs, false));
       if (!step.node.empty()) text += fmt::format(" from '{}'", step.node);
+      if (!step.why.empty()) text += fmt::format(": {}", step.why.substr(0, step.why.find('\n')));
       for (const Block& inner : step.blocks) {
         text += fmt::format(" {{{}\n", inner.params.empty() ? "" : " " + list(inner.params, true));
         this->block(inner, depth + 1);

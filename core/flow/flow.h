@@ -48,6 +48,7 @@ enum class StepKind : uint8_t {
   has,       ///< whether the input is not nothing, bool
   get,       ///< the input, which must not be nothing
   stack,     ///< tensors of one type along a new dim 0
+  fail,      ///< ends the run with `why`: what stands where a branch cannot be what the model says
 };
 const char* stepName(StepKind kind);
 
@@ -63,6 +64,8 @@ struct Step {
   StepKind kind = StepKind::unit;
   std::string node; ///< the model's node, for messages
   uint32_t unit = 0;
+  std::string why;          ///< of fail, with the nodes' names
+  bool unsupported = false; ///< of fail: the model is right
   std::vector<SlotId> inputs, outputs;
   std::vector<Block> blocks;
 };

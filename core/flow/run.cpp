@@ -71,10 +71,18 @@ private:
     return values;
   }
 
+  /// A failure of the step with its node in front, unless it names the node, or one within it, already.
+  static Status named(const Status& status, const Step& step) {
+    const std::string who = fmt::format("node '{}", step.node);
+    const std::string_view message = status.message();
+    const char next = message.starts_with(who) && message.size() > who.size() ? message[who.size()] : ' ';
+    return step.node.empty() || next == '\'' || next == '/' ? status : status.context(who + "'");
+  }
+
   Status runBlock(const Block& block) {
     for (const Step& step : block.steps) {
       Result<std::vector<Value>> made = runStep(step, gather(step.inputs));
-      if (!made) return step.node.empty() ? made.status() : made.status().context(fmt::format("node '{}'", step.node));
+      if (!made) return named(made.status(), step);
       CDL_CHECK(made->size() == step.outputs.size());
       for (size_t i = 0; i < made->size(); ++i)
         if (step.outputs[i] != kNoSlot) values_[step.outputs[i]] = std::move((*made)[i]);
@@ -100,6 +108,7 @@ private:
     case StepKind::get:
       if (in[0].isNone()) return badModel("the optional has no element");
       return std::vector<Value>{std::move(in[0])};
+    case StepKind::fail: return failure(step.unsupported ? Code::unsupported : Code::bad_model, "{}", step.why);
     default: return runSequence(step.kind, std::move(in));
     }
   }

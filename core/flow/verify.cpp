@@ -23,7 +23,7 @@ public:
 
 private:
   Status step(const Step& step) const {
-    if (step.kind > StepKind::stack) return badModel("unknown kind {}", static_cast<int>(step.kind));
+    if (step.kind > StepKind::fail) return badModel("unknown kind {}", static_cast<int>(step.kind));
     CDL_TRY(slots(step.inputs, true));
     CDL_TRY(slots(step.outputs, true));
     const auto counts = [&](size_t inputs, size_t outputs, size_t blocks) -> Status {
@@ -61,6 +61,7 @@ private:
     case StepKind::length:
     case StepKind::has:
     case StepKind::get: return counts(1, 1, 0);
+    case StepKind::fail: return counts(0, 0, 0);
     }
     return Status::ok();
   }

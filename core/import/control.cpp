@@ -146,7 +146,8 @@ std::vector<Slot> Walk::addGraph(const Place& place, const onnx_io::Graph& graph
                                place.prefix.substr(0, place.prefix.size() - 1), output.name));
     if (!result.poisoned && output.elem != Elem::none && place.frame.isTyped(result))
       complaints_.add(checkDeclared(output, place.frame.typeOf(result), {})
-                          .context(fmt::format("node '{}'", place.prefix.substr(0, place.prefix.size() - 1))));
+                          .context(fmt::format("node '{}'", place.prefix.substr(0, place.prefix.size() - 1))),
+                      Reach::block);
     results.push_back(std::move(result));
   }
   return results;
@@ -175,19 +176,59 @@ Status Walk::addIf(const Place& place, const onnx_io::Node& node, const std::str
   CDL_ASSIGN(const onnx_io::Graph* elseGraph, graphOf(node, "else_branch"));
   CDL_TRY(checkNames(node, std::array{"then_branch", "else_branch"}));
   if (inputs.size() != 1 || inputs[0].isAbsent()) return badModel("has {} inputs, expected 1", inputs.size());
-  const onnx_io::Graph* graphs[] = {thenGraph, elseGraph};
-  for (const onnx_io::Graph* graph : graphs) {
-    if (graph->outputs.size() < outputs.size())
-      return badModel("has {} outputs but a branch gives {}", outputs.size(), graph->outputs.size());
-    if (!graph->inputs.empty()) return badModel("a branch has {} inputs, expected none", graph->inputs.size());
-  }
+  const auto checkBranch = [&](const onnx_io::Graph& graph) -> Status {
+    if (graph.outputs.size() < outputs.size())
+      return badModel("has {} outputs but a branch gives {}", outputs.size(), graph.outputs.size());
+    if (!graph.inputs.empty()) return badModel("a branch has {} inputs, expected none", graph.inputs.size());
+    return Status::ok();
+  };
   if (place.frame.isTyped(inputs[0]))
     if (const graph::TensorType type = place.frame.typeOf(inputs[0]); type.elem != Elem::bool_ || type.count() != 1)
       return badModel("the condition is {}, expected one bool", type.text());
-  if (const auto taken = knownScalar(inputs[0])) {
+  if (const auto condition = knownScalar(inputs[0])) {
+    const onnx_io::Graph& taken = *condition ? *thenGraph : *elseGraph;
+    CDL_TRY(checkBranch(taken));
     Scope scope(&place.scope);
-    const std::vector<Slot> results = addGraph(place.within(place.frame, scope, name), *graphs[*taken ? 0 : 1]);
+    const std::vector<Slot> results = addGraph(place.within(place.frame, scope, name), taken);
     std::copy_n(results.begin(), outputs.size(), outputs.begin());
+    return Status::ok();
+  }
+  for (const onnx_io::Graph* graph : {thenGraph, elseGraph}) CDL_TRY(checkBranch(*graph));
+  std::vector<Branch> branches;
+  for (const onnx_io::Graph* graph : {thenGraph, elseGraph}) branches.push_back(addBranch(place, *graph, name, outputs.size()));
+  return addBranches(place, node, name, branches, inputs[0], outputs);
+}
+
+Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph, const std::string& name,
+                             size_t outputs) {
+  const size_t complaints = complaints_.count();
+  Branch branch;
+  branch.body = &frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
+  branch.body->stage(0);
+  Scope scope(&place.scope);
+  branch.results = addGraph(place.within(*branch.body, scope, name), graph);
+  branch.results.resize(outputs);
+  if (!complaints_.onlyOfBlock(complaints)) return branch;
+  branch.failed = complaints_.take(complaints);
+  const Status failed = branch.failed.status("");
+  flow::Step step;
+  step.kind = flow::StepKind::fail;
+  step.node = name;
+  step.why = failed.message();
+  step.unsupported = failed.code() == Code::unsupported;
+  branch.body = &frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
+  branch.body->stage(0);
+  branch.body->addStep(std::move(step), {}, {});
+  return branch;
+}
+
+Status Walk::addBranches(const Place& place, const onnx_io::Node& node, const std::string& name,
+                         const std::vector<Branch>& branches, const Slot& condition,
+                         std::vector<Slot>& outputs) {
+  const auto hasFailed = [](const Branch& branch) { return !branch.failed.empty(); };
+  const auto isPoisoned = [&](const Branch& branch) { return !hasFailed(branch) && anyPoisoned(branch.results); };
+  if (std::ranges::all_of(branches, hasFailed) || std::ranges::any_of(branches, isPoisoned)) {
+    for (const Branch& branch : branches) complaints_.add(branch.failed);
     return Status::ok();
   }
   flow::Step step;
@@ -195,17 +236,12 @@ Status Walk::addIf(const Place& place, const onnx_io::Node& node, const std::str
   step.node = name;
   std::vector<Frame*> bodies;
   std::vector<flow::Slot> kinds;
-  bool poisoned = false;
-  for (const onnx_io::Graph* graph : graphs) {
-    Frame& body = frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
-    body.stage(0);
-    Scope scope(&place.scope);
-    std::vector<Slot> results = addGraph(place.within(body, scope, name), *graph);
-    results.resize(outputs.size());
-    poisoned |= anyPoisoned(results);
-    flow::Block block;
-    for (size_t i = 0; !poisoned && i < results.size(); ++i) {
-      const flow::Slot kind = kindOf(body, results[i], node.outputs[i]);
+  for (const Branch& branch : branches) {
+    flow::Block& block = step.blocks.emplace_back();
+    bodies.push_back(branch.body);
+    block.results.assign(hasFailed(branch) ? outputs.size() : 0, flow::kNoSlot);
+    for (size_t i = block.results.size(); i < outputs.size(); ++i) {
+      const flow::Slot kind = kindOf(*branch.body, branch.results[i], node.outputs[i]);
       if (kinds.size() <= i)
         kinds.push_back(kind);
       else if ((kind.elem != Elem::none && kinds[i].elem != Elem::none && kind.elem != kinds[i].elem) ||
@@ -215,12 +251,10 @@ Status Walk::addIf(const Place& place, const onnx_io::Node& node, const std::str
                         kind.typeText());
       else
         kinds[i] = merged(kinds[i], kind);
-      block.results.push_back(body.exported(results[i]));
+      block.results.push_back(branch.body->exported(branch.results[i]));
     }
-    step.blocks.push_back(std::move(block));
-    bodies.push_back(&body);
   }
-  if (!poisoned) outputs = place.frame.addStep(std::move(step), inputs, kinds, bodies);
+  outputs = place.frame.addStep(std::move(step), {condition}, kinds, bodies);
   return Status::ok();
 }
 

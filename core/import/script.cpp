@@ -103,7 +103,7 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
   const auto need = [&](const std::vector<flow::SlotId>& slots) { needed.insert(slots.begin(), slots.end()); };
   for (auto stage = frame.stages().rbegin(); stage != frame.stages().rend(); ++stage) {
     for (auto pending = stage->steps.rbegin(); pending != stage->steps.rend(); ++pending) {
-      if (!isNeeded(pending->step.outputs)) continue;
+      if (!isNeeded(pending->step.outputs) && pending->step.kind != flow::StepKind::fail) continue;
       flow::Step& step = pending->step;
       for (size_t b = 0; b < pending->bodies.size(); ++b) {
         need(step.blocks[b].results);
@@ -256,7 +256,7 @@ Result<Script> Walk::run(const Section& section, std::span<const flow::Value> in
     for (const std::string& output : item.node.outputs)
       if (const Slot* made = scope_.find(output)) scope_.define(outerName(output), *made);
   }
-  if (!complaints_.empty()) return complaints_.status(model_->path);
+  if (!complaints_.empty()) return complaints_.status(""); // the run names the file
   std::vector<Slot> outputs;
   for (const std::string& output : section.outputs) outputs.push_back(*scope_.find(output));
   return finish(outputs, section.outputs);

@@ -249,7 +249,7 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   if (opset == place.opsets.end())
     return badModel("domain '{}' has no opset import", node.domain.empty() ? "ai.onnx" : node.domain);
   for (const auto& add : {&Walk::addControl, &Walk::addList})
-    if (const auto status = (this->*add)(place, node, name, inputs, outputs)) return *status;
+    if (const auto status = (this->*add)(place, node, name, inputs, outputs)) return complainOfTypes(*status, name, node);
   const Importer importer = findImporter(node);
   if (!importer && !node.domain.empty()) return addCustom(place, node, name, opset->second, inputs, outputs);
   if (!importer)
@@ -263,7 +263,7 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   bool typed = true;
   for (const Slot& input : inputs) {
     if (input.poisoned) return importer.checkAttributes(node, opset->second);
-    if (input.list) return badModel("an input is a sequence, expected a tensor");
+    if (input.list) return complainOfTypes(badModel("an input is a sequence, expected a tensor"), name, node);
     typed &= input.isAbsent() || frame.isTyped(input);
   }
   if (!typed) return defer(place, node, name, "a shape that depends on data", inputs, outputs);
@@ -284,7 +284,8 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
     content.value = step.demanded();
     content.frame = &frame;
     content.stage = index;
-    if (status.code() != Code::unsupported || (frozen.empty() && !content.value)) return status;
+    if (status.code() != Code::unsupported || (frozen.empty() && !content.value))
+      return complainOfTypes(status, name, node);
     return defer(place, node, name, status.message(), inputs, outputs, frozen, step.known(), content);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -296,6 +297,11 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
     if (step.wants(i) && builder.isFresh(outputs[i].value))
       frame.stage(index).graph.rename(outputs[i].value, node.outputs[i]);
   }
+  return Status::ok();
+}
+
+Status Walk::complainOfTypes(const Status& status, const std::string& name, const onnx_io::Node& node) {
+  complaints_.add(status.context(nodeText(name, node)), Reach::block);
   return Status::ok();
 }
 

@@ -72,6 +72,8 @@ private:
   Status addCustom(const Place& place, const onnx_io::Node& node, const std::string& name, int64_t version,
                    const std::vector<Slot>& inputs, std::vector<Slot>& outputs);
   void define(Scope& scope, const std::string& name, Slot slot, const std::string& who);
+  /// Adds what is wrong with the types that a node got, whose outputs stay poisoned; success.
+  Status complainOfTypes(const Status& status, const std::string& name, const onnx_io::Node& node);
   /// The node waits for what a run knows.
   Status defer(const Place& place, const onnx_io::Node& node, const std::string& name, std::string why,
                const std::vector<Slot>& inputs, std::vector<Slot>& outputs, const std::set<size_t>& frozen = {},
@@ -88,6 +90,15 @@ private:
   Result<const onnx_io::Graph*> graphOf(const onnx_io::Node& node, const char* attribute) const;
   /// Nodes and initializers of a nested graph; what its outputs stand for.
   std::vector<Slot> addGraph(const Place& place, const onnx_io::Graph& graph);
+  /// One side of an If whose condition a run decides, in a block of its own.
+  struct Branch {
+    Frame* body;
+    std::vector<Slot> results;
+    Complaints failed; ///< where its types are impossible: an error of the run that takes it
+  };
+  Branch addBranch(const Place& place, const onnx_io::Graph& graph, const std::string& name, size_t outputs);
+  Status addBranches(const Place& place, const onnx_io::Node& node, const std::string& name,
+                     const std::vector<Branch>& branches, const Slot& condition, std::vector<Slot>& outputs);
   Status addIf(const Place& place, const onnx_io::Node& node, const std::string& name, const std::vector<Slot>& inputs,
                std::vector<Slot>& outputs);
   Status addLoop(const Place& place, const onnx_io::Node& node, const std::string& name,

@@ -222,8 +222,10 @@ private:
 void listSteps(const flow::Block& block, runtime::Bundle& described) {
   for (const flow::Step& step : block.steps) {
     if (step.kind != flow::StepKind::unit) {
-      ++described.modelNodes;
-      described.placement.push_back({step.node, flow::stepName(step.kind), "host", "a step of the run",
+      const bool fails = step.kind == flow::StepKind::fail; // no node of the model
+      if (!fails) ++described.modelNodes;
+      described.placement.push_back({step.node, flow::stepName(step.kind), "host",
+                                     fails ? "a run that takes this branch ends: " + step.why : "a step of the run",
                                      runtime::NodePlacement::Class::host, 0, 0});
     }
     for (const flow::Block& inner : step.blocks) listSteps(inner, described);
@@ -320,7 +322,9 @@ Result<std::vector<flow::Value>> FlowModel::run(std::span<const flow::Value> inp
                           : inputs[i].isTensor() && slot.accepts(inputs[i].tensor);
     if (!fits) return badArgument("input '{}' is {} but {} was given", slot.name, slot.typeText(), inputs[i].text());
   }
-  return flow::run(flow_, units_, inputs);
+  auto made = flow::run(flow_, units_, inputs);
+  if (!made) return made.status().context(described_.model);
+  return made;
 }
 
 } // namespace candela::pipeline

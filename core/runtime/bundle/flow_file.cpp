@@ -23,6 +23,8 @@ void fillBlock(bundle::FlowBlock& out, const flow::Block& in) {
     s->set_kind(static_cast<uint32_t>(step.kind));
     s->set_node(step.node);
     s->set_unit(step.unit);
+    s->set_why(step.why);
+    s->set_unsupported(step.unsupported);
     fillSlots(s->mutable_inputs(), step.inputs);
     fillSlots(s->mutable_outputs(), step.outputs);
     for (const flow::Block& block : step.blocks) fillBlock(*s->add_blocks(), block);
@@ -39,6 +41,8 @@ flow::Block readBlock(const bundle::FlowBlock& in) {
     step.kind = static_cast<flow::StepKind>(std::min<uint32_t>(s.kind(), UINT8_MAX));
     step.node = s.node();
     step.unit = s.unit();
+    step.why = s.why();
+    step.unsupported = s.unsupported();
     step.inputs = readSlots(s.inputs());
     step.outputs = readSlots(s.outputs());
     for (const bundle::FlowBlock& block : s.blocks()) step.blocks.push_back(readBlock(block));

@@ -1,6 +1,9 @@
 // If, Loop and Scan that contradict themselves or ask for too much, and what becomes of turns within turns.
 #include <gmock/gmock.h>
 
+#include <array>
+#include <functional>
+
 #include "core/import/script.h"
 #include "tests/unit/import/model_maker.h"
 
@@ -129,6 +132,115 @@ TEST(ControlFlow, BranchesGiveOneKindOfValueAndSeeTheirOwnNames) {
               HasSubstr("output 'y' is f32[2] in one branch and sequence in the other"));
   EXPECT_THAT(messageOf(chosen([](auto& graph) { addNode(graph, "Abs", {"negated"}, {"other"}); })),
               HasSubstr("input 'negated' is produced by nothing"));
+}
+
+/// Adds a MatMul of `value` by itself, which f32[2,3] does not allow.
+void addImpossible(onnx::GraphProto& graph, const std::string& value, const std::string& result) {
+  addNode(graph, "Unsqueeze", {value, "zero"}, {result + "_row"});
+  addNode(graph, "Concat", {result + "_row", result + "_row", result + "_row"}, {result + "_rows"}).set_name("rows");
+  setAttr(*graph.mutable_node(graph.node_size() - 1), "axis", 0);
+  addNode(graph, "MatMul", {result + "_rows", result + "_rows"}, {result}, "product");
+}
+
+size_t countSteps(const flow::Block& block, flow::StepKind kind) {
+  size_t count = 0;
+  for (const flow::Step& step : block.steps) {
+    count += step.kind == kind;
+    for (const flow::Block& inner : step.blocks) count += countSteps(inner, kind);
+  }
+  return count;
+}
+
+/// An If over p whose branches are `fill`ed; both give "v". x: f32[2].
+ModelMaker choosing(const std::array<std::function<void(onnx::GraphProto&)>, 2>& fill) {
+  ModelMaker maker;
+  maker.input("p", {}, kBool).input("q", {}, kBool).input("m", {}, kI64).input("x", {2}).output("y");
+  maker.initializer<int64_t>("zero", {1}, {0});
+  auto& node = maker.node("If", {"p"}, {"y"}, "if");
+  for (const size_t side : {0, 1}) {
+    onnx::GraphProto& branch = graphAttr(node, side ? "else_branch" : "then_branch");
+    fill[side](branch);
+    branch.add_output()->set_name("v");
+  }
+  return maker;
+}
+
+const auto possible = [](onnx::GraphProto& graph) { addNode(graph, "Neg", {"x"}, {"v"}); };
+const auto impossible = [](onnx::GraphProto& graph) { addImpossible(graph, "x", "v"); };
+
+TEST(ControlFlow, AnImpossibleBranchIsAnErrorOfTheRunThatTakesIt) {
+  for (const bool then : {false, true}) {
+    const auto script = scriptOf(then ? choosing({impossible, possible}) : choosing({possible, impossible}));
+    ASSERT_TRUE(script) << messageOf(script);
+    EXPECT_EQ(countSteps(script->flow.main, flow::StepKind::fail), 1u);
+    EXPECT_EQ(script->flow.slots[script->flow.outputs[0]].typeText(), "f32[2]") << "as the other branch says";
+    EXPECT_THAT(script->flow.text(), HasSubstr("node 'if/product' (MatMul): "));
+  }
+  EXPECT_THAT(messageOf(scriptOf(choosing({impossible, impossible}))), HasSubstr("node 'if/product' (MatMul): "))
+      << "no run gets through";
+}
+
+TEST(ControlFlow, ADeclaredShapeOfABranchThatDiffersIsAnErrorOfTheRunThatTakesIt) {
+  ModelMaker maker = choosing({possible, possible});
+  auto& branch = *maker.proto.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
+  fillValueInfo(*branch.mutable_output(0), "v", {1, "", 128}, kF32);
+  const auto script = scriptOf(maker);
+  ASSERT_TRUE(script) << messageOf(script);
+  EXPECT_THAT(script->flow.text(),
+              HasSubstr("node 'if': output 'v' is declared f32[1,?,128] but inference gives f32[2]"));
+}
+
+TEST(ControlFlow, ImpossibleBranchesWithinBranchesAndLoops) {
+  const auto inner = [](onnx::GraphProto& graph) {
+    auto& node = addNode(graph, "If", {"q"}, {"v"}, "inner");
+    for (const char* side : {"then_branch", "else_branch"}) {
+      onnx::GraphProto& branch = graphAttr(node, side);
+      addImpossible(branch, "x", std::string("w") + side);
+      branch.add_output()->set_name(std::string("w") + side);
+    }
+  };
+  const auto nested = scriptOf(choosing({possible, inner}));
+  ASSERT_TRUE(nested) << messageOf(nested);
+  EXPECT_EQ(countSteps(nested->flow.main, flow::StepKind::fail), 1u) << "the outer branch, as no inner one is possible";
+  EXPECT_THAT(nested->flow.text(), HasSubstr("node 'if/inner/product' (MatMul): "));
+
+  const auto loop = [](onnx::GraphProto& graph) {
+    onnx::GraphProto& body = bodyOf(addNode(graph, "Loop", {"m", "", "x"}, {"v"}, "loop"));
+    addImpossible(body, "s", "next");
+  };
+  const auto turning = scriptOf(choosing({possible, loop}));
+  ASSERT_TRUE(turning) << messageOf(turning);
+  EXPECT_THAT(turning->flow.text(), HasSubstr("node 'if/loop/product' (MatMul): "));
+
+  const auto within = [](onnx::GraphProto& graph) { // an If in the body of a Loop in a branch
+    onnx::GraphProto& body = bodyOf(addNode(graph, "Loop", {"m", "", "x"}, {"v"}, "loop"));
+    auto& node = addNode(body, "If", {"q"}, {"next"}, "inner");
+    addNode(graphAttr(node, "then_branch"), "Neg", {"s"}, {"w"});
+    node.mutable_attribute(0)->mutable_g()->add_output()->set_name("w");
+    addImpossible(graphAttr(node, "else_branch"), "s", "u");
+    node.mutable_attribute(1)->mutable_g()->add_output()->set_name("u");
+  };
+  const auto deep = scriptOf(choosing({possible, within}));
+  ASSERT_TRUE(deep) << messageOf(deep);
+  EXPECT_EQ(countSteps(deep->flow.main, flow::StepKind::fail), 1u);
+  EXPECT_EQ(countSteps(deep->flow.main, flow::StepKind::loop), 1u) << "which turns where the branch is possible";
+}
+
+TEST(ControlFlow, TheBranchThatAConstantLeavesOutIsNotLookedAt) {
+  const auto nothing = [](onnx::GraphProto& graph) { addNode(graph, "Mystery", {"nowhere"}, {"v"}); };
+  for (const bool then : {false, true}) {
+    ModelMaker maker = then ? choosing({possible, nothing}) : choosing({nothing, possible});
+    auto& node = *maker.proto.mutable_graph()->mutable_node(0);
+    node.set_input(0, "known");
+    node.mutable_attribute(then ? 1 : 0)->mutable_g()->clear_output();
+    TensorProto known;
+    known.set_name("known");
+    known.set_data_type(kBool);
+    known.add_int32_data(then);
+    *maker.proto.mutable_graph()->add_initializer() = known;
+    const auto script = scriptOf(maker);
+    EXPECT_TRUE(script) << messageOf(script);
+  }
 }
 
 } // namespace

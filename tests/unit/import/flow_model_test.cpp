@@ -89,6 +89,44 @@ TEST(Script, NamesTheInputsWhoseContentsItWaitsFor) {
   }
 }
 
+TEST(FlowModel, ABranchThatCannotBeIsAnErrorWhereItIsTakenAlsoFromABundle) {
+  ModelMaker maker;
+  maker.input("p", {}, TensorProto::BOOL).input("x", {2, 3}).output("y");
+  auto& node = maker.node("If", {"p"}, {"y"}, "if");
+  for (const char* side : {"then_branch", "else_branch"}) {
+    auto* attribute = node.add_attribute();
+    attribute->set_name(side);
+    attribute->set_type(onnx::AttributeProto::GRAPH);
+    const bool then = side[0] == 't';
+    addNode(*attribute->mutable_g(), then ? "Neg" : "MatMul",
+            then ? std::vector<std::string>{"x"} : std::vector<std::string>{"x", "x"}, {"v"}, "inner");
+    attribute->mutable_g()->add_output()->set_name("v");
+  }
+  const auto model = compiled(maker);
+  ASSERT_TRUE(model);
+  const std::string folder = test::scratchFolder();
+  ASSERT_TRUE(model->save(folder + "/m.cdb"));
+  auto stored = runtime::loadBundle(folder + "/m.cdb");
+  ASSERT_TRUE(stored) << stored.status().message();
+  const auto loaded = pipeline::FlowModel::load(std::move(stored).value());
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(loaded) << loaded.status().message();
+  const flow::Value x = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  for (const auto* each : {model.get(), loaded->get()}) {
+    const auto taken = [&](bool which) {
+      return each->run(std::vector<flow::Value>{Tensor::of<uint8_t>(Elem::bool_, {}, {uint8_t(which)}), x});
+    };
+    const auto made = taken(true);
+    ASSERT_TRUE(made) << made.status().message();
+    EXPECT_EQ(floatsOf((*made)[0])[5], -6);
+    const auto failed = taken(false);
+    EXPECT_EQ(failed.status().code(), Code::bad_model);
+    const std::string message = failed.status().message();
+    EXPECT_EQ(message.rfind("m.onnx: node 'if/inner' (MatMul): ", 0), 0u) << message;
+    EXPECT_NE(message.find("inner dims 3 and 2"), std::string::npos) << message;
+  }
+}
+
 /// A Loop of `trips` turns that carries one value, into its body as the input to add and out of it as w; its body.
 onnx::GraphProto& addLoop(ModelMaker& maker, const std::string& from, const std::string& to) {
   auto* attribute = maker.node("Loop", {"trips", "", from}, {to}, "turns").add_attribute();
@@ -120,7 +158,7 @@ TEST(FlowModel, LoopsTurnAsOftenAsARunSays) {
   EXPECT_EQ(floatsOf((*made)[0]), (std::vector<float>{32, 96}));
   EXPECT_EQ(model->specializations(), 0u) << "the body's shapes are known";
   const auto endless = model->run(std::vector{ints({}, {int64_t(1) << 62}), floats({2}, {1, 3})});
-  EXPECT_EQ(endless.status().message(), "node 'turns': its condition never ends it and its trip count of "
+  EXPECT_EQ(endless.status().message(), "m.onnx: node 'turns': its condition never ends it and its trip count of "
                                         "4611686018427387904 is beyond 4194304");
 }
 
