@@ -8,7 +8,8 @@ namespace {
 /// What products of the operands are summed in: the integer forms name it.
 Elem productElem(const Node& node) {
   const OperandInfo& result = node.info().results[0];
-  return result.like.empty() ? Elem::i32_ : typeOf(node, 0).elem;
+  if (!result.like.empty()) return typeOf(node, 0).elem;
+  return typeOf(node, 0).elem == Elem::i16_ ? Elem::i64_ : Elem::i32_;
 }
 
 /// Of the integer forms: operands `first` and the next, of which the second may have one value a channel.

@@ -185,6 +185,7 @@ Instrs conv2d(const Node& node) {
                           {CDL_ATTR_GROUP, {node.intAttr("group")}}});
   if (transposed) conv.attrs.push_back({CDL_ATTR_TRANSPOSED, {1}});
   if (const Value* bias = node.operand(2)) {
+    if (bias->type.elem != node.result()->type.elem) return {}; // wider sums of i16
     using Source = text::ExprArg::Source;
     conv.views = {channelsOver(bias, node.result())};
     conv.accumulator = bias->type.elem;

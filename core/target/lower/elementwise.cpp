@@ -33,20 +33,22 @@ Values lowerCast(Lowering& l, const Node& node) {
   return {l.node(OpKind::Cast, {l.node(OpKind::Cast, {x}, first)}, second)};
 }
 
-// Zero points outside of the product: (a - za)(b - zb) = ab - za b - zb a + za zb, summed in i32, which may wrap.
+// Zero points outside of the product: (a - za)(b - zb) = ab - za b - zb a + za zb, summed in the result's type, which
+// may wrap.
 Values lowerZeroPoints(Lowering& l, const Node& node) {
   if (!node.operand(2) && !node.operand(3)) return {};
-  Value a = node.operand(0), b = node.operand(1), y = l.matmul(a, b, Elem::i32_);
+  const Elem sums = node.result()->type.elem;
+  Value a = node.operand(0), b = node.operand(1), y = l.matmul(a, b, sums);
   const Shape aDims = a->type.shape(), bDims = b->type.shape();
-  Value aZero = node.operand(2) ? l.cast(node.operand(2), Elem::i32_) : nullptr;
-  Value bZero = node.operand(3) ? l.cast(node.operand(3), Elem::i32_) : nullptr;
+  Value aZero = node.operand(2) ? l.cast(node.operand(2), sums) : nullptr;
+  Value bZero = node.operand(3) ? l.cast(node.operand(3), sums) : nullptr;
   if (aZero) {
-    Value columns = l.reshape(l.reduce3(l.cast(b, Elem::i32_), "sum"), {bDims[0], 1, bDims[2]});
-    if (bZero) columns = l.sub(columns, l.mul(bZero, l.scalar(Elem::i32_, static_cast<double>(aDims[2]))));
+    Value columns = l.reshape(l.reduce3(l.cast(b, sums), "sum"), {bDims[0], 1, bDims[2]});
+    if (bZero) columns = l.sub(columns, l.mul(bZero, l.scalar(sums, static_cast<double>(aDims[2]))));
     y = l.sub(y, l.mul(columns, aZero));
   }
   if (!bZero) return {y};
-  Value rows = l.reduce3(l.reshape(l.cast(a, Elem::i32_), {aDims[0] * aDims[1], aDims[2], 1}), "sum");
+  Value rows = l.reduce3(l.reshape(l.cast(a, sums), {aDims[0] * aDims[1], aDims[2], 1}), "sum");
   return {l.sub(y, l.mul(l.reshape(rows, {aDims[0], aDims[1], 1}), bZero))};
 }
 

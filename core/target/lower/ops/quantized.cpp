@@ -13,6 +13,8 @@ Value parameter(Lowering& l, const Node& node, size_t i) {
   return alongAxis(l, node.operand(i), graph::wrapAxis(node.intAttr("axis"), rank), rank);
 }
 
+constexpr int64_t kMostTapsInI32 = 128; // of 17 bits by 9
+
 Value whole(Lowering& l, int64_t value) { return l.scalar(Elem::i32_, static_cast<double>(value)); }
 
 // What MATMUL and CONV2D want for their second operand: i8. A byte without a sign and its zero point move by 128.
@@ -54,15 +56,16 @@ Result<Values> lowerQuantize(Lowering& l, const Node& node) {
 
 Result<Values> lowerDequantize(Lowering& l, const Node& node) {
   const Elem to = node.operand(1)->type.elem, inner = l.wide(to);
-  Value x = l.cast(node.operand(0), Elem::i32_);
-  if (node.operand(2)) x = l.sub(x, l.cast(parameter(l, node, 2), Elem::i32_));
+  const Elem integer = node.operand(0)->type.elem == Elem::i64_ ? Elem::i64_ : Elem::i32_;
+  Value x = l.cast(node.operand(0), integer);
+  if (node.operand(2)) x = l.sub(x, l.cast(parameter(l, node, 2), integer));
   return Values{l.cast(l.mul(l.cast(x, inner), l.cast(parameter(l, node, 1), inner)), to)};
 }
 
 Result<Values> lowerMatmulInteger(Lowering& l, const Node& node) {
   Value b = node.operand(1), bZero = node.operand(3);
   makeSigned(l, b, bZero);
-  Value y = matmulAnyRank(l, node.operand(0), b, Elem::i32_, node.operand(2), bZero);
+  Value y = matmulAnyRank(l, node.operand(0), b, node.result()->type.elem, node.operand(2), bZero);
   return Values{l.reshape(y, node.result()->type.shape())};
 }
 
@@ -73,7 +76,8 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
   if (node.operand(2) || w->type.elem == Elem::u8_) {
     makeSigned(l, w, wZero);
     Value y = l.node(OpKind::ConvInteger, {x, w, nullptr, xZero, wZero}, node.attrs);
-    return Values{node.operand(2) ? l.add(y, alongAxis(l, node.operand(2), 1, x->type.rank())) : y};
+    if (!node.operand(2)) return Values{y};
+    return Values{l.add(y, alongAxis(l, l.cast(node.operand(2), y->type.elem), 1, x->type.rank()))};
   }
   uint64_t border = 0;
   if (xZero && !xZero->isConstant()) {
@@ -90,22 +94,24 @@ Result<Values> lowerConvInteger(Lowering& l, const Node& node) {
   const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;
   Value columns = unfold(l, x, window, Shape(yDims.begin() + 2, yDims.end()), border);
   const int64_t places = columns->type.dim(2);
+  const Elem sums = node.result()->type.elem;
   if (group > 1 && (depth == taps || (wZero && wZero->type.count() > 1))) {
     // One multiply per tap: little to contract, or a zero point that differs between the groups.
+    const Elem inner = depth <= kMostTapsInI32 ? Elem::i32_ : sums;
     const auto centred = [&](Value v, Value zero, Shape shape, Shape zeroShape) {
-      v = l.reshape(l.cast(v, Elem::i32_), std::move(shape));
-      return zero ? l.sub(v, l.reshape(l.cast(zero, Elem::i32_), std::move(zeroShape))) : v;
+      v = l.reshape(l.cast(v, inner), std::move(shape));
+      return zero ? l.sub(v, l.reshape(l.cast(zero, inner), std::move(zeroShape))) : v;
     };
     Value left = centred(columns, xZero, {batch, group, 1, depth, places}, {});
     Value right = centred(w, wZero, {group, outputs, depth, 1},
                           wZero && wZero->type.count() > 1 ? Shape{group, outputs, 1, 1} : Shape{});
     Value products = l.reshape(l.mul(left, right), {batch * wDims[0], depth, places});
-    return Values{l.reshape(l.reduce3(products, "sum"), yDims)};
+    return Values{l.cast(l.reshape(l.reduce3(products, "sum"), yDims), sums)};
   }
   Value rows = l.reshape(l.transpose(l.reshape(columns, {batch, group, depth, places}), {0, 1, 3, 2}),
                          {batch, group, places, depth});
   Value weights = l.transpose(l.reshape(w, {group, outputs, depth}), {0, 2, 1});
-  Value y = matmulAnyRank(l, rows, weights, Elem::i32_, xZero, wZero);
+  Value y = matmulAnyRank(l, rows, weights, sums, xZero, wZero);
   return Values{l.reshape(l.transpose(y, {0, 1, 3, 2}), yDims)};
 }
 
