@@ -50,20 +50,19 @@ Result<Node*> withoutNeg(Graph& graph, Node* node) {
   return static_cast<Node*>(nullptr);
 }
 
-/// A number that every float type holds as a normal one.
-bool isModest(double x) { return std::abs(x) >= 0x1p-14 && std::abs(x) < 0x1p15; }
-
-/// (x * c) * d = x * (c * d), for modest numbers c, d and c * d. What remains: one rounding less, and x * c that leaves
-/// the type's range although x * (c * d) does not, for an x within 2^15 of an end of it.
+/// (x * c) * d = x * (c * d), where both make x larger or both make it smaller, and the type has c * d. Then x * c is
+/// infinite, or loses digits below the normal numbers, only where the whole product does so too; of a factor up and one
+/// down the product alone would not tell.
 Result<Node*> joinFactors(Graph& graph, Node* node) {
   const Node* inner = plainProducer(node->operand(0), OpKind::Mul);
   const Value *c = inner ? inner->operand(1) : nullptr, *d = node->operand(1);
   if (!c || !isPlainConstant(c) || !isPlainConstant(d) || !splatReal(c) || !splatReal(d))
     return static_cast<Node*>(nullptr);
+  const double first = std::abs(*splatReal(c)), second = std::abs(*splatReal(d));
   const double product = *splatReal(c) * *splatReal(d);
   const bool shapesStay = inner->operand(0)->type == node->result()->type;
-  if (!shapesStay || !isModest(*splatReal(c)) || !isModest(*splatReal(d)) || !isModest(product))
-    return static_cast<Node*>(nullptr);
+  const bool grows = first >= 1 && second >= 1, shrinks = first <= 1 && second <= 1 && product != 0;
+  if (!shapesStay || (!grows && !shrinks) || !holdsWell(d->type.elem, product)) return static_cast<Node*>(nullptr);
   CDL_ASSIGN(const Tensor tensor, tensorOf(d->type.elem, {}, {product}));
   Value* constant =
       graph.addConstant(tensor, graph::mergedProvenance(c->producer->provenance, d->producer->provenance), node);

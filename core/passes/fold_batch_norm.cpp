@@ -1,8 +1,13 @@
+// Batch norms, factors and terms of channels become weights and bias of the product before them.
+//
+// Each folded weight is rounded to its type once. That is as good as what it replaces only while the type has the
+// weight with all its digits, and while no large term is added that another one takes away again: else the nodes stay.
 #include <algorithm>
 #include <cmath>
 
 #include "core/passes/rewrite.h"
 #include "core/reference/reference.h"
+#include "core/support/float_bits.h"
 
 namespace candela::passes {
 
@@ -13,8 +18,13 @@ using Doubles = std::vector<double>;
 /// A batch norm, or a product or sum with constants, as y = x * scale + shift per channel.
 struct Scaling {
   Doubles scale, shift;
+  double cancellation = 1;      ///< how many times as large as the spread of x is what `shift` takes away, at most
   graph::Provenance provenance; ///< of the parameters
 };
+
+/// By how much more than it would be otherwise the error of a result may grow where x * scale and shift cancel: three
+/// bits of those that a narrow type has, ten of the others.
+double mostCancellation(Elem elem) { return elemBits(elem) == 16 ? 8 : 1024; }
 
 /// Of a mul or an add whose constant has one value for each channel, dim 1, or one for all.
 std::optional<Scaling> constantsOf(const Node& node) {
@@ -30,7 +40,7 @@ std::optional<Scaling> constantsOf(const Node& node) {
   const Doubles values = each ? *numbers : Doubles(channels, (*numbers)[0]);
   if (!std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) return std::nullopt;
   const bool isMul = node.kind == OpKind::Mul;
-  return Scaling{isMul ? values : Doubles(channels, 1), isMul ? Doubles(channels, 0) : values,
+  return Scaling{isMul ? values : Doubles(channels, 1), isMul ? Doubles(channels, 0) : values, 1,
                  constant->producer->provenance};
 }
 
@@ -50,8 +60,9 @@ Result<std::optional<Scaling>> scalingOf(const Node& node) {
   const auto& [scale, bias, mean, var] = params;
   const double epsilon = node.floatAttr("epsilon");
   for (size_t c = 0; c < scale.size(); ++c) {
-    const double s = scale[c] / std::sqrt(var[c] + epsilon);
+    const double spread = std::sqrt(var[c] + epsilon), s = scale[c] / spread;
     const double t = bias[c] - mean[c] * s;
+    out.cancellation = std::max(out.cancellation, std::abs(mean[c]) / spread);
     if (!std::isfinite(s) || !std::isfinite(t)) return none;
     out.scale.push_back(s);
     out.shift.push_back(t);
@@ -64,8 +75,17 @@ struct Folded {
   Tensor weight, bias;
 };
 
-/// Of a conv or a gemm. Nullopt where weights or bias are no constants, or where gemm's c is more
-/// than one row: it would stay a full c.
+/// Whether rounding these sums of an old bias and a shift to the type is a small matter beside the shift.
+bool roundsLittle(Elem elem, const Doubles& bias, const Doubles& shift) {
+  for (size_t c = 0; c < bias.size(); ++c) {
+    const double error = std::abs(toReal(elem, fromReal(elem, bias[c])) - bias[c]);
+    if (shift[c] != 0 && error > mostCancellation(elem) * precisionOf(elem) / 2 * std::abs(shift[c])) return false;
+  }
+  return true;
+}
+
+/// Of a conv or a gemm. Nullopt where weights or bias are no constants, where the type does not have what becomes of
+/// them, or where gemm's c is more than one row: it would stay a full c.
 Result<std::optional<Folded>> foldWeights(const Node& node, const Scaling& by) {
   const Value *w = node.operand(1), *b = node.operand(2);
   const bool gemm = node.kind == OpKind::Gemm;
@@ -83,6 +103,8 @@ Result<std::optional<Folded>> foldWeights(const Node& node, const Scaling& by) {
     const double beta = gemm ? node.floatAttr("beta") : 1;
     for (size_t c = 0; c < channels; ++c) bias[c] += beta * (*old)[old->size() == 1 ? 0 : c] * by.scale[c];
   }
+  const Elem elem = w->type.elem;
+  if (!holdsAllWell(elem, *weight) || !holdsAllWell(elem, bias) || !roundsLittle(elem, bias, by.shift)) return none;
   Folded out;
   CDL_ASSIGN(out.weight, tensorOf(w->type.elem, w->type.shape(), *weight));
   CDL_ASSIGN(out.bias, tensorOf(w->type.elem, {static_cast<int64_t>(channels)}, bias));
@@ -93,6 +115,7 @@ Result<std::optional<Folded>> foldWeights(const Node& node, const Scaling& by) {
 Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
   Node* producer = node->operand(0)->producer;
   if (!producer || (producer->kind != OpKind::Conv && producer->kind != OpKind::Gemm)) return false;
+  if (by.cancellation > mostCancellation(node->result()->type.elem)) return false;
   const Value* between = producer->result();
   if (between->users().size() != 1 || graph.isOutput(between)) return false;
   CDL_ASSIGN(const auto folded, foldWeights(*producer, by));
@@ -107,6 +130,13 @@ Result<bool> foldIntoProducer(Graph& graph, Node* node, const Scaling& by) {
   CDL_ASSIGN(Node * replacement, graph.addNode(producer->kind, std::move(operands), std::move(attrs), both, node));
   replaceWithNew(graph, node, replacement->result());
   return true;
+}
+
+/// Where x * scale + shift is about as exact as the batch norm itself. Elsewhere it stays one, which subtracts the mean
+/// first, and computes halves in f32.
+bool isExactAsMulAdd(Elem elem, const Scaling& by) {
+  return elemBits(elem) > 16 && by.cancellation <= mostCancellation(Elem::f16_) && holdsAllWell(elem, by.scale) &&
+         holdsAllWell(elem, by.shift);
 }
 
 /// y = x * scale + shift with constants of shape [c, 1, ..].
@@ -132,6 +162,7 @@ Result<bool> foldNode(Graph& graph, Node* node) {
   if (!scaling) return false;
   CDL_ASSIGN(const bool folded, foldIntoProducer(graph, node, *scaling));
   if (folded || node->kind != OpKind::BatchNorm) return folded;
+  if (!isExactAsMulAdd(node->result()->type.elem, *scaling)) return false;
   CDL_TRY(toMulAdd(graph, node, *scaling));
   return true;
 }

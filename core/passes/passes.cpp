@@ -11,7 +11,7 @@ namespace candela::passes {
 namespace {
 
 constexpr PassInfo kPasses[] = {
-#define PASS(name, function, summary) {name, summary, function},
+#define PASS(name, function, effect, summary, values) {name, Effect::effect, summary, values, function},
 #include "core/passes/passes.inc"
 #undef PASS
 };

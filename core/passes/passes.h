@@ -7,9 +7,17 @@
 /// Graph -> Graph, no target known.
 namespace candela::passes {
 
-/// One line of passes.inc: PASS(name, function, "summary").
+/// What a pass may do to the numbers of a graph's outputs.
+enum class Effect {
+  sameBits, ///< nothing
+  rounds,   ///< other or fewer roundings, within what PassInfo::values says
+};
+
+/// One line of passes.inc.
 struct PassInfo {
-  std::string_view name, summary;
+  std::string_view name;
+  Effect effect;
+  std::string_view summary, values; ///< what it does, and what becomes of the numbers
   /// Rewrites in place; returns how many rewrites it did. The graph verifies before and after.
   Result<int> (*run)(graph::Graph& graph);
 };

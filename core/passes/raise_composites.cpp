@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/passes/rewrite.h"
+#include "core/support/float_bits.h"
 
 namespace candela::passes {
 
@@ -15,10 +16,10 @@ using graph::Value;
 
 namespace {
 
+/// Whether a constant is this number, as near as its type comes to it.
 bool isAbout(const Value* value, double number) {
-  const auto real = splatReal(value);
-  const double error = elemBits(value->type.elem) == 16 ? 4e-3 : 1e-6;
-  return real && std::abs(*real - number) <= error * std::abs(number);
+  const auto bits = splatBits(value);
+  return bits && isFloat(value->type.elem) && *bits == fromReal(value->type.elem, number);
 }
 
 /// The other operand of an operation with a number, in either order.
@@ -26,6 +27,8 @@ Value* besideNumber(const Node* node, double number) {
   if (node && isAbout(node->operand(1), number)) return node->operand(0);
   return node && isAbout(node->operand(0), number) ? node->operand(1) : nullptr;
 }
+
+bool isHalf(Elem elem) { return elem == Elem::f16_ || elem == Elem::bf16_; }
 
 // ---- GELU: x * (1 + erf(x / sqrt(2))) * 0.5, in any order
 
@@ -83,24 +86,32 @@ Value* softmaxOf(const Node& node, int64_t& axis) {
   if (!exp || reducedOf(div->operand(1), OpKind::ReduceSum, axis) != exp->result()) return nullptr;
   const Node* sub = plainProducer(exp->operand(0), OpKind::Sub);
   const bool centred = sub && reducedOf(sub->operand(1), OpKind::ReduceMax, axis) == sub->operand(0);
-  return centred ? sub->operand(0) : exp->operand(0);
+  if (centred) return sub->operand(0);
+  return isHalf(node.result()->type.elem) ? nullptr : exp->operand(0); // whose exp is soon infinite
 }
 
 // ---- Attention: softmax(q . transposed k * scale + mask) . v
+//
+// A factor of q or k stays where it is: models put it there so that the sums stay in their type's range.
 
-/// x of x * number or x / number; the number joins `factor`.
+/// x of x * number or x / number; the number joins `factor`, which its type holds.
 Value* withoutFactor(Value* value, double& factor) {
   const Node *mul = plainProducer(value, OpKind::Mul), *div = plainProducer(value, OpKind::Div);
   const Node* node = mul ? mul : div;
   const auto number = node ? splatReal(node->operand(1)) : std::nullopt;
   if (!number || *number == 0 || !(node->operand(0)->type == value->type)) return value;
-  factor *= mul ? *number : 1 / *number;
+  const double joined = factor * (mul ? *number : 1 / *number);
+  if (!holdsWell(value->type.elem, joined)) return value;
+  factor = joined;
   return node->operand(0);
 }
 
 bool onlyUse(const Graph& graph, const Value* value) { return value->users().size() == 1 && !graph.isOutput(value); }
 
+/// Of halves it stays in steps: what is lost where scores are rounded to them, exp makes larger, so that a result from
+/// scores that are not rounded is another one.
 Result<bool> raiseAttention(Graph& graph, Node* node) {
+  if (isHalf(node->result()->type.elem)) return false;
   const Node* outer = plainProducer(node->result(), OpKind::Matmul);
   const Node* softmax = outer ? plainProducer(outer->operand(0), OpKind::Softmax) : nullptr;
   const int rank = node->result()->type.rank();
@@ -125,15 +136,13 @@ Result<bool> raiseAttention(Graph& graph, Node* node) {
     return own.size() == shape.size() && std::equal(own.begin(), own.end() - 2, shape.begin());
   };
   if (!isBatch(q) || !isBatch(k) || !isBatch(v)) return false;
-  q = withoutFactor(q, scale);
   std::vector<int64_t> swap(static_cast<size_t>(rank));
   std::iota(swap.begin(), swap.end(), 0);
   std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
   graph::Provenance names;
   for (const Value* step : steps) graph::mergeProvenance(names, step->producer->provenance);
   graph::mergeProvenance(names, node->provenance);
-  CDL_ASSIGN(const Node* keys,
-             graph.addNode(OpKind::Transpose, {withoutFactor(k, scale)}, {{"perm", swap}}, inner->provenance, node));
+  CDL_ASSIGN(const Node* keys, graph.addNode(OpKind::Transpose, {k}, {{"perm", swap}}, inner->provenance, node));
   std::vector<Value*> operands{q, keys->result(), v};
   if (mask) operands.push_back(mask);
   CDL_ASSIGN(const Node* whole, graph.addNode(OpKind::Attention, std::move(operands), {{"scale", scale}}, names, node));
@@ -165,7 +174,10 @@ struct Norm {
   bool centres = false;
 };
 
+/// Of halves it stays in steps: a mean of such squares leaves their range, and one that is rounded to them is not the
+/// mean that is subtracted.
 std::optional<Norm> normOf(const Node& node) {
+  if (isHalf(node.result()->type.elem)) return std::nullopt;
   // n / spread, or n * (1 / spread).
   Value *n = node.operand(0), *spread = node.operand(1);
   if (node.kind == OpKind::Mul) {

@@ -21,7 +21,10 @@ using graph::Value;
 
 namespace {
 
-constexpr int64_t kMostTaps = 32768; // products of two bytes whose sum stays in i32
+constexpr int64_t kMostTaps = 32768; // products of two bytes whose sum stays in i32, and of i16 and bytes in 40 bits
+constexpr double kMostRounding =
+    1.0 / 128;                 // of the result's step, by which a bias in whole steps of the sums may move it
+constexpr int kMostShift = 62; // of a RESCALE
 
 using Doubles = std::vector<double>;
 
@@ -29,6 +32,11 @@ bool allZero(const Doubles& values) {
   return std::ranges::all_of(values, [](double v) { return v == 0; });
 }
 bool isByte(Elem elem) { return elem == Elem::i8_ || elem == Elem::u8_; }
+/// What may be multiplied by bytes.
+bool isFactor(Elem elem) { return isByte(elem) || elem == Elem::i16_; }
+/// What such products are summed in: the latter never beyond 40 bits.
+Elem sumElem(Elem factor) { return factor == Elem::i16_ ? Elem::i64_ : Elem::i32_; }
+double mostOfSums(Elem sums) { return sums == Elem::i64_ ? 0x1p39 - 1 : 0x1p31 - 1; }
 
 /// real = scale * (stored - zero), with one scale or one for each of dim `axis`.
 struct Real {
@@ -58,24 +66,137 @@ std::optional<Real> realOf(const Value* value) {
 
 bool isProduct(OpKind kind) { return kind == OpKind::Conv || kind == OpKind::Matmul || kind == OpKind::Gemm; }
 
+// ---- How large integers become
+
+double largestOf(const Doubles& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+/// Of the type's values less any of the zero points.
+double largestCentred(Elem elem, const Doubles& zeros) {
+  const IntegerRange range = integerRange(elem);
+  double largest = 0;
+  for (const double zero : zeros)
+    largest = std::max({largest, zero - static_cast<double>(range.lowest), static_cast<double>(range.highest) - zero});
+  return largest;
+}
+
+/// The weights of a product: `taps` of them, less their zero points, meet in each sum.
+struct Weights {
+  const Value* stored;
+  Doubles zeros;
+  int64_t taps = 1;
+  bool channelsFirst = false; ///< a sum reads one piece of the weights, else one column of their last two dims
+};
+
+/// The largest sum of the magnitudes of weights that meet.
+double largestSum(const Weights& w) {
+  const double loose = static_cast<double>(w.taps) * largestCentred(w.stored->type.elem, w.zeros);
+  const auto values = numbersOf(w.stored);
+  if (!values || values->empty() || w.taps < 1) return loose;
+  const auto columns = static_cast<size_t>(w.channelsFirst || w.stored->type.rank() < 2 ? 1 : w.stored->type.dim(-1));
+  const size_t piece = static_cast<size_t>(w.taps) * columns;
+  Doubles sums(values->size() / piece * columns, 0);
+  for (size_t i = 0; i < sums.size() * static_cast<size_t>(w.taps); ++i) {
+    const size_t sum = i / piece * columns + i % columns;
+    const double zero = w.zeros.size() == 1 ? w.zeros[0] : w.zeros[sum % w.zeros.size()];
+    sums[sum] += std::abs((*values)[i] - zero);
+  }
+  return sums.empty() ? 0 : largestOf(sums);
+}
+
+/// What the sums of products with such factors cannot be larger than.
+double boundOfSums(Elem factors, const Doubles& zeros, const Weights& w) {
+  const double factor = largestCentred(factors, zeros), room = mostOfSums(sumElem(factors));
+  const double loose = factor * static_cast<double>(w.taps) * largestCentred(w.stored->type.elem, w.zeros);
+  return loose < room / 2 ? loose : factor * largestSum(w); // half of it is enough for most biases
+}
+
+/// What the magnitudes of an integer value cannot be larger than.
+double boundOf(const Value* value) {
+  const Node* node = value->producer;
+  const auto zerosOf = [&](size_t i) {
+    return node->operand(i) ? numbersOf(node->operand(i)) : std::optional(Doubles{0});
+  };
+  const double any = largestCentred(value->type.elem, {0});
+  switch (node ? node->kind : OpKind::Constant) {
+  case OpKind::Constant: {
+    const auto values = node ? numbersOf(value) : std::nullopt;
+    return values ? largestOf(*values) : any;
+  }
+  case OpKind::Reshape:
+  case OpKind::Transpose: return boundOf(node->operand(0));
+  case OpKind::Add: return std::min(any, boundOf(node->operand(0)) + boundOf(node->operand(1)));
+  case OpKind::ConvInteger:
+  case OpKind::MatmulInteger: {
+    const bool conv = node->kind == OpKind::ConvInteger;
+    const auto xZeros = zerosOf(conv ? 3 : 2), wZeros = zerosOf(conv ? 4 : 3);
+    if (!xZeros || !wZeros) return any;
+    const Value *x = node->operand(0), *w = node->operand(1);
+    const int64_t taps = conv ? w->type.count() / std::max<int64_t>(1, w->type.dim(0)) : x->type.dim(-1);
+    const double sums = boundOfSums(x->type.elem, *xZeros, {w, *wZeros, taps, conv});
+    return std::min(any, sums + (conv && node->operand(2) ? boundOf(node->operand(2)) : 0));
+  }
+  default: return any;
+  }
+}
+
+// ---- Biases
+
+/// The smallest step of a quantize that reads this, behind what does not enlarge an error; 0 where something else does.
+double finestStep(const Graph& graph, const Value* value, int depth = 0) {
+  if (graph.isOutput(value) || depth > 8) return 0;
+  double finest = INFINITY;
+  for (const Node* user : value->users()) {
+    switch (user->kind) {
+    case OpKind::Quantize: {
+      const auto scales = user->operand(0) == value ? numbersOf(user->operand(1)) : std::nullopt;
+      finest = std::min(finest, scales && !scales->empty() ? *std::ranges::min_element(*scales) : 0);
+      break;
+    }
+    case OpKind::Relu:
+    case OpKind::Clip:
+    case OpKind::Reshape:
+    case OpKind::Transpose:
+    case OpKind::Add:
+    case OpKind::Sub:
+    case OpKind::Concat:
+    case OpKind::MaxPool:
+    case OpKind::AveragePool:
+    case OpKind::GlobalAveragePool:
+      finest = std::min(finest, user->results().size() == 1 ? finestStep(graph, user->result(), depth + 1) : 0);
+      break;
+    default: return 0;
+    }
+  }
+  return std::isfinite(finest) ? finest : 0;
+}
+
+/// A bias in whole steps of the sums that it joins, each channel's own or the one of all. Nothing where rounding to
+/// them is more than rounding to f32, and `finest`, the step of the result, is not so coarse that it hardly matters.
+std::optional<Doubles> inSteps(const Doubles& values, const Doubles& scales, size_t channels, double finest) {
+  Doubles steps;
+  for (size_t c = 0; c < channels; ++c) {
+    const double value = values[values.size() == 1 ? 0 : c], scale = scales[scales.size() == 1 ? 0 : c];
+    steps.push_back(std::nearbyint(value / scale));
+    if (!(std::abs(steps.back()) < 0x1p30)) return std::nullopt;
+    const double error = std::abs(steps.back() * scale - value);
+    if (error > std::abs(value) * precisionOf(Elem::f32_) && error > finest * kMostRounding) return std::nullopt;
+  }
+  return steps;
+}
+
 /// A conv, matmul or gemm of two dequantized operands as an integer product.
 struct Product {
   Real x, w;
   Doubles scales; ///< of the sums: one, or one per channel of the result
   Doubles bias;   ///< in steps of the sums; empty: none
+  Doubles behind; ///< a bias that is added to the dequantized sums; empty: none
 };
 
-/// Rounds values / scales to integers; nullopt beyond what leaves room in i32.
-std::optional<Doubles> inSteps(const Doubles& values, const Doubles& scales, size_t channels) {
-  Doubles steps;
-  for (size_t c = 0; c < channels; ++c) {
-    steps.push_back(std::nearbyint(values[values.size() == 1 ? 0 : c] / scales[scales.size() == 1 ? 0 : c]));
-    if (!(std::abs(steps.back()) < 0x1p30)) return std::nullopt;
-  }
-  return steps;
-}
-
-std::optional<Product> productOf(const Node& node, std::string& why) {
+std::optional<Product> productOf(const Graph* graph, const Node& node, std::string& why) {
   const auto no = [&](std::string reason) {
     why = std::move(reason);
     return std::nullopt;
@@ -83,9 +204,10 @@ std::optional<Product> productOf(const Node& node, std::string& why) {
   const auto x = realOf(node.operand(0)), w = realOf(node.operand(1));
   if (!x || !w)
     return no(fmt::format("operand {} is not quantized by constants", node.info().operands[x ? 1 : 0].name));
+  const Elem factors = x->stored->type.elem;
   for (const Real* operand : {&*x, &*w})
-    if (!isByte(operand->stored->type.elem))
-      return no(fmt::format("an operand is {}", elemName(operand->stored->type.elem)));
+    if (const Elem elem = operand->stored->type.elem; operand == &*x ? !isFactor(elem) : !isByte(elem))
+      return no(fmt::format("an operand is {}", elemName(elem)));
   if (!x->isPerTensor()) return no("its input has several scales");
   const bool conv = node.kind == OpKind::Conv, gemm = node.kind == OpKind::Gemm;
   const int wRank = w->stored->type.rank(), yRank = node.result()->type.rank();
@@ -98,7 +220,10 @@ std::optional<Product> productOf(const Node& node, std::string& why) {
   const int64_t taps = conv ? w->stored->type.count() / channels : x->stored->type.dim(transA ? 0 : -1);
   if (taps > kMostTaps) return no(fmt::format("sums of {} products may leave i32", taps));
   if (yRank == 0) return no("its result is a scalar");
-  Product product{*x, *w, {}, {}};
+  const Weights weights{w->stored, w->zeros, taps, channelDim == 0 && wRank > 1};
+  const double room = mostOfSums(sumElem(factors)) - boundOfSums(factors, x->zeros, weights);
+  if (room < 0) return no(fmt::format("its sums may leave {}", elemName(sumElem(factors))));
+  Product product{*x, *w, {}, {}, {}};
   const double alpha = gemm ? node.floatAttr("alpha") : 1, beta = gemm ? node.floatAttr("beta") : 1;
   for (const double scale : w->scales)
     product.scales.push_back(static_cast<float>(static_cast<float>(x->scales[0] * scale) * alpha));
@@ -118,9 +243,12 @@ std::optional<Product> productOf(const Node& node, std::string& why) {
   if (bias->size() != 1 && (static_cast<int64_t>(bias->size()) != channels || b->type.dim(-1) != channels))
     return no("its bias is not one value a channel");
   for (double& value : *bias) value *= beta;
-  const auto steps = inSteps(*bias, product.scales, static_cast<size_t>(channels));
-  if (!steps) return no("its bias leaves i32");
-  product.bias = *steps;
+  const auto steps = inSteps(*bias, product.scales, static_cast<size_t>(channels),
+                             graph ? finestStep(*graph, node.result()) : INFINITY);
+  if (steps && largestOf(*steps) <= room)
+    product.bias = *steps;
+  else
+    product.behind = *bias;
   return product;
 }
 
@@ -158,6 +286,8 @@ public:
   /// stored - zero, in i32 where the two differ; nothing for zero points of channels.
   Result<Value*> centred(const Real& real) {
     if (allZero(real.zeros)) return real.stored;
+    CDL_CHECK(elemBits(real.stored->type.elem) <= 16, "{} has no room for a zero point",
+              elemName(real.stored->type.elem));
     CDL_ASSIGN(Value * wide, add(OpKind::Cast, {real.stored}, {{"to", Elem::i32_}}));
     CDL_ASSIGN(Value * zero, constant(Elem::i32_, {}, {real.zeros[0]}));
     return add(OpKind::Sub, {wide, zero});
@@ -180,7 +310,7 @@ Result<Value*> asSigned(Raiser& raiser, Real& real) {
 
 Result<bool> raiseProduct(Graph& graph, Node* node) {
   std::string why;
-  auto product = productOf(*node, why);
+  auto product = productOf(&graph, *node, why);
   if (!product) return false;
   Raiser raiser(graph, node, graph::mergedProvenance(node->provenance, node->operand(1)->producer->provenance));
   Value* x = product->x.stored;
@@ -188,23 +318,34 @@ Result<bool> raiseProduct(Graph& graph, Node* node) {
   CDL_ASSIGN(Value * xZero, raiser.zeroPoint(x->type.elem, product->x.zeros));
   CDL_ASSIGN(Value * wZero, raiser.zeroPoint(w->type.elem, product->w.zeros));
   const Doubles& bias = product->bias;
+  const Elem sumsElem = sumElem(x->type.elem);
+  const bool conv = node->kind == OpKind::Conv, takesBias = conv && sumsElem == Elem::i32_;
+  const auto beside = [&](const Doubles& row) { // broadcasts along the channels of the result
+    Shape dims(conv ? static_cast<size_t>(node->result()->type.rank() - 1) : 1, 1);
+    dims[0] = std::ssize(row);
+    return dims;
+  };
   Value* b = nullptr;
-  if (!bias.empty()) { CDL_ASSIGN(b, raiser.constant(Elem::i32_, {std::ssize(bias)}, bias)); }
+  if (!bias.empty()) {
+    CDL_ASSIGN(b, raiser.constant(sumsElem, takesBias ? Shape{std::ssize(bias)} : beside(bias), bias));
+  }
   Value* sums = nullptr;
-  if (node->kind == OpKind::Conv) {
-    CDL_ASSIGN(sums, raiser.add(OpKind::ConvInteger, {x, w, b, xZero, wZero}, node->attrs));
+  if (conv) {
+    CDL_ASSIGN(sums, raiser.add(OpKind::ConvInteger, {x, w, takesBias ? b : nullptr, xZero, wZero}, node->attrs));
   } else {
     const Attrs swap = {{"perm", std::vector<int64_t>{1, 0}}};
     const bool gemm = node->kind == OpKind::Gemm;
     if (gemm && node->intAttr("transA")) { CDL_ASSIGN(x, raiser.add(OpKind::Transpose, {x}, swap)); }
     if (gemm && node->intAttr("transB")) { CDL_ASSIGN(w, raiser.add(OpKind::Transpose, {w}, swap)); }
     CDL_ASSIGN(sums, raiser.add(OpKind::MatmulInteger, {x, w, xZero, wZero}));
-    if (b) { CDL_ASSIGN(sums, raiser.add(OpKind::Add, {sums, b})); }
   }
-  const int axis = product->scales.size() == 1 && product->w.isPerTensor() ? -1
-                   : node->kind == OpKind::Conv                            ? 1
-                                                                           : sums->type.rank() - 1;
+  if (b && !takesBias) { CDL_ASSIGN(sums, raiser.add(OpKind::Add, {sums, b})); }
+  const int axis = product->scales.size() == 1 && product->w.isPerTensor() ? -1 : conv ? 1 : sums->type.rank() - 1;
   CDL_ASSIGN(Value * real, raiser.dequantize(sums, product->scales, {0}, axis));
+  if (!product->behind.empty()) {
+    CDL_ASSIGN(Value * row, raiser.constant(Elem::f32_, beside(product->behind), product->behind));
+    CDL_ASSIGN(real, raiser.add(OpKind::Add, {real, row}));
+  }
   replaceWithNew(graph, node, real);
   return true;
 }
@@ -218,25 +359,22 @@ bool feedsQuantize(const Value* value) {
 }
 
 /// A constant row that is added to the sums of a product joins them: where it is a whole number of steps, or where the
-/// sum is quantized anyway.
+/// sum is quantized to much larger ones, and where the sums have room for it.
 Result<bool> raiseBias(Graph& graph, Node* node) {
   for (const int side : {0, 1}) {
     const auto real = realOf(node->operand(side));
     const Value* row = node->operand(1 - side);
     const auto values = real ? numbersOf(row) : std::nullopt;
-    if (!values || real->stored->type.elem != Elem::i32_ || node->result()->type.shape() != real->stored->type.shape())
+    const Elem elem = real ? real->stored->type.elem : Elem::none;
+    if (!values || (elem != Elem::i32_ && elem != Elem::i64_) ||
+        node->result()->type.shape() != real->stored->type.shape())
       continue;
     const int rank = real->stored->type.rank();
     const int64_t channels = rank > 0 ? real->stored->type.dim(-1) : 0;
     const bool isRow = values->size() == 1 || (std::ssize(*values) == channels && row->type.dim(-1) == channels);
     if (!isRow || (!real->isPerTensor() && real->axis != rank - 1) || !allZero(real->zeros)) continue;
-    const auto steps = inSteps(*values, real->scales, static_cast<size_t>(channels));
-    if (!steps) continue;
-    bool exact = true;
-    for (size_t c = 0; c < steps->size(); ++c)
-      exact =
-          exact && (*steps)[c] * real->scales[real->isPerTensor() ? 0 : c] == (*values)[values->size() == 1 ? 0 : c];
-    if (!exact && !feedsQuantize(node->result())) continue;
+    const auto steps = inSteps(*values, real->scales, static_cast<size_t>(channels), finestStep(graph, node->result()));
+    if (!steps || boundOf(real->stored) + largestOf(*steps) > mostOfSums(elem)) continue;
     if (allZero(*steps) && canReplace(graph, node->result(), node->operand(side))) {
       replaceWith(graph, node, node->operand(side));
       return true;
@@ -245,7 +383,7 @@ Result<bool> raiseBias(Graph& graph, Node* node) {
         graph, node,
         graph::mergedProvenance(real->stored->producer ? real->stored->producer->provenance : graph::Provenance{},
                                 node->provenance));
-    CDL_ASSIGN(Value * b, raiser.constant(Elem::i32_, {channels}, *steps));
+    CDL_ASSIGN(Value * b, raiser.constant(elem, {channels}, *steps));
     CDL_ASSIGN(Value * sums, raiser.add(OpKind::Add, {real->stored, b}));
     CDL_ASSIGN(Value * y, raiser.dequantize(sums, real->scales, {0}, real->axis));
     replaceWithNew(graph, node, y);
@@ -275,7 +413,8 @@ bool isMovement(const Node& node) {
 /// Dequantize behind what moves its result.
 Result<bool> sinkDequantize(Graph& graph, Node* node) {
   const auto first = realOf(node->operand(0));
-  if (!first || !first->isPerTensor() || !isByte(first->stored->type.elem) || !isPlain(node->result())) return false;
+  if (!first || !first->isPerTensor() || elemBits(first->stored->type.elem) > 16 || !isPlain(node->result()))
+    return false;
   std::vector<Value*> operands{first->stored};
   for (size_t i = 1; i < node->operands().size(); ++i) {
     operands.push_back(node->operand(i));
@@ -324,20 +463,30 @@ struct Term {
   int axis = -1;
 };
 
-/// clamp(rne(sum of terms) + zero); nothing where the alignment leaves 63 bits.
+/// The bits of a term's magnitudes; sums of more than 32 bits are those of a product, or may have all 63.
+int bitsOf(const Value* stored) {
+  const Elem elem = stored->type.elem;
+  if (elem == Elem::i64_ && boundOf(stored) <= mostOfSums(elem)) return 39;
+  return elemBits(elem) - isSigned(elem);
+}
+
+/// clamp(rne(sum of terms) + zero); nothing where a scale is none that RESCALE has, or the alignment leaves 63 bits.
 Result<Value*> rescale(Raiser& raiser, const std::vector<Term>& terms, const Goal& goal) {
   int most = 0, left[2] = {0, 0};
   std::vector<std::vector<Significand>> all;
   for (const Term& term : terms) {
     all.emplace_back();
-    for (const double scale : term.scales) all.back().push_back(significandOf(scale));
+    for (const double scale : term.scales) {
+      if (!std::isnormal(static_cast<float>(scale)) || significandOf(scale).shift > kMostShift)
+        return static_cast<Value*>(nullptr);
+      all.back().push_back(significandOf(scale));
+    }
     for (const Significand& s : all.back()) most = std::max(most, s.shift);
   }
   // One shift for both operands; one operand is aligned only where its scale is above 2^24.
   for (size_t t = 0; t < terms.size(); ++t) {
     for (const Significand& s : all[t]) left[t] = std::max(left[t], terms.size() > 1 ? most - s.shift : -s.shift);
-    const Elem elem = terms[t].stored->type.elem;
-    if (elemBits(elem) - isSigned(elem) + 24 + left[t] + (terms.size() > 1) > 63) return static_cast<Value*>(nullptr);
+    if (bitsOf(terms[t].stored) + 24 + left[t] + (terms.size() > 1) > 63) return static_cast<Value*>(nullptr);
   }
   const auto beside = [&](const Term& term, auto value) -> Result<Value*> {
     Shape dims;
@@ -456,7 +605,7 @@ std::optional<int64_t> tapsOf(const Node& node) {
 Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
   Value* const none = nullptr;
   if (const auto real = realOf(value)) {
-    if (!real->isPerTensor() && !allZero(real->zeros)) return none;
+    if (!allZero(real->zeros) && (!real->isPerTensor() || elemBits(real->stored->type.elem) > 16)) return none;
     CDL_ASSIGN(Value * x, raiser.centred(*real));
     return rescale(raiser, {{x, inStepsOf(goal, real->scales), real->axis}}, goal);
   }
@@ -464,6 +613,8 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
   if (!node || node->operands().empty()) return none;
   const auto a = realOf(node->operand(0)), b = realOf(node->operand(1));
   if (!a || !a->isPerTensor() || (node->operand(1) && (!b || !b->isPerTensor()))) return none;
+  for (const Real* real : {&*a, b ? &*b : &*a})
+    if (!allZero(real->zeros) && elemBits(real->stored->type.elem) > 16) return none;
   const Shape shape = value->type.shape();
   switch (node->kind) {
   case OpKind::Add:
@@ -477,7 +628,8 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
     return rescale(raiser, terms, goal);
   }
   case OpKind::Mul: {
-    if (!isByte(a->stored->type.elem) || !isByte(b->stored->type.elem)) return none;
+    for (const Real* factor : {&*a, &*b}) // whose products stay in i32
+      if (largestCentred(factor->stored->type.elem, factor->zeros) > 32768) return none;
     CDL_ASSIGN(Value * x, raiser.centred(*a));
     CDL_ASSIGN(Value * y, raiser.centred(*b));
     for (Value** factor : {&x, &y})
@@ -489,19 +641,20 @@ Result<Value*> integersOf(Raiser& raiser, Value* value, const Goal& goal) {
   }
   default: break;
   }
-  if (!isByte(a->stored->type.elem)) return none;
+  if (!isFactor(a->stored->type.elem)) return none;
+  const double largest = largestCentred(a->stored->type.elem, a->zeros);
   const auto mean = [&](Value* sums, int64_t count) {
     return rescale(raiser, {{sums, {static_cast<float>(a->scales[0] / (static_cast<double>(count) * goal.scale))}}},
                    goal);
   };
-  if (const auto sum = sumOf(*node)) {
+  if (const auto sum = sumOf(*node); sum && largest * static_cast<double>(sum->count) <= mostOfSums(Elem::i32_)) {
     CDL_ASSIGN(Value * sums, raiser.centred(*a));
     if (sums->type.elem != Elem::i32_) { CDL_ASSIGN(sums, raiser.add(OpKind::Cast, {sums}, {{"to", Elem::i32_}})); }
     CDL_ASSIGN(sums, raiser.add(OpKind::ReduceSum, {sums}, {{"axes", sum->axes}}));
     if (sums->type.shape() != shape) { CDL_ASSIGN(sums, raiser.add(OpKind::Reshape, {sums}, {{"shape", shape}})); }
     return mean(sums, sum->count);
   }
-  if (const auto taps = tapsOf(*node); taps && *taps <= kMostTaps) {
+  if (const auto taps = tapsOf(*node); taps && *taps <= kMostTaps) { // sums of ones
     Shape dims = node->intsAttr("kernel_shape");
     const int64_t channels = a->stored->type.dim(1);
     dims.insert(dims.begin(), {channels, 1});
@@ -589,17 +742,21 @@ Result<bool> raiseQuantize(Graph& graph, Node* node) {
   return true;
 }
 
-/// Bytes around a zero point of 128 that only dequantize reads are i8 around 0: nothing has to be subtracted then.
+/// Bytes around a zero point of 128 that only dequantize reads are i8 around 0, and u16 around 32768 are i16: nothing
+/// has to be subtracted then.
 Result<bool> makeSigned(Graph& graph, Node* node) {
   const auto to = quantizationOf(*node, node->result());
-  if (!to || to->stored->type.elem != Elem::u8_ || to->zeros != Doubles{128} || !to->isPerTensor()) return false;
+  const bool isByteWide = to && isByte(to->stored->type.elem);
+  if (!to || to->stored->type.elem != (isByteWide ? Elem::u8_ : Elem::u16_) ||
+      to->zeros != Doubles{isByteWide ? 128.0 : 32768.0} || !to->isPerTensor())
+    return false;
   if (graph.isOutput(node->result())) return false;
   const std::vector<Node*> users = node->result()->users();
   for (const Node* user : users)
     if (const auto real = realOf(user->results().empty() ? nullptr : user->result()); !real || real->zeros != to->zeros)
       return false;
   Raiser raiser(graph, node, node->provenance);
-  CDL_ASSIGN(Value * zero, raiser.constant(Elem::i8_, {}, {0}));
+  CDL_ASSIGN(Value * zero, raiser.constant(isByteWide ? Elem::i8_ : Elem::i16_, {}, {0}));
   CDL_ASSIGN(Value * stored, raiser.add(OpKind::Quantize, {node->operand(0), node->operand(1), zero}));
   for (Node* user : users) {
     CDL_ASSIGN(const Node* real,
@@ -648,7 +805,7 @@ std::string integerNote(const Node& node) {
   const bool quantized = std::ranges::any_of(node.operands(), [](const Value* v) { return realOf(v).has_value(); });
   if (!quantized || isMovement(node)) return "";
   std::string why = fmt::format("{} of these operands has no integer form", graph::opName(node.kind));
-  if (isProduct(node.kind)) productOf(node, why);
+  if (isProduct(node.kind)) productOf(nullptr, node, why);
   if (!isProduct(node.kind) && !feedsQuantize(node.result())) why = "its result is not quantized";
   return "dequantized because " + why;
 }

@@ -1,6 +1,7 @@
 #include "core/passes/rewrite.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/reference/reference.h"
@@ -61,6 +62,37 @@ Result<Tensor> tensorOf(Elem elem, Shape dims, const std::vector<double>& values
   else
     array.whole.assign(values.begin(), values.end());
   return reference::toTensor(array);
+}
+
+namespace {
+
+struct FloatForm {
+  int digits;         ///< of the significand, the first one included
+  int lowestExponent; ///< of a normal number
+};
+
+FloatForm formOf(Elem elem) {
+  switch (elem) {
+  case Elem::f64_: return {53, -1022};
+  case Elem::f32_: return {24, -126};
+  case Elem::bf16_: return {8, -126};
+  case Elem::f16_: return {11, -14};
+  default: CDL_CHECK(false, "nothing is computed in {}", elemName(elem));
+  }
+}
+
+} // namespace
+
+double precisionOf(Elem elem) { return std::ldexp(1.0, 1 - formOf(elem).digits); }
+
+bool holdsWell(Elem elem, double number) {
+  const double rounded = toReal(elem, fromReal(elem, number));
+  if (!std::isfinite(rounded)) return false;
+  return rounded == number || std::abs(number) >= std::ldexp(1.0, formOf(elem).lowestExponent);
+}
+
+bool holdsAllWell(Elem elem, const std::vector<double>& numbers) {
+  return std::ranges::all_of(numbers, [elem](double number) { return holdsWell(elem, number); });
 }
 
 const Node* plainProducer(const Value* value, OpKind kind) {

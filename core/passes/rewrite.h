@@ -5,7 +5,7 @@
 /// What several passes need to look at constants and to replace nodes.
 namespace candela::passes {
 
-#define PASS(name, function, summary) Result<int> function(graph::Graph& graph);
+#define PASS(name, function, effect, summary, values) Result<int> function(graph::Graph& graph);
 #include "core/passes/passes.inc"
 #undef PASS
 
@@ -24,6 +24,14 @@ bool isSplatOf(const Value* value, double number);
 std::optional<std::vector<double>> numbersOf(const Value* value);
 /// Rounded to the element type once.
 Result<Tensor> tensorOf(Elem elem, Shape dims, const std::vector<double>& values);
+
+/// Half of this, relative to a number, is the most that rounding to the float type changes it: 2^-10 for f16.
+double precisionOf(Elem elem);
+/// Whether the float type has the number with all its digits: exactly, or rounded to one that is neither infinite nor
+/// below the normal numbers, where digits are lost one by one.
+bool holdsWell(Elem elem, double number);
+/// The same of all of them.
+bool holdsAllWell(Elem elem, const std::vector<double>& numbers);
 
 /// The producer when it is of this kind, its result and its operands plain; else null.
 const Node* plainProducer(const Value* value, OpKind kind);

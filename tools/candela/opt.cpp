@@ -118,11 +118,12 @@ void verifyDiagnostics(const Arguments& arguments, Console& console) {
 
 void opt(const Arguments& arguments, Console& console) {
   if (arguments.list) {
-    Table table({"pass", "does"});
+    Table table({"pass", "does", "numbers"});
     for (const passes::PassInfo& pass : passes::allPasses())
-      table.add({std::string(pass.name), std::string(pass.summary)});
-    table.add({"optimize", "the standard order, repeated until nothing changes"});
-    for (const PlanPass& pass : kPlanPasses) table.add({std::string(pass.name), std::string(pass.summary)});
+      table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
+    table.add({"optimize", "the standard order, repeated until nothing changes", "what those do together"});
+    for (const PlanPass& pass : kPlanPasses)
+      table.add({std::string(pass.name), std::string(pass.summary), "the same bits"});
     console.print("{}", table.text(0));
     return;
   }
