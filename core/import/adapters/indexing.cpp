@@ -47,15 +47,27 @@ bool checkKnown(const Term& index, const std::vector<int64_t>& extents) {
   return known.has_value();
 }
 
+/// What becomes of an index outside of its dim.
+enum class Outside {
+  never,   ///< there is none
+  clamped, ///< of what is read
+  skipped, ///< of what is written
+};
+
 /// What each index adds to the row, index * stride; negative ones count from the end. `extents` and `strides` broadcast
-/// to the indices. Of a put, one that is outside adds -rows, so that the sum is below 0 and skipped.
-Term rowsOf(const Term& index, const Term& extents, const Term& strides, int64_t rows, bool safe) {
+/// to the indices. One that is skipped adds -rows, so that the sum is below 0.
+Term rowsOf(const Term& index, const Term& extents, const Term& strides, int64_t rows, Outside rule) {
   const Term whole = saturated(index, extents.elem());
-  const Term place = select(less(whole, 0), whole + extents, whole);
+  Term place = select(less(whole, 0), whole + extents, whole);
+  if (rule == Outside::clamped) place = max(min(place, extents - 1), 0);
   const Term moved = place * strides;
-  if (safe) return moved;
+  if (rule != Outside::skipped) return moved;
   const double outside = -static_cast<double>(rows);
   return select(less(place, 0), outside, select(less(place, extents), moved, outside));
+}
+
+Outside outsideOf(bool known, bool writes) {
+  return known ? Outside::never : writes ? Outside::skipped : Outside::clamped;
 }
 
 /// x[rows, inner] at these rows. The result has the index's shape and then inner.
@@ -95,6 +107,15 @@ std::string readReduction(Step& step) {
   return name == "none" ? "set" : name;
 }
 
+/// Slices of x along an axis.
+Status importGather(Step& step) {
+  const Term x = termOf(step, 0), index = termOf(step, 1);
+  needIndices(index);
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", 0), x.rank()));
+  checkKnown(index, {x.dim(axis)});
+  return step.set(make(OpKind::Gather, {x, index}, {{"axis", axis}}));
+}
+
 // ---- One index per element
 
 /// Where in x, as one line, each element of the index's shape lies: its own place but for one axis.
@@ -110,7 +131,7 @@ Term flatPlaces(Step& step, const Term& x, const Term& index, bool writes) {
   const std::vector<int64_t> strides = stridesOf(x);
   const Term extent = constant(step.build, std::vector{x.dim(axis)}, {}, elem);
   const Term stride = constant(step.build, std::vector{strides[axis]}, {}, elem);
-  Term sum = rowsOf(index, extent, stride, x.count(), known || !writes);
+  Term sum = rowsOf(index, extent, stride, x.count(), outsideOf(known, writes));
   for (int64_t d = 0; d < x.rank(); ++d)
     if (d != axis && index.dim(d) > 1) sum = ramp(step.build, index.dim(d), strides[d], d, x.rank(), elem) + sum;
   return sum;
@@ -150,7 +171,7 @@ Term tupleRows(const Term& x, const Term& index, int64_t batch, bool writes) {
   const Elem elem = placeElem(rows, count + 1); // each of the indices may be outside
   const Shape within(steps.begin() + batch, steps.begin() + batch + count);
   const Term terms = rowsOf(index, constant(build, extents, {count}, elem), constant(build, within, {count}, elem),
-                            rows, known || !writes);
+                            rows, outsideOf(known, writes));
   Term sum = count == 1 ? terms.squeeze(-1) : reduce(OpKind::ReduceSum, terms, {-1}, false);
   for (int64_t d = 0; d < batch; ++d)
     if (shape[d] > 1) sum = sum + ramp(build, shape[d], steps[d], d, sum.rank(), elem);
@@ -348,6 +369,7 @@ Status importCol2Im(Step& step) {
 
 constexpr Operator kOperators[] = {
     {"Col2Im", 3, 3, 1, importCol2Im},
+    {"Gather", 2, 2, 1, importGather},
     {"GatherElements", 2, 2, 1, importGatherElements},
     {"GatherND", 2, 2, 1, importGatherNd},
     {"MaxUnpool", 2, 3, 1, importMaxUnpool},

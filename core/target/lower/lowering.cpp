@@ -77,6 +77,7 @@ Value Lowering::cast(Value x, Elem to) {
 }
 
 Value Lowering::reshape(Value x, Shape shape) {
+  if (x->type.shape() == shape) return x;
   while (x->producer && x->producer->kind == OpKind::Reshape) x = x->producer->operand(0);
   if (x->type.shape() == shape) return x;
   if (x->isConstant()) return constant(x->payload(), shape);

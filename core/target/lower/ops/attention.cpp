@@ -15,13 +15,14 @@ constexpr int64_t kBlockBytes = int64_t(1) << 20; // of the scores of one block:
 constexpr int64_t kMostBlocks = 128;              // each is three instructions
 constexpr int64_t kFewRows = 16;
 
-/// q[.., rows, d], keys[.., d, t], v[.., t, e].
+/// q[.., rows, d], keys[.., d, t], v[.., t, e]. Of halves the scores are f32 where the target can: before the factor
+/// they may be larger than any half.
 Value attend(Lowering& l, const Node& node, Value q, Value keys, Value v, Value mask) {
-  const Elem elem = q->type.elem;
-  Value scores = matmulAnyRank(l, q, keys, elem);
-  if (const double scale = node.floatAttr("scale"); scale != 1) scores = l.mul(scores, l.scalar(elem, scale));
-  if (mask) scores = l.add(scores, mask);
-  return matmulAnyRank(l, l.node(OpKind::Softmax, {scores}), v, elem);
+  const Elem elem = q->type.elem, inner = l.wide(elem);
+  Value scores = matmulAnyRank(l, l.cast(q, inner), l.cast(keys, inner), inner);
+  if (const double scale = node.floatAttr("scale"); scale != 1) scores = l.mul(scores, l.scalar(inner, scale));
+  if (mask) scores = l.add(scores, l.cast(mask, inner));
+  return matmulAnyRank(l, l.cast(l.node(OpKind::Softmax, {scores}), elem), v, elem);
 }
 
 /// How scores[heads, rows, t] are cut: so many heads and rows at once.

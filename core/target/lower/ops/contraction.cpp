@@ -51,13 +51,17 @@ Value scaled(Lowering& l, Value x, double factor) {
 
 } // namespace
 
+// Sums of halves that a factor or a term follows are f32 where the target can: alone they may be beyond any half, and
+// the term may take most of them away again.
 Result<Values> lowerGemm(Lowering& l, const Node& node) {
   Value a = node.operand(0), b = node.operand(1), c = node.operand(2);
+  const double alpha = node.floatAttr("alpha"), beta = node.floatAttr("beta");
+  const bool adds = c && beta != 0;
+  const Elem elem = a->type.elem, inner = alpha != 1 || adds ? l.wide(elem) : elem;
   if (node.intAttr("transA")) a = l.transpose(a, {1, 0});
   if (node.intAttr("transB")) b = l.transpose(b, {1, 0});
-  Value y = scaled(l, matmulAnyRank(l, a, b, a->type.elem), node.floatAttr("alpha"));
-  const double beta = node.floatAttr("beta");
-  return Values{!c || beta == 0 ? y : l.add(y, scaled(l, c, beta))};
+  Value y = scaled(l, matmulAnyRank(l, l.cast(a, inner), l.cast(b, inner), inner), alpha);
+  return Values{l.cast(adds ? l.add(y, scaled(l, l.cast(c, inner), beta)) : y, elem)};
 }
 
 namespace {
@@ -77,8 +81,11 @@ Value depthwise(Lowering& l, Value columns, Value w, int64_t batch) {
 Result<Values> lowerConv(Lowering& l, const Node& node) {
   Value x = node.operand(0), w = node.operand(1);
   const Shape wDims = w->type.shape(), yDims = node.result()->type.shape();
-  if (node.operand(2))
-    return Values{l.add(l.node(OpKind::Conv, {x, w}, node.attrs), alongAxis(l, node.operand(2), 1, x->type.rank()))};
+  if (Value bias = node.operand(2)) { // sums of halves as in gemm
+    const Elem elem = x->type.elem, inner = l.wide(elem);
+    Value y = l.node(OpKind::Conv, {l.cast(x, inner), l.cast(w, inner)}, node.attrs);
+    return Values{l.cast(l.add(y, alongAxis(l, l.cast(bias, inner), 1, x->type.rank())), elem)};
+  }
   const graph::Window window = graph::windowOf(node, Shape(wDims.begin() + 2, wDims.end()));
   const int64_t batch = x->type.dim(0), group = node.intAttr("group"), outputs = wDims[0] / group;
   const int64_t taps = *elementCount(window.kernel), depth = wDims[1] * taps;

@@ -25,8 +25,8 @@ Result<Values> lowerSlice(Lowering& l, const Node& node) {
   return Values{l.affine(node.operand(0), offset, node.result()->type.shape(), strides)};
 }
 
-// Dims of their own, so that blocks of a layout stay in one piece; where ranks leave no room for blocks, one dim before the
-// axis and one after it.
+// Dims of their own, so that blocks of a layout stay in one piece; where ranks leave no room for blocks, one dim before
+// the axis and one after it.
 Result<Values> lowerConcat(Lowering& l, const Node& node) {
   const Shape dims = node.result()->type.shape();
   const int axis = graph::wrapAxis(node.intAttr("axis"), node.result()->type.rank());
@@ -113,6 +113,16 @@ Result<Values> lowerPad(Lowering& l, const Node& node) {
   return Values{l.select(mask, l.pad(x, lo, hi, 0), value)};
 }
 
+namespace {
+
+// Where an index points to: negative ones count from the end, those still outside are clamped.
+int32_t placeOf(int64_t index, int64_t extent) {
+  if (index < 0) index = index < -extent ? 0 : index + extent;
+  return static_cast<int32_t>(std::min(index, std::max<int64_t>(extent - 1, 0)));
+}
+
+} // namespace
+
 Result<Values> lowerGather(Lowering& l, const Node& node) {
   Value x = node.operand(0), index = node.operand(1);
   const Shape dims = x->type.shape();
@@ -123,14 +133,13 @@ Result<Values> lowerGather(Lowering& l, const Node& node) {
   if (index->isConstant()) {
     CDL_ASSIGN(const Tensor tensor, index->tensor());
     std::vector<int32_t> known;
-    for (int64_t i : tensor.toInts()) {
-      if (i < -extent || i >= extent)
-        return badModel("gather '{}': index {} is outside of a dim of {}", node.userName(), i, extent);
-      known.push_back(static_cast<int32_t>(i < 0 ? i + extent : i));
-    }
+    for (int64_t i : tensor.toInts()) known.push_back(placeOf(i, extent));
     index = indexConstant(l, known, {count});
   } else {
-    index = l.reshape(l.cast(index, Elem::i32_), {count});
+    // What i32 does not hold is outside, and becomes the end that is nearest.
+    if (index->type.elem != Elem::i32_)
+      index = l.node(OpKind::Cast, {index}, {{"to", Elem::i32_}, {"saturate", int64_t(1)}});
+    index = l.reshape(index, {count});
     Value fromEnd = l.add(index, l.scalar(Elem::i32_, static_cast<double>(extent)));
     index = l.select(l.less(index, l.scalar(Elem::i32_, 0)), fromEnd, index);
   }

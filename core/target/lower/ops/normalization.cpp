@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include "core/support/float_bits.h"
 #include "core/target/lower/shared.h"
 
 namespace candela::target {
@@ -32,7 +35,29 @@ Value rowNorm(Lowering& l, const Node& node, bool centres) {
 Result<Values> lowerLayerNorm(Lowering& l, const Node& node) { return Values{rowNorm(l, node, true)}; }
 Result<Values> lowerRmsNorm(Lowering& l, const Node& node) { return Values{rowNorm(l, node, false)}; }
 
-// Computed in x's type, or f32 for halves where the target can.
+namespace {
+
+// scale / sqrt(var + epsilon), rounded once; null where one of the two is not known.
+Value knownFactor(Lowering& l, const Node& node, Elem elem) {
+  const Value scale = node.operand(1), var = node.operand(4);
+  if (!scale->isConstant() || !var->isConstant()) return nullptr;
+  const auto scales = scale->tensor(), vars = var->tensor();
+  auto factors = Tensor::zeros(elem, scale->type.shape());
+  if (!scales || !vars || !factors) return nullptr;
+  const auto at = [](const Tensor& tensor, int64_t i) {
+    return toReal(tensor.elem, loadElement(tensor.elem, tensor.bytes.data(), i));
+  };
+  for (int64_t i = 0; i < factors->count(); ++i) {
+    const double factor = at(*scales, i) / std::sqrt(at(*vars, i) + node.floatAttr("epsilon"));
+    storeElement(elem, factors->bytes.mutableData(), i, fromReal(elem, factor));
+  }
+  return l.constant(std::move(factors).value());
+}
+
+} // namespace
+
+// Computed in x's type, or f32 for halves where the target can. The mean goes first: what is left of x is exact where
+// it is near the mean.
 Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   const Elem elem = node.operand(0)->type.elem, inner = l.wide(elem);
   const Shape dims = node.operand(0)->type.shape();
@@ -50,7 +75,9 @@ Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   } else {
     centred = l.sub(x, mean);
   }
-  Value factor = l.div(channel(1), l.unary(OpKind::Sqrt, l.add(var, l.scalar(inner, node.floatAttr("epsilon")))));
+  Value factor = training ? nullptr : knownFactor(l, node, inner);
+  factor = factor ? along(factor)
+                  : l.div(channel(1), l.unary(OpKind::Sqrt, l.add(var, l.scalar(inner, node.floatAttr("epsilon")))));
   Values values{l.cast(l.add(l.mul(centred, factor), channel(2)), elem)};
   const double momentum = node.floatAttr("momentum");
   for (size_t i = 1; i < node.results().size(); ++i) {
