@@ -149,7 +149,7 @@ public:
       progress("partition", static_cast<double>(round) / kMaxRounds);
       std::optional<runtime::Span> span(std::in_place, "partition and lower");
       CDL_ASSIGN(const target::Partitioning partitioning,
-                 target::partition(graph_, targets_, barred, {options_.toPrimitives}));
+                 target::partition(graph_, targets_, barred, {options_.toPrimitives, options_.stack}));
       CDL_ASSIGN(std::vector<LoweredPart> parts, lowerParts(graph_, partitioning, targets_, options_));
       span.reset();
       std::optional<LateRefusal> refusal;
@@ -181,6 +181,10 @@ private:
     for (size_t p = 0; p < parts.size(); ++p) {
       progress("compile", static_cast<double>(p) / parts.size());
       const LoweredPart& part = parts[p];
+      if (!part.unfused.empty()) {
+        refusal = LateRefusal{p, part.unfused, "not in the instruction of its product"};
+        return attempt;
+      }
       const bool onHost = part.target == devices_.size();
       const std::shared_ptr<runtime::Device> device = onHost ? nullptr : devices_[part.target];
       runtime::BundleStep step{

@@ -43,11 +43,18 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
     LoweredPart lowered;
     lowered.target = part.target;
     CDL_ASSIGN(lowered.graph, target::extract(graph, part));
-    CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives}));
+    CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives, options.stack}));
     for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
       CDL_TRY(target::chooseLayouts(*each, target).status());
       if (options.stack && !options.toPrimitives) CDL_TRY(target::fuse(*each, target).status());
       target::giveHalos(*each, target);
+      for (const auto& node : each->nodes())
+        if (target::endsInProduct(*node, target))
+          lowered.unfused.insert(node->provenance.begin(), node->provenance.end());
+    }
+    if (!lowered.unfused.empty()) {
+      parts.push_back(std::move(lowered));
+      continue;
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
     plan::joinParts(lowered.program);

@@ -43,6 +43,8 @@ struct LoweredPart {
   uint64_t arenaBytes = 0, maxLiveBytes = 0;
   std::optional<plan::Machine> machine;    ///< whose local memories it is tiled for
   std::optional<program::Program> emitted; ///< the Program before it had an order and offsets
+  /// Names of nodes whose steps counted on being in a product's instruction and are not; no Program is made then.
+  std::set<std::string> unfused;
 };
 
 /// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every part.

@@ -55,10 +55,13 @@ LoweredModel lowerModel(const ModelOptions& options, pipeline::CompileOptions co
   for (graph::Graph& graph : graphs) {
     lowered.traffic += pipeline::graphTraffic(graph);
     inModel(passes::optimize(graph));
-    auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives});
+    auto partitioning = target::partition(graph, targets, {}, {options.toPrimitives, !options.unstacked});
     inModel(partitioning.status());
     auto parts = pipeline::lowerParts(graph, *partitioning, targets, compile);
     inModel(parts.status());
+    for (const pipeline::LoweredPart& part : *parts)
+      if (!part.unfused.empty())
+        fail(kWorkFailed, "{}: '{}' is not in the instruction of its product", options.path, *part.unfused.begin());
     lowered.parts.insert(lowered.parts.end(), std::make_move_iterator(parts->begin()),
                          std::make_move_iterator(parts->end()));
   }

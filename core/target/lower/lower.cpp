@@ -1,5 +1,7 @@
 #include "core/target/lower/lower.h"
 
+#include <algorithm>
+
 #include "core/target/lower/row_layouts.h"
 #include "core/target/rows.h"
 
@@ -56,6 +58,55 @@ static bool hasLayouts(const Node& node) {
          node.kind == OpKind::AveragePool || node.kind == OpKind::BatchMatmul;
 }
 
+namespace {
+
+bool isReadOnce(const graph::Value* value) { return value->users().size() == 1; }
+
+/// A constant that is added to wide sums, or their scaling.
+bool isStepOfSums(const Node& node) {
+  if (node.operands().empty() || !node.operand(0) || node.operand(0)->type.elem != Elem::i64_) return false;
+  if (node.kind == OpKind::Add) return node.operand(1)->isConstant();
+  return node.kind == OpKind::Rescale && node.operands().size() == 4;
+}
+
+/// Whether nobody else reads what leads from a product to this step.
+bool isBehindProduct(const Node& step) {
+  const graph::Value* sums = step.operand(0);
+  for (; sums->producer && isReadOnce(sums); sums = sums->producer->operand(0)) {
+    const Node& node = *sums->producer;
+    if (node.kind == OpKind::ConvInteger || node.kind == OpKind::MatmulInteger || node.kind == OpKind::BatchMatmul)
+      return true;
+    if (node.kind != OpKind::Reshape && !isStepOfSums(node)) return false;
+  }
+  return false;
+}
+
+/// The RESCALE that this step is, or leads to alone; null where there is none.
+const Node* endOfSums(const Node& step) {
+  const Node* node = &step;
+  while (node->kind != OpKind::Rescale) {
+    if (!isReadOnce(node->result())) return nullptr;
+    node = node->result()->users()[0];
+    if (node->kind != OpKind::Reshape && !isStepOfSums(*node)) return nullptr;
+  }
+  return node;
+}
+
+} // namespace
+
+bool endsInProduct(const Node& node, const Target& target) {
+  if (target.isHost() || !isStepOfSums(node) || !isBehindProduct(node)) return false;
+  const Node* end = endOfSums(node);
+  constexpr uint64_t kSteps = uint64_t(1) << CDL_KIND_RESCALE | uint64_t(1) << CDL_KIND_BINARY;
+  return end && std::ranges::any_of(target.rows(), [&](const Target::Row& each) {
+           const cdl_row_t& row = each.row;
+           const bool isProduct = row.kind == CDL_KIND_CONV2D || row.kind == CDL_KIND_MATMUL;
+           return isProduct && row.support == CDL_SUPPORT_NATIVE && (row.flags & CDL_ROW_EPILOGUE) &&
+                  (row.steps_mask & kSteps) == kSteps && row.elem_count > 0 && row.elems[0] == CDL_I16 &&
+                  row.elems[row.elem_count - 1] == static_cast<uint8_t>(end->result()->type.elem);
+         });
+}
+
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {
   if (node.kind == OpKind::Loop) return askBody(node, target, options);
   if (node.kind == OpKind::Custom && node.stringAttr("plugin") != target.name())
@@ -70,6 +121,8 @@ Answer ask(const Node& node, const Target& target, const LowerOptions& options) 
     Answer answer = target.query(describe(instr));
     if (answer.support < worst.support) worst = std::move(answer);
   }
+  if (worst.support == Support::none && !options.toPrimitives && options.stack && endsInProduct(node, target))
+    return {Support::native, CDL_REASON_NONE, "", -1};
   // Rows may name layouts alone; conversions then stand around the node (layout/islands.h).
   if (worst.support == Support::none && worst.reason == CDL_REASON_LAYOUT && hasLayouts(node)) {
     graph::Graph scratch = alone(node);

@@ -15,11 +15,16 @@ inline constexpr std::string_view kCannotDoIt = " cannot do it: ";
 struct LowerOptions {
   bool toPrimitives = false; ///< ignore every optional op and function: end at the required rows of
                              ///< the 13 primitives
+  bool stack = true;         ///< fuse follows: what a target has in its products alone may count on that
 };
 
 /// The target's answer to the node as it is: of the instruction that it likes least, native when
 /// all are.
 Answer ask(const graph::Node& node, const Target& target, const LowerOptions& options = {});
+
+/// Whether the node adds a constant to sums of i64 that a product leaves, or scales them, on a target that has no
+/// instruction for that and does it in the product's own. Whether the product is the target's is the caller's question.
+bool endsInProduct(const graph::Node& node, const Target& target);
 
 /// The same of a loop: of what its body does and of what moves its values.
 Answer askBody(const graph::Node& loop, const Target& target, const LowerOptions& options);

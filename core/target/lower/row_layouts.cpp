@@ -47,9 +47,10 @@ bool takesOn(Node& node, const Target& target, const RowLayouts& layouts) {
   for (size_t i = 0; i < layouts.operands.size(); ++i) set(node.operand(i), layouts.operands[i]);
   set(node.result(), layouts.result);
   const std::vector<NodeInstr> instrs = instructionsOf(node);
-  const bool takes = !instrs.empty() && std::ranges::all_of(instrs, [&](const NodeInstr& instr) {
+  const bool isNative = !instrs.empty() && std::ranges::all_of(instrs, [&](const NodeInstr& instr) {
     return target.query(describe(instr)).support == Support::native;
   });
+  const bool takes = isNative || endsInProduct(node, target);
   for (size_t i = before.size(); i-- > 0;) before[i].first->type.layout = before[i].second;
   return takes;
 }

@@ -34,6 +34,20 @@ size_t choose(const std::vector<Assessment>& assessments) {
   return kNobody;
 }
 
+/// What goes on with the sums of a product stays with it, where the target has them in its instruction alone.
+bool staysWithProduct(const Graph& graph, const Node& node, size_t target, const std::map<const Node*, size_t>& indexOf,
+                      const std::vector<size_t>& targetOf,
+                      const std::map<const Node*, std::vector<Assessment>>& assessments) {
+  const Value* sums = node.operands().empty() ? nullptr : node.operand(0);
+  while (sums && sums->producer && isAlias(*sums->producer) && !graph.isOutput(sums))
+    sums = sums->producer->operands().empty() ? nullptr : sums->producer->operand(0);
+  if (!sums || !sums->producer || graph.isOutput(sums)) return false;
+  // A convolution by parts ends in a transpose.
+  const bool isWhole =
+      sums->producer->kind != OpKind::ConvInteger || assessments.at(sums->producer)[target].verdict == Verdict::claimed;
+  return isWhole && targetOf[indexOf.at(sums->producer)] == target;
+}
+
 /// Clusters of nodes on one target, and which cluster feeds which. Merging never closes a cycle.
 class Clusters {
 public:
@@ -171,10 +185,16 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
   std::string refused;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (isAlias(*nodes[i])) continue;
-    std::vector<Assessment>& shared = known[signatureOf(*nodes[i])];
+    std::string signature = signatureOf(*nodes[i]);
+    for (const Target* target : targets) signature += endsInProduct(*nodes[i], *target) ? "+" : "";
+    std::vector<Assessment>& shared = known[signature];
     if (shared.empty())
       for (const Target* target : targets) shared.push_back(assess(*nodes[i], *target, options));
     std::vector<Assessment> own = shared;
+    for (size_t t = 0; t < own.size(); ++t)
+      if (own[t].verdict == Verdict::claimed && endsInProduct(*nodes[i], *targets[t]) &&
+          !staysWithProduct(graph, *nodes[i], t, indexOf, targetOf, result.assessments))
+        own[t] = {Verdict::no, CDL_REASON_NO_ROW, "its product is elsewhere"};
     for (size_t t = 0; t < own.size(); ++t)
       if (const auto at = barred.find({t, nodes[i]->result()->name}); at != barred.end())
         own[t] = {Verdict::no, CDL_REASON_BARRED,
