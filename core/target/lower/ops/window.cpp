@@ -149,12 +149,13 @@ Result<Values> lowerMaxPool(Lowering& l, const Node& node) {
   return values;
 }
 
+// Computed in x's type, or f32 for halves where the target can: sums of a few may leave f16.
 Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
   const graph::Window window = graph::windowOf(node, node.intsAttr("kernel_shape"));
   const Shape dims = node.operand(0)->type.shape(), yDims = node.result()->type.shape();
   const Shape extents(dims.begin() + 2, dims.end()), out(yDims.begin() + 2, yDims.end());
-  Value x = node.operand(0);
-  Value sums = l.reduce3(unfold(l, x, window, out, 0), "sum");
+  const Elem elem = l.wide(node.operand(0)->type.elem);
+  Value sums = l.reduce3(unfold(l, l.cast(node.operand(0), elem), window, out, 0), "sum");
   // What a mean divides by: the taps inside of x, or inside of x with its padding (never what ceil
   // mode adds).
   graph::Window counted = window;
@@ -167,7 +168,6 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
   }
   std::vector<int64_t> counts = tapsInside(counted, within, out);
   for (int64_t& count : counts) count = std::max<int64_t>(count, 1); // nothing but padding: 0
-  const Elem elem = x->type.elem;
   Value divisor;
   if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end()) {
     divisor = l.scalar(elem, static_cast<double>(counts[0]));
@@ -178,7 +178,7 @@ Result<Values> lowerAveragePool(Lowering& l, const Node& node) {
                    fromReal(elem, static_cast<double>(counts[i])));
     divisor = l.constant(std::move(tensor));
   }
-  return Values{l.reshape(l.div(sums, divisor), yDims)};
+  return Values{l.reshape(l.cast(l.div(sums, divisor), node.operand(0)->type.elem), yDims)};
 }
 
 Result<Values> lowerGlobalAveragePool(Lowering& l, const Node& node) {
