@@ -6,6 +6,7 @@
 #include "core/plan/schedule/schedule.h"
 #include "core/program/emit/emit.h"
 #include "core/soft/soft.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 #include "core/target/fuse/fuse.h"
 #include "core/target/layout/layout.h"
@@ -23,7 +24,7 @@ uint64_t bandBytesOf(const runtime::Device& device) {
 }
 
 const target::Target& hostTarget() {
-  static const target::Target target = target::Target::fromCapabilities("soft", soft::capabilities(), true).orAbort();
+  static const target::Target target = orThrow(target::Target::fromCapabilities("soft", soft::capabilities(), true));
   return target;
 }
 

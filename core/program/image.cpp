@@ -6,6 +6,7 @@
 
 #include "core/program/internal.h"
 #include "core/program/records.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::program {
 
@@ -151,13 +152,13 @@ private:
     size_ = (size_ + records.size() * sizeof(T) + 7) / 8 * 8;
   }
 
-  Bytes assemble(cdl_image_t& header) {
+  Result<Bytes> assemble(cdl_image_t& header) {
     place(header.strings, strings_);
 #define CANDELA_SECTION(record, section) place(header.section, section##_);
     CDL_SECTIONS(CANDELA_SECTION)
 #undef CANDELA_SECTION
     header.size = size_;
-    Bytes image = Bytes::allocate(size_).orAbort();
+    CDL_ASSIGN(Bytes image, Bytes::allocate(size_));
     std::byte* data = image.mutableData();
     for (const Part& part : parts_) std::memcpy(data + part.offset, part.data, part.bytes);
     std::memcpy(data, &header, sizeof header);
@@ -196,7 +197,7 @@ Result<Bytes> writeImage(const Program& program, bool hashed, Place& place) {
 
 Bytes toImage(const Program& program, bool hashed) {
   Place place;
-  return writeImage(program, hashed, place).orAbort();
+  return orThrow(writeImage(program, hashed, place));
 }
 
 } // namespace candela::program

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/program/internal.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 
 namespace candela::program {
@@ -93,7 +94,7 @@ uint32_t Program::addBuffer(Buffer buffer) {
 }
 
 uint32_t Program::addConstant(std::string name, Payload payload) {
-  payload = payload.stored().orAbort();
+  payload = orThrow(payload.stored());
   for (uint32_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].constant != kNone && constants[buffers[i].constant].payload == payload) return i;
   Buffer buffer;

@@ -1,6 +1,7 @@
 #include "core/runtime/trace.h"
 
 #include <algorithm>
+#include <new>
 
 namespace candela::runtime {
 namespace {
@@ -54,7 +55,9 @@ Span::~Span() {
   if (!trace_) return;
   --openSpans;
   event_.endNs = nowNs();
-  trace_->add(std::move(event_));
+  try {
+    trace_->add(std::move(event_));
+  } catch (const std::bad_alloc&) {} // a trace has gaps rather than that it ends a run, be it one that fails
 }
 
 } // namespace candela::runtime

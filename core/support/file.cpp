@@ -11,14 +11,44 @@
 
 namespace candela {
 
+namespace {
+
+/// What a file is that is not a regular one.
+const char* kindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+/// A new file in the folder of `path`, by which a killed process leaves nothing behind: it has no name before it is
+/// whole. -1 where the file system has no such files.
+int openUnnamed(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
+  return open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+bool giveName(int file, const std::string& name) {
+  const std::string here = fmt::format("/proc/self/fd/{}", file);
+  const auto link = [&] { return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0; };
+  if (link()) return true;
+  return errno == EEXIST && std::remove(name.c_str()) == 0 && link(); // of a killed process that had our number
+}
+
+} // namespace
+
 Result<Bytes> mapFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe would wait for its writer.
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
     return failure(errno == ENOENT ? Code::not_found : Code::io, "{}: cannot open: {}", path, std::strerror(errno));
-  struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+  struct stat info {};
+  const bool known = fstat(fd, &info) == 0;
+  if (!known || !S_ISREG(info.st_mode)) {
     close(fd);
-    return failure(Code::io, "{}: not a regular file", path);
+    return failure(Code::io, "{}: not a regular file{}{}", path, known ? " but " : "",
+                   known ? kindOf(info.st_mode) : "");
   }
   const uint64_t size = static_cast<uint64_t>(info.st_size);
   if (size == 0) {
@@ -37,21 +67,30 @@ Status writeFile(const std::string& path, const void* data, uint64_t size) {
 }
 
 Status writeFile(const std::string& path, const std::function<bool(std::FILE*)>& write) {
-  // A device or a pipe is written in place; there is nothing to preserve.
-  struct stat info;
-  const bool special = stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
-  const std::string target = special ? path : fmt::format("{}.tmp{}", path, getpid());
-  std::FILE* file = std::fopen(target.c_str(), "wb");
-  if (!file) return failure(Code::io, "{}: cannot write: {}", path, std::strerror(errno));
+  // A device or a pipe is written in place, as is a file without a name: there is nothing to preserve.
+  struct stat info {};
+  const bool isInPlace = stat(path.c_str(), &info) == 0 && (!S_ISREG(info.st_mode) || info.st_nlink == 0);
+  const std::string temporary = fmt::format("{}.tmp{}", path, getpid());
+  constexpr int kAnew = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  int fd = isInPlace ? -1 : openUnnamed(path);
+  const bool isUnnamed = fd >= 0;
+  if (!isUnnamed) fd = open((isInPlace ? path : temporary).c_str(), kAnew, 0666);
+  std::FILE* const file = fd < 0 ? nullptr : fdopen(fd, "wb");
+  if (!file) {
+    const int reason = errno;
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && !isInPlace && !isUnnamed) std::remove(temporary.c_str());
+    return failure(Code::io, "{}: cannot write: {}", path, std::strerror(reason));
+  }
   errno = 0;
-  const bool written = write(file) && std::fflush(file) == 0;
+  const bool written = write(file) && std::fflush(file) == 0 && (!isUnnamed || giveName(fd, temporary));
   int reason = errno;
   const bool closed = std::fclose(file) == 0;
   if (written && !closed) reason = errno;
-  const bool done = written && closed && (special || std::rename(target.c_str(), path.c_str()) == 0);
+  const bool done = written && closed && (isInPlace || std::rename(temporary.c_str(), path.c_str()) == 0);
   if (done) return Status::ok();
   if (written && closed) reason = errno;
-  if (!special) std::remove(target.c_str());
+  if (!isInPlace && (written || !isUnnamed)) std::remove(temporary.c_str());
   return failure(Code::io, "{}: cannot write: {}", path, std::strerror(reason ? reason : EIO));
 }
 

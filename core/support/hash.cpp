@@ -4,13 +4,17 @@
 
 #include <cstring>
 
+#include "core/support/out_of_memory.h"
+
 namespace candela {
 namespace {
 
 /// Of several pieces as if they were one.
 Hash sha256Of(std::initializer_list<std::pair<const void*, uint64_t>> pieces) {
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  CDL_CHECK(context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1);
+  // The library looks up its implementation, which takes memory, and needs none afterwards.
+  if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
+    throw OutOfMemory("no memory for a SHA-256");
   for (const auto& [data, size] : pieces)
     if (size) CDL_CHECK(EVP_DigestUpdate(context.get(), data, size) == 1);
   Hash hash;

@@ -1,4 +1,5 @@
 #include "core/support/payload.h"
+#include "core/support/out_of_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -32,7 +33,7 @@ Result<Payload> Payload::stored() const {
 }
 
 Hash Payload::hash() const {
-  const Tensor tensor = materialize({count_}).orAbort();
+  const Tensor tensor = orThrow(materialize({count_}));
   return sha256(tensor.bytes.data(), tensor.sizeBytes());
 }
 

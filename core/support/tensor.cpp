@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/pages.h"
 
 namespace candela {
@@ -74,7 +75,7 @@ Result<Bytes> Bytes::allocate(uint64_t size) {
 }
 
 Bytes Bytes::copyOf(const void* data, uint64_t size) {
-  Bytes bytes = allocate(size).orAbort();
+  Bytes bytes = orThrow(allocate(size));
   if (size) std::memcpy(bytes.mutableData(), data, size);
   return bytes;
 }

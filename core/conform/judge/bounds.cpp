@@ -7,6 +7,7 @@
 #include "core/conform/judge/element_rule.h"
 #include "core/support/compare.h"
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 #include "core/target/lower/lower.h"
 #include "core/target/rows.h"
 
@@ -267,8 +268,7 @@ private:
     std::vector<graph::Value*> operands;
     for (const graph::Value* value : node_.operands())
       operands.push_back(value ? sized_.addInput(value->name, value->type) : nullptr);
-    return *sized_.addNode(node_.kind, operands, attrs, {}, nullptr, static_cast<int>(node_.results().size()))
-                .orAbort();
+    return *orThrow(sized_.addNode(node_.kind, operands, attrs, {}, nullptr, static_cast<int>(node_.results().size())));
   }
 
   /// c * K * u * sum |x||w|, and what the operands' own errors make of it.

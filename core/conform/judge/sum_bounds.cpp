@@ -9,6 +9,7 @@
 #include "core/conform/judge/elements.h"
 #include "core/reference/interp/interp.h"
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::conform {
 namespace {
@@ -43,7 +44,7 @@ Elem elemOf(const Instr& instr, uint32_t buffer) {
 using Map = std::function<double(double)>;
 
 Tensor inDoubles(Elem elem, const Bytes& bytes, uint64_t count, const Map& map) {
-  Tensor out = Tensor::zeros(Elem::f64_, {static_cast<int64_t>(count)}).orAbort();
+  Tensor out = orThrow(Tensor::zeros(Elem::f64_, {static_cast<int64_t>(count)}));
   for (uint64_t i = 0; i < count; ++i)
     out.mutableAs<double>()[i] = map(toReal(elem, loadElement(elem, bytes.data(), static_cast<int64_t>(i))));
   return out;

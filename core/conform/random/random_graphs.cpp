@@ -4,6 +4,7 @@
 
 #include "core/conform/judge/bounds.h"
 #include "core/pipeline/pipeline.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::conform {
 namespace {
@@ -55,7 +56,7 @@ private:
     graph::Value* value = constant
                               ? graph_.addConstant(tensor)
                               : graph_.addInput(fmt::format("x{}", id), graph::TensorType(tensor.elem, tensor.dims));
-    known_.push_back({id, value, Interval::of(tensor).orAbort()});
+    known_.push_back({id, value, orThrow(Interval::of(tensor))});
     return id;
   }
   const Known& known(int id) const { return *std::ranges::find(known_, id, &Known::id); }

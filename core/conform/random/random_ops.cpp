@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::conform {
 
@@ -503,7 +504,7 @@ std::vector<Elem> firstElems(const OpInfo& info) {
 }
 
 Tensor randomData(Elem elem, const Shape& dims, Data data, Random& random) {
-  Tensor tensor = Tensor::zeros(elem, dims).orAbort();
+  Tensor tensor = orThrow(Tensor::zeros(elem, dims));
   const std::vector<uint64_t> corners = cornersOf(elem);
   for (int64_t i = 0; i < tensor.count(); ++i)
     storeElement(elem, tensor.bytes.mutableData(), i, element(elem, data, corners, random));
@@ -513,7 +514,7 @@ Tensor randomData(Elem elem, const Shape& dims, Data data, Random& random) {
 Tensor dataOf(const Draft::Operand& operand, Data data, Random& random) {
   const bool places = operand.extent != 0;
   if (!places && operand.lo == operand.hi) return randomData(operand.elem, operand.dims, data, random);
-  Tensor tensor = Tensor::zeros(operand.elem, operand.dims).orAbort();
+  Tensor tensor = orThrow(Tensor::zeros(operand.elem, operand.dims));
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const int64_t extent = std::abs(operand.extent), beyond = operand.extent > 0 && random.oneIn(4);
     uint64_t bits = 0;

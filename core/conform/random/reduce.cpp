@@ -6,6 +6,7 @@
 
 #include "core/reference/reference.h"
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::conform {
 namespace {
@@ -115,7 +116,7 @@ private:
   }
 
   static Tensor cut(const Tensor& tensor, const Shape& dims) {
-    Tensor out = Tensor::zeros(tensor.elem, dims).orAbort();
+    Tensor out = orThrow(Tensor::zeros(tensor.elem, dims));
     const std::vector<int64_t> strides = denseStrides(tensor.dims);
     for (int64_t i = 0; i < out.count(); ++i) {
       int64_t rest = i, at = 0;
@@ -170,7 +171,7 @@ private:
       const auto change = [&](auto&& make) {
         Recipe candidate = best_;
         Tensor& changed = candidate.leaves[i].tensor;
-        changed = Tensor::zeros(tensor.elem, tensor.dims).orAbort();
+        changed = orThrow(Tensor::zeros(tensor.elem, tensor.dims));
         bool differs = false;
         for (int64_t e = 0; e < changed.count(); ++e) {
           const uint64_t old = loadElement(tensor.elem, best_.leaves[i].tensor.bytes.data(), e), bits = make(e, old);

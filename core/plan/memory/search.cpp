@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "core/plan/memory/attempt.h"
+#include "core/support/threads.h"
 
 namespace candela::plan {
 namespace {
@@ -76,11 +77,7 @@ Attempt decide(const Bodies& bodies, const Sections& sections, uint64_t capacity
       const uint64_t limit = std::min(kShortest * luby(turn + i), nodes);
       wave[i] = attempt(bodies, sections, capacity, rankOf(bodies, sections, turn + i), limit);
     };
-    {
-      std::vector<std::jthread> others;
-      for (size_t i = 1; i < wave.size(); ++i) others.emplace_back(work, i);
-      work(0);
-    }
+    onThreads(wave.size(), work);
     for (Attempt& one : wave) {
       if (all.nodes >= nodes) break; // a single thread would not have come here
       all.nodes += one.nodes;

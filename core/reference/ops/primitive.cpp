@@ -4,6 +4,7 @@
 
 #include "core/reference/kinds.h"
 #include "core/support/kinds.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
 
@@ -109,21 +110,21 @@ void referenceTable(const graph::Node&, Operands in, Results out) { lookUp(*in[0
 /// Floats stay in f64 until the expression ends or a conversion names a type; integers wrap.
 void referenceExpr(const graph::Node& node, Operands in, Results out) {
   Array& y = out[0];
-  const text::ExprSteps steps = text::parseExpr(node.stringAttr("steps")).orAbort();
+  const text::ExprSteps steps = orThrow(text::parseExpr(node.stringAttr("steps")));
   std::vector<Elem> elems;
   std::vector<Strides> strides;
   for (size_t n = 0; n < node.operands().size(); ++n) {
     elems.push_back(in[n]->elem);
     strides.push_back(broadcastStrides(in[n]->dims, y.dims));
   }
-  const text::ExprTypes types = text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]).orAbort();
+  const text::ExprTypes types = orThrow(text::typeExpr(steps, elems, elems.empty() ? Elem::none : elems[0]));
   // Literals are read once. Inference took them already.
   std::vector<std::array<Scalar, 4>> args(steps.size());
   for (size_t s = 0; s < steps.size(); ++s)
     for (size_t a = 0; a < steps[s].args.size(); ++a) {
       if (steps[s].args[a].source != text::ExprArg::Source::literal) continue;
       const Elem elem = types.args[s][a];
-      args[s][a] = decode(elem, text::parseElement(elem, steps[s].args[a].literal).orAbort());
+      args[s][a] = decode(elem, orThrow(text::parseElement(elem, steps[s].args[a].literal)));
     }
   std::vector<Scalar> values(steps.size());
   int64_t i = 0;

@@ -140,12 +140,8 @@ Result<Bundle> read(const bundle::Manifest& in, const Bytes& payloads) {
 }
 
 bool isBundle(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) return false;
-  char magic[4] = {};
-  const bool same = std::fread(magic, 1, 4, file) == 4 && std::memcmp(magic, kMagic, 4) == 0;
-  std::fclose(file);
-  return same;
+  const Result<Bytes> file = mapFile(path);
+  return file && file.value().size() >= 4 && std::memcmp(file.value().data(), kMagic, 4) == 0;
 }
 
 Status saveBundle(const Bundle& bundle, const std::string& path) {

@@ -1,12 +1,23 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "core/support/diagnostic.h"
 #include "core/support/file.h"
+#include "core/support/out_of_memory.h"
+#include "core/support/pages.h"
 #include "core/support/payload.h"
+#include "core/support/text/nesting.h"
+#include "core/support/threads.h"
 
 namespace candela {
 namespace {
@@ -27,6 +38,147 @@ protected:
   }
   fs::path folder_;
 };
+
+TEST_F(Files, WhatIsNoRegularFileIsRefusedByItsKind) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  fs::create_directory(folder_ / "folder");
+  for (const auto& [name, kind] :
+       {std::pair{path("pipe"), "a pipe"}, {path("folder"), "a folder"}, {std::string("/dev/zero"), "a device"}}) {
+    const Status status = mapFile(name).status();
+    EXPECT_EQ(status.code(), Code::io) << name;
+    EXPECT_EQ(status.message(), fmt::format("{}: not a regular file but {}", name, kind));
+  }
+}
+
+TEST_F(Files, AFileIsWholeOrNotThere) {
+  write("a", "old");
+  const auto names = [&] { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); };
+  ptrdiff_t during = 0;
+  EXPECT_TRUE(writeFile(path("a"), [&](std::FILE* file) {
+    during = names();
+    return std::fputs("new", file) >= 0;
+  }));
+  EXPECT_EQ(during, 1) << "what is being written has a name";
+  EXPECT_EQ(names(), 1);
+  EXPECT_FALSE(writeFile(path("a"), [](std::FILE*) { return errno = ENOSPC, false; }));
+  EXPECT_FALSE(writeFile(path("b"), [](std::FILE*) { return errno = ENOSPC, false; }));
+  EXPECT_EQ(names(), 1);
+  EXPECT_EQ(mapFile(path("a"))->size(), 3u);
+  EXPECT_FALSE(writeFile(path("no folder/b"), "x", 1));
+}
+
+TEST(Memory, ThatIsLeftIsBoundByTheMachine) {
+  EXPECT_GT(availableMemory().bytes, 0u);
+  const uint64_t machine = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE));
+  EXPECT_LE(availableMemory().bytes, machine * 16) << "swap is no larger";
+  const Status status = zeroPages(machine * 16).status();
+  EXPECT_EQ(status.code(), Code::out_of_memory);
+  EXPECT_NE(status.message().find(" has "), std::string::npos) << status.message();
+}
+
+/// How a process ends whose exit status says whether `holds`: the limits that it sets end with it.
+int endOfProcess(const std::function<bool()>& holds) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(holds() ? 0 : 1);
+  int status = -1;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
+bool limitAddresses(uint64_t bytes) {
+  const rlimit limit{bytes, bytes};
+  return setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
+// A sanitizer takes terabytes of addresses for itself.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_OF_ADDRESSES(suite, name) TEST(suite, DISABLED_##name)
+#else
+#define TEST_OF_ADDRESSES(suite, name) TEST(suite, name)
+#endif
+
+TEST_OF_ADDRESSES(Memory, ThatIsLeftIsBoundByTheLimitOfAddresses) {
+  EXPECT_EQ(endOfProcess([] {
+              constexpr uint64_t kLimit = uint64_t(1) << 30;
+              if (!limitAddresses(kLimit)) return false;
+              const AvailableMemory left = availableMemory();
+              const std::string message = zeroPages(kLimit).status().message();
+              return left.bytes < kLimit && left.of == std::string("the limit of addresses (ulimit -v)") &&
+                     message.find("ulimit -v) has ") != message.npos && zeroPages(kLimit / 8).isOk();
+            }),
+            0);
+}
+
+TEST(Memory, ThatIsNotThereIsThrownWhereNothingIsReturned) {
+  try {
+    orThrow(Result<int>(failure(Code::out_of_memory, "cannot allocate {} bytes", 7)));
+    FAIL();
+  } catch (const std::bad_alloc& error) { EXPECT_STREQ(error.what(), "cannot allocate 7 bytes"); }
+  EXPECT_EQ(orThrow(Result<int>(7)), 7);
+  EXPECT_THROW(Bytes::copyOf("", uint64_t(1) << 60), std::bad_alloc);
+}
+
+TEST(Threads, RunAllAtTheSameTime) {
+  std::atomic<size_t> there = 0;
+  atTheSameTime(5, [&](size_t) {
+    ++there;
+    while (there < 5) std::this_thread::yield();
+  });
+  EXPECT_EQ(there, 5u);
+  atTheSameTime(0, [](size_t) { FAIL(); });
+}
+
+TEST(Threads, ThrowWhatTheFirstThrewWhenAllAreDone) {
+  for (const auto& call : {atTheSameTime, onThreads}) {
+    std::atomic<size_t> done = 0;
+    try {
+      call(4, [&](size_t i) {
+        ++done;
+        if (i > 1) throw i;
+      });
+      FAIL();
+    } catch (const size_t first) { EXPECT_EQ(first, 2u); }
+    EXPECT_EQ(done, 4u);
+  }
+}
+
+// Of threads that the system does not give: no end of the process, as of one that is not joined.
+TEST_OF_ADDRESSES(Threads, ThatAreNotThere) {
+  EXPECT_EQ(endOfProcess([] {
+              if (!limitAddresses(uint64_t(1) << 29)) return false; // a thread's stack takes 8 MiB of it
+              std::atomic<size_t> done = 0;
+              std::mutex turn; // held: none ends before all are wanted
+              std::unique_lock held(turn);
+              onThreads(200, [&](size_t i) {
+                if (i == 0) return held.unlock();
+                const std::lock_guard mine(turn);
+                ++done;
+              });
+              if (done != 199) return false;
+              try {
+                atTheSameTime(200, [&](size_t) { ++done; });
+              } catch (const std::exception&) { return done == 199; }
+              return false;
+            }),
+            0);
+}
+
+TEST(Nesting, OfJson) {
+  EXPECT_EQ(text::jsonLevels(""), 0u);
+  EXPECT_EQ(text::jsonLevels(R"({"a":[[1],{"b":2}],"c":"[[[[\"[["})"), 3u);
+  EXPECT_EQ(text::jsonLevels(std::string(1000, '[')), 1000u);
+  EXPECT_EQ(text::jsonLevels("]]]["), 1u);
+}
+
+TEST(Nesting, OfNamesInToml) {
+  EXPECT_EQ(text::tomlLevels(""), 1u);
+  EXPECT_EQ(text::tomlLevels("a.b.c = 1.5\n[d.e]\nx = [1.5, 2.5]\n"), 3u);
+  EXPECT_EQ(text::tomlLevels(R"(a = "1.2.3.4.5 \" . . ." # . . . .)"), 1u);
+  EXPECT_EQ(text::tomlLevels("a = '.....' # ....\nb = 1"), 1u);
+  EXPECT_EQ(text::tomlLevels("a = \"\"\"\n.....\"\n\"\"\"\nb.c = '''\n.....'''"), 2u);
+  EXPECT_EQ(text::tomlLevels("a = {b.c.d = 1}"), 3u);
+  EXPECT_EQ(text::tomlLevels("a" + std::string(999, '.')), 1000u);
+}
 
 TEST(Elem, NamesRoundTrip) {
   for (int id = 1; id < kElemCount; ++id) {

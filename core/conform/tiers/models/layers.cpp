@@ -1,4 +1,5 @@
 #include "core/conform/tiers/models/layers.h"
+#include "core/support/out_of_memory.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,7 @@ float weightOf(uint64_t stream, uint64_t i) {
 
 graph::Value* Layers::op(OpKind kind, const std::vector<Value*>& operands, graph::Attrs attrs) {
   const std::string name = fmt::format("{}.{}_{}", graph.name, graph::opName(kind), graph.nodeCount());
-  return graph.addNode(kind, operands, std::move(attrs), {name}).orAbort()->result();
+  return orThrow(graph.addNode(kind, operands, std::move(attrs), {name}))->result();
 }
 
 std::vector<float> Layers::draw(int64_t count, double deviation) {

@@ -11,6 +11,7 @@
 #include "core/graph/loop.h"
 #include "core/pipeline/pipeline.h"
 #include "core/support/compare.h"
+#include "core/support/out_of_memory.h"
 
 // Whole networks with everything that the pipeline does, judged by the oracle's answer.
 namespace candela::conform {
@@ -78,7 +79,7 @@ Result<Right> rightFor(const Graph& graph, const std::vector<Tensor>& inputs, bo
 std::vector<Tensor> inputsOf(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
   for (const graph::Value* input : graph.inputs())
-    inputs.push_back(randomTensor(input->type.elem, input->type.shape(), splitmix64(seed++)).orAbort());
+    inputs.push_back(orThrow(randomTensor(input->type.elem, input->type.shape(), splitmix64(seed++))));
   return inputs;
 }
 
@@ -176,7 +177,7 @@ Status tryNodes(const Graph& graph, Port& port, bool toPrimitives) {
     std::vector<const Interval*> operands;
     intervals.reserve(node->operands().size());
     for (const graph::Value* operand : node->operands()) {
-      tensors.push_back(!operand ? Tensor() : operand->isConstant() ? operand->tensor().orAbort() : values.at(operand));
+      tensors.push_back(!operand ? Tensor() : operand->isConstant() ? orThrow(operand->tensor()) : values.at(operand));
       if (operand) { CDL_ASSIGN(intervals.emplace_back(), Interval::of(tensors.back())); }
       operands.push_back(operand ? &intervals.back() : nullptr);
     }
@@ -239,7 +240,7 @@ CaseResult runDigits(const Choice& choice, Port& port, bool toPrimitives) {
 Status tryDecoder(const Decoder& decoder, Subject& subject) {
   std::vector<Tensor> kept;
   for (const graph::Value* input : decoder.graph.inputs())
-    kept.push_back(Tensor::zeros(input->type.elem, input->type.shape()).orAbort());
+    kept.push_back(orThrow(Tensor::zeros(input->type.elem, input->type.shape())));
   const Tensor none;
   for (int64_t place = 0; place < decoder.places; ++place) {
     kept[0] = inputsOf(decoder.graph, static_cast<uint64_t>(place)).front();

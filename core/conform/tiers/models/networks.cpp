@@ -5,6 +5,7 @@
 
 #include "core/conform/tiers/models/layers.h"
 #include "core/graph/loop.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::conform {
 namespace {
@@ -128,7 +129,7 @@ Value* recur(Layers& l, Value* x, int64_t gates, int64_t hidden, size_t states, 
   for (size_t s = 0; s < states; ++s) body.graph.addOutput(next[s], fmt::format("next{}", s));
   body.graph.addOutput(next[0], "stacked");
   graph::LoopForm form{steps, states, 1, std::vector<int64_t>(2, backward)};
-  return graph::addLoop(l.graph, form, operands, std::move(body.graph), {name}).orAbort()->result(states);
+  return orThrow(graph::addLoop(l.graph, form, operands, std::move(body.graph), {name}))->result(states);
 }
 
 struct SequenceShape {

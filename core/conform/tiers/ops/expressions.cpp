@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/conform/tiers/ops/families.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/text/literal.h"
 #include "core/target/rows.h"
 #include "core/target/views.h"
@@ -61,8 +62,8 @@ Result<Values> stepByStep(graph::Graph& graph, const std::string& text, const Va
 }
 
 Elem endOf(const std::string& text, const std::vector<Elem>& operands) {
-  const auto steps = text::parseExpr(text).orAbort();
-  return text::typeExpr(steps, operands, operands[0]).orAbort().steps.back();
+  const auto steps = orThrow(text::parseExpr(text));
+  return orThrow(text::typeExpr(steps, operands, operands[0])).steps.back();
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include "core/conform/tiers/ops/families.h"
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 
 namespace candela::conform {
@@ -132,7 +133,7 @@ OpFamily norm() {
 /// A mask that leaves out every third key, and now and then a whole row but one.
 TrialBuilder::Fill leavingOut(Elem elem, int64_t keys) {
   return [elem, keys](int64_t count, Random& random) {
-    Tensor mask = Tensor::zeros(elem, {count}).orAbort();
+    Tensor mask = orThrow(Tensor::zeros(elem, {count}));
     const uint64_t out = fromReal(elem, -std::numeric_limits<double>::infinity());
     for (int64_t i = 0; i < count; ++i) {
       const bool lonely = i / keys % 4 == 3;

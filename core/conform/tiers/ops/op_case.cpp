@@ -9,6 +9,7 @@
 #include "core/program/emit/emit.h"
 #include "core/program/expr.h"
 #include "core/program/image.h"
+#include "core/support/out_of_memory.h"
 #include "core/target/lower/lower.h"
 
 namespace candela::conform {
@@ -54,14 +55,14 @@ template <typename Body> void forEachPlace(const graph::TensorType& type, Body b
 
 /// Only constants are rounded up, by packing, which adds zeros.
 Tensor packed(const Tensor& tensor, const graph::TensorType& type) {
-  Tensor out = Tensor::zeros(tensor.elem, type.physicalDims()).orAbort();
+  Tensor out = orThrow(Tensor::zeros(tensor.elem, type.physicalDims()));
   forEachPlace(type, [&](int64_t p, int64_t at) {
     if (at >= 0) storeElement(out.elem, out.bytes.mutableData(), p, loadElement(out.elem, tensor.bytes.data(), at));
   });
   return out;
 }
 Tensor unpacked(const Tensor& tensor, const graph::TensorType& type) {
-  Tensor out = Tensor::zeros(type.elem, type.shape()).orAbort();
+  Tensor out = orThrow(Tensor::zeros(type.elem, type.shape()));
   forEachPlace(type, [&](int64_t p, int64_t at) {
     storeElement(out.elem, out.bytes.mutableData(), at, loadElement(out.elem, tensor.bytes.data(), p));
   });

@@ -5,6 +5,7 @@
 #include "core/conform/suite.h"
 #include "core/conform/tiers/ops/families.h"
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 
 namespace candela::conform {
@@ -26,7 +27,7 @@ TrialBuilder::Fill fillOf(Elem elem, std::string_view data) {
     if (data == name) return numbers(elem, kind);
   if (data == "small")
     return [elem](int64_t count, Random& random) {
-      Tensor tensor = Tensor::zeros(elem, {count}).orAbort();
+      Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
       for (int64_t i = 0; i < count; ++i)
         storeElement(elem, tensor.bytes.mutableData(), i,
                      fromReal(elem, static_cast<double>(random.between(-8, 8)) / 8));
@@ -41,7 +42,7 @@ TrialBuilder::Fill fillOf(Elem elem, std::string_view data) {
       return tensor;
     };
   return [elem, data = std::string(data)](int64_t count, Random& random) {
-    Tensor tensor = Tensor::zeros(elem, {count}).orAbort();
+    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     const int64_t first = random.between(1, 5);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t number = data == "equal" ? first : data == "offset" ? random.between(256, 272) : random.below(3);

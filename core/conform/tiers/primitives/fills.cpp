@@ -5,13 +5,14 @@
 
 #include "core/conform/tiers/primitives/families.h"
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::conform {
 namespace {
 
 TrialBuilder::Fill reals(Elem elem, std::function<double(int64_t i, Random& random)> at) {
   return [elem, at = std::move(at)](int64_t count, Random& random) {
-    Tensor tensor = Tensor::zeros(elem, {count}).orAbort();
+    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     for (int64_t i = 0; i < count; ++i)
       storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, at(i, random)));
     return tensor;
@@ -55,7 +56,7 @@ std::string seedText(const Choice& choice) {
 
 TrialBuilder::Fill integers(Elem elem, std::function<__int128(int64_t i, Random& random)> at) {
   return [elem, at = std::move(at)](int64_t count, Random& random) {
-    Tensor tensor = Tensor::zeros(elem, {count}).orAbort();
+    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     for (int64_t i = 0; i < count; ++i)
       storeElement(elem, tensor.bytes.mutableData(), i, static_cast<uint64_t>(at(i, random)) & elemMask(elem));
     return tensor;

@@ -8,6 +8,7 @@
 #include "core/conform/judge/element_rule.h"
 #include "core/conform/tiers/primitives/families.h"
 #include "core/support/float_bits.h"
+#include "core/support/out_of_memory.h"
 
 namespace candela::conform {
 namespace {
@@ -29,7 +30,7 @@ void addAround(Values& values, Elem elem, uint64_t bits) {
 /// One number after the other, from a place on that the seed says; each one `repeat` times.
 Fill inTurn(Elem elem, Values values, int64_t repeat = 1) {
   return [elem, values = std::move(values), repeat](int64_t count, Random& random) {
-    Tensor tensor = Tensor::zeros(elem, {count}).orAbort();
+    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
     const auto n = static_cast<int64_t>(values.size());
     const int64_t start = random.below(n) * repeat;
     for (int64_t i = 0; i < count; ++i)
