@@ -8,6 +8,7 @@
 
 #include "core/conform/report/corpus.h"
 #include "core/support/file.h"
+#include "core/support/text/nesting.h"
 
 namespace candela::conform {
 namespace {
@@ -47,6 +48,8 @@ Result<Waiver> readEntry(const toml::table& table, const std::string& list, cons
 } // namespace
 
 Result<Expectations> Expectations::parse(const std::string& text, const std::string& file) {
+  if (const size_t names = text::tomlLevels(text); names > text::kMostLevels)
+    return badModel("{}: a key has {} names, {} are the limit", file, names, text::kMostLevels);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) return badModel("{}:{}: {}", file, parsed.error().source().begin.line, parsed.error().description());
   Expectations expectations;

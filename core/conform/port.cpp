@@ -20,6 +20,7 @@ Result<cdl_backend_query_fn> Port::query() {
 }
 
 Result<std::shared_ptr<runtime::Plugin>> Port::plugin() {
+  CDL_TRY(queryFailure_);
   if (plugin_) return plugin_;
   CDL_ASSIGN(plugin_,
              backend_ == "soft" ? runtime::Plugin::fromQuery(softQueryFor(options_), backend_) : runtime::findPlugin(backend_));
@@ -27,6 +28,7 @@ Result<std::shared_ptr<runtime::Plugin>> Port::plugin() {
 }
 
 Result<std::shared_ptr<runtime::Device>> Port::device() {
+  CDL_TRY(deviceFailure_);
   if (device_) return device_;
   CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> loaded, plugin());
   CDL_ASSIGN(device_, loaded->open(0, options_));

@@ -25,7 +25,14 @@ public:
   /// What a graph is compiled for: the device; nothing for the reference.
   Result<std::vector<std::shared_ptr<runtime::Device>>> devices();
 
+  /// What of the plugin gave no answer in time. It would hang again in each case: from now on each has this failure.
+  void giveUpQuery(Status why) { queryFailure_ = std::move(why); }
+  void giveUpDevice(Status why) { deviceFailure_ = std::move(why); }
+  /// Success where device_open may be called.
+  Status opens() const { return deviceFailure_; }
+
 private:
+  Status queryFailure_, deviceFailure_;
   std::string backend_;
   runtime::Options options_;
   std::shared_ptr<runtime::Plugin> plugin_;

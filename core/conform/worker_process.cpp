@@ -13,8 +13,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <thread>
+
+#include "core/conform/workers.h"
+#include "core/support/json.h"
 
 namespace candela::conform {
 
@@ -29,6 +33,7 @@ using Json = nlohmann::json;
 constexpr uint64_t kMagic = 0x43444C434F4E464D; ///< in front of every answer
 constexpr uint64_t kLongest = uint64_t(1) << 30;
 constexpr int kNoConnection = 121; ///< exit status of a worker whose socket is gone
+constexpr int kNoMemory = 122;     ///< of one that has none left for its answer
 constexpr int kHighFd = 1000;      ///< where a backend that closes all that it finds seldom looks
 
 struct Head {
@@ -72,6 +77,17 @@ public:
   }
 
   [[noreturn]] void live() {
+    try {
+      answerAll();
+    } catch (const std::bad_alloc&) { _exit(kNoMemory); }
+    std::fflush(nullptr);
+    _exit(errno == EBADF ? kNoConnection : 0);
+  }
+
+private:
+  using Strays = std::atomic<uint32_t>;
+
+  void answerAll() {
     uint64_t index;
     while (readAll(socket_, &index, sizeof index)) {
       CaseResult result;
@@ -86,12 +102,7 @@ public:
       const Head head{kMagic, index, text.size(), hasCopies_};
       if (!writeAll(socket_, &head, sizeof head) || !writeAll(socket_, text.data(), text.size())) _exit(kNoConnection);
     }
-    std::fflush(nullptr);
-    _exit(errno == EBADF ? kNoConnection : 0);
   }
-
-private:
-  using Strays = std::atomic<uint32_t>;
 
   /// A call that returns in two processes: the copy ends here, and the case fails.
   void endCopies(CaseResult& result) {
@@ -180,7 +191,7 @@ std::optional<CaseResult> WorkerProcess::receive() {
     if (head.magic != kMagic || head.index != *current_ || head.size > kLongest)
       return fail("the process answered nonsense");
     if (inbox_.size() >= sizeof head + head.size) {
-      const Json json = Json::parse(inbox_.substr(sizeof head, head.size), nullptr, false);
+      const Json json = parseJson<Json>(std::string_view(inbox_).substr(sizeof head, head.size));
       if (inbox_.size() > sizeof head + head.size || !json.is_object()) return fail("the process answered nonsense");
       inbox_.clear();
       current_.reset();
@@ -190,7 +201,7 @@ std::optional<CaseResult> WorkerProcess::receive() {
   }
   if (over) return fail("");
   if (Clock::now() >= deadline_)
-    return fail(closed_ ? "the process closed its connection" : fmt::format("no answer after {} s", limitSeconds_));
+    return fail(closed_ ? "the process closed its connection" : fmt::format("{}{} s", kNoAnswer, limitSeconds_));
   // Without a connection it has only its end left to show.
   if (closed_) deadline_ = std::min(deadline_, Clock::now() + std::chrono::seconds(1));
   return std::nullopt;
@@ -219,6 +230,7 @@ std::string WorkerProcess::end() {
     return fmt::format("the process died of SIG{}", name ? name : std::to_string(WTERMSIG(state)));
   }
   if (WEXITSTATUS(state) == kNoConnection) return "the process closed its connection";
+  if (WEXITSTATUS(state) == kNoMemory) return "the process had no memory left";
   return fmt::format("the process ended with status {}", WEXITSTATUS(state));
 }
 

@@ -4,6 +4,9 @@
 
 namespace candela::conform {
 
+/// How the reason of a case that took too long begins.
+inline constexpr std::string_view kNoAnswer = "no answer after ";
+
 struct WorkerOptions {
   int jobs = 1;                 ///< processes at a time
   double timeLimitSeconds = 60; ///< of one case

@@ -19,7 +19,8 @@ constexpr const char* kFooter = R"(Examples:
 
 A case's address is tier:group/row:axis=value;axis=value. A query is an address, a glob of addresses, or a glob of a row
 and values of some of its axes in any order, with * for the others. Without --size, --cases searches the whole suite.
-A case that crashes or hangs the backend fails with the signal's name, and the run goes on.
+A case that crashes or hangs the backend fails with the signal's name or --time-limit, and the run goes on. A query or a
+device_open without an answer is waited for once, and fails the cases that need it. One run at a time writes a journal.
 
 libacme.expectations.toml beside libacme.so may hold two lists, [[unsupported]] (cases, reason) and [[xfail]] (cases,
 reason, owner, expires: the version of the suite that ends it). What is listed and passes has failed.
@@ -104,7 +105,7 @@ void addRunning(CLI::App* command, ConformArguments& a) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--time-limit", a.timeLimit, "seconds for one case (60)")
       ->type_name("S")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(numberIn(kShortestSeconds, kLongestSeconds));
   command->add_option("--expectations", a.expectations, "what is unsupported or fails (default: beside the plugin)")
       ->type_name("FILE");
   command->add_option("--resume", a.journal, "keep what is done in a journal, and go on from there")->type_name("FILE");

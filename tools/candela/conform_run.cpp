@@ -208,7 +208,7 @@ Report runConform(const ConformArguments& arguments, Console& console) {
   for (const auto& [tier, why] : chosen.absent) console.note("the tier {} is left out: {}", tier, why);
   // Every worker has its own copy, and opens the backend there.
   conform::Port port(arguments.backend, optionsOf(arguments.options));
-  const conform::Candidate candidate = check(conform::describeCandidate(port));
+  const conform::Candidate candidate = check(conform::describeCandidate(port, arguments.timeLimit));
   const std::string listed =
       arguments.expectations.empty() ? conform::expectationsBeside(candidate.file) : arguments.expectations;
   // Listing the whole suite and reading all that its cases read takes longer than a few cases do.

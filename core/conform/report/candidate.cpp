@@ -15,14 +15,44 @@ using Json = nlohmann::ordered_json;
 /// A path has a slash or ends in ".so", as for the plugin path.
 bool isPath(const std::string& backend) { return backend.find('/') != backend.npos || backend.ends_with(".so"); }
 
-Result<Json> askedHere(Port& port) {
+Result<Json> describedByQuery(Port& port) {
   CDL_ASSIGN(const std::shared_ptr<runtime::Plugin> plugin, port.plugin());
-  CDL_ASSIGN(const std::shared_ptr<runtime::Device> device, port.device());
   const cdl_header_t& header = plugin->table().header;
-  return Json{{"origin", plugin->origin()},   {"name", plugin->name()},
-              {"version", plugin->version()}, {"description", plugin->description()},
-              {"device", device->name()},     {"major", header.major},
-              {"minor", header.minor}};
+  return Json{{"origin", plugin->origin()},           {"name", plugin->name()}, {"version", plugin->version()},
+              {"description", plugin->description()}, {"major", header.major},  {"minor", header.minor}};
+}
+
+Result<Json> describedByDevice(Port& port) {
+  CDL_ASSIGN(const std::shared_ptr<runtime::Device> device, port.device());
+  return Json{{"device", device->name()}};
+}
+
+/// What one question to the backend came to.
+struct Told {
+  Json record;        ///< null where there is no answer
+  std::string reason; ///< why there is none
+  bool isLate() const { return reason.starts_with(kNoAnswer); }
+};
+
+/// Asks in a process of its own. Failure: what the backend says is wrong.
+Result<Told> askApart(Port& port, const std::function<Result<Json>(Port&)>& question, double limitSeconds) {
+  const auto ask = [&](size_t) {
+    const Result<Json> answer = question(port);
+    const Json record = answer ? *answer : Json{{"error", answer.status().message()}};
+    CaseResult result = CaseResult::passed();
+    result.reason = record.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return result;
+  };
+  CDL_ASSIGN(const std::vector<CaseResult> results, runInWorkers({"backend"}, ask, {1, limitSeconds}, nullptr));
+  if (results[0].outcome != CaseResult::Outcome::passed) return Told{nullptr, results[0].reason};
+  Json record = Json::parse(results[0].reason);
+  if (record.contains("error"))
+    return badArgument("{}", record["error"].get<std::string>()).context(fmt::format("backend {}", port.backend()));
+  return Told{std::move(record), ""};
+}
+
+Status givenUp(const char* slot, const Told& told) {
+  return failure(Code::timeout, "{}: {}, and is not asked again", slot, told.reason);
 }
 
 } // namespace
@@ -39,32 +69,26 @@ Result<std::string> fileHash(const std::string& path) {
   return hashText(sha256(bytes.data(), bytes.size()));
 }
 
-Result<Candidate> describeCandidate(Port& port) {
+Result<Candidate> describeCandidate(Port& port, double limitSeconds) {
   Candidate candidate{.backend = port.backend(), .options = port.options()};
   candidate.name = port.backend();
   if (port.isReference()) return candidate;
-  const auto ask = [&](size_t) {
-    const Result<Json> answer = askedHere(port);
-    const Json record = answer ? *answer : Json{{"error", answer.status().message()}};
-    CaseResult result = CaseResult::passed();
-    result.reason = record.dump(-1, ' ', false, Json::error_handler_t::replace);
-    return result;
-  };
-  CDL_ASSIGN(const std::vector<CaseResult> results, runInWorkers({"backend"}, ask, {}, nullptr));
-  if (results[0].outcome == CaseResult::Outcome::passed) {
-    const Json record = Json::parse(results[0].reason);
-    if (record.contains("error"))
-      return badArgument("{}", record["error"].get<std::string>()).context(fmt::format("backend {}", port.backend()));
-    candidate.file = record["origin"];
-    candidate.name = record["name"];
-    candidate.version = record["version"];
-    candidate.description = record["description"];
-    candidate.device = record["device"];
-    candidate.abiMajor = record["major"];
-    candidate.abiMinor = record["minor"];
-  } else {
+  CDL_ASSIGN(const Told plugin, askApart(port, describedByQuery, limitSeconds));
+  if (plugin.record.is_null()) {
     candidate.file = port.backend();
-    candidate.description = results[0].reason;
+    candidate.description = plugin.reason;
+    if (plugin.isLate()) port.giveUpQuery(givenUp(CDL_BACKEND_QUERY_SYMBOL, plugin));
+  } else {
+    candidate.file = plugin.record["origin"];
+    candidate.name = plugin.record["name"];
+    candidate.version = plugin.record["version"];
+    candidate.description = plugin.record["description"];
+    candidate.abiMajor = plugin.record["major"];
+    candidate.abiMinor = plugin.record["minor"];
+    CDL_ASSIGN(const Told device, askApart(port, describedByDevice, limitSeconds));
+    if (!device.record.is_null()) candidate.device = device.record["device"];
+    if (device.record.is_null()) candidate.description = device.reason;
+    if (device.isLate()) port.giveUpDevice(givenUp("device_open", device));
   }
   if (!isPath(candidate.file)) {
     candidate.file.clear();

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "core/conform/case.h"
+#include "core/conform/workers.h"
 
 namespace candela::conform {
 
@@ -18,7 +18,8 @@ struct Candidate {
 /// Asks the backend who it is, in a process of its own. Failure: what is wrong with the backend or its options. One
 /// that takes the process down is described as far as the file goes, with what happened as its description: its cases
 /// will tell.
-Result<Candidate> describeCandidate(Port& port);
+/// Query or device_open that give no answer within the limit are given up in the port, so that they cost it once.
+Result<Candidate> describeCandidate(Port& port, double limitSeconds = WorkerOptions().timeLimitSeconds);
 
 /// The file of a backend: a path as it is, what a name is found at (asked in a process of its own); empty for what is
 /// linked in. Failure: what is wrong with the backend.

@@ -6,6 +6,7 @@
 #include "core/conform/report/tally.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
+#include "core/support/json.h"
 
 namespace candela::conform {
 namespace {
@@ -74,8 +75,7 @@ Scope scopeOf(const Report& report) {
 
 Result<Verification> verifyCertificate(const std::string& file, const std::string& pluginFile) {
   CDL_ASSIGN(const Bytes bytes, mapFile(file));
-  const Json certificate =
-      Json::parse(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), nullptr, false);
+  const Json certificate = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!certificate.is_object() || certificate.value("schema", Json()) != kSchema)
     return badModel("{}: no certificate of conform", file);
   Verification verified;

@@ -1,6 +1,7 @@
 #include "core/conform/report/journal.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include "core/conform/report/report_json.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
+#include "core/support/json.h"
 
 namespace candela::conform {
 namespace {
@@ -46,6 +48,22 @@ Status systemFailure(const std::string& file, const char* what) {
   return failure(Code::io, "{}: cannot {}: {}", file, what, std::strerror(errno));
 }
 
+/// Of two runs on one journal each would drop the line that the other one is writing. The system frees the lock with
+/// the process, and the workers that it forks do not have it.
+Status takeAlone(const std::string& file, int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return badArgument("{}: is no journal: not a regular file", file);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(fd, F_SETLK, &lock) == 0) return Status::ok();
+  if (errno != EACCES && errno != EAGAIN) return systemFailure(file, "lock");
+  const bool isKnown = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  return badArgument("{}: another run{} writes this journal; let it end, or give this one a journal of its own", file,
+                     isKnown ? fmt::format(", process {},", lock.l_pid) : "");
+}
+
 } // namespace
 
 Journal::Journal(Journal&& other) noexcept
@@ -73,8 +91,9 @@ Status Journal::add(const CaseResult& result) {
 Result<Journal> Journal::open(const std::string& file, const Report& run, const std::vector<std::string>& addresses) {
   Journal journal;
   journal.file_ = file;
-  journal.fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  journal.fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
   if (journal.fd_ < 0) return systemFailure(file, "open");
+  CDL_TRY(takeAlone(file, journal.fd_));
   std::string text;
   char buffer[1 << 16];
   for (ssize_t n; (n = read(journal.fd_, buffer, sizeof buffer)) != 0;) {
@@ -94,7 +113,7 @@ Result<Journal> Journal::open(const std::string& file, const Report& run, const 
       if (end + 1 == text.size() && line > 1) break; // the last line, of a file system that lost a part of it
       return badModel("{}:{}: no line of a journal, or damaged", file, line);
     }
-    const Json json = Json::parse(record, nullptr, false);
+    const Json json = parseJson<Json>(record);
     if (line == 1) {
       for (const auto& [key, value] : identity.items())
         if (!json.contains(key) || json[key] != value)

@@ -7,6 +7,7 @@
 #include "core/conform/report/reasons.h"
 #include "core/conform/report/tally.h"
 #include "core/support/file.h"
+#include "core/support/text/nesting.h"
 
 namespace candela::conform {
 namespace {
@@ -213,6 +214,8 @@ Json reportJson(const Report& report) {
 std::string reportText(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Result<Report> parseReport(const std::string& text, const std::string& file) {
+  if (const size_t levels = text::jsonLevels(text); levels > text::kMostLevels)
+    return badModel("{}: no report of conform: nested {} deep", file, levels);
   Report report;
   try {
     const Json json = Json::parse(text);

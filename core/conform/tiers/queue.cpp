@@ -7,6 +7,7 @@
 
 #include "core/conform/suite.h"
 #include "core/conform/tiers/bench.h"
+#include "core/support/threads.h"
 
 namespace candela::conform {
 namespace {
@@ -14,10 +15,7 @@ namespace {
 /// Runs body(0) .. body(count - 1) on as many threads; the first failure counts.
 Status onThreads(size_t count, const std::function<Status(size_t)>& body) {
   std::vector<Status> ends(count);
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < count; ++i)
-    threads.emplace_back([&, i] { ends[i] = body(i).context(fmt::format("thread {}", i)); });
-  for (std::thread& thread : threads) thread.join();
+  atTheSameTime(count, [&](size_t i) { ends[i] = body(i).context(fmt::format("thread {}", i)); });
   for (const Status& end : ends) CDL_TRY(end);
   return Status::ok();
 }
@@ -208,7 +206,7 @@ Status waitElsewhere(Bench& bench, const Choice&) {
   for (uint64_t value = 1; value <= 50; ++value) {
     std::atomic<bool> asked = false, told = false;
     Status end;
-    std::thread waiter([&] {
+    std::jthread waiter([&] {
       asked = true;
       asked.notify_one();
       end = Lane(bench, lane.handle()).wait(value);
@@ -457,7 +455,7 @@ Status executeWaits(Bench& bench, const Choice&) {
     const cdl_timeline_t waits[] = {{at.other.handle(), round}};
     std::atomic<bool> asked = false;
     Status end;
-    std::thread submitter([&] {
+    std::jthread submitter([&] {
       asked = true;
       asked.notify_one();
       end = at.echo->execute(at.lane, at.y, at.x, waits, {at.lane.handle(), done});

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/conform/tiers/abi/abi.h"
+#include "core/support/threads.h"
 
 namespace candela::conform::abi {
 namespace {
@@ -59,12 +60,9 @@ Outcome twoAtOnce(Port& port) {
 Outcome fromThreads(Port& port) {
   CDL_TRY(port.plugin().status()); // loaded once, here
   std::vector<Status> said(4, Status::ok());
-  std::vector<std::thread> threads;
-  for (Status& status : said)
-    threads.emplace_back([&] {
-      for (int turn = 0; turn < 8 && status; ++turn) status = openAndClose(port);
-    });
-  for (std::thread& thread : threads) thread.join();
+  atTheSameTime(said.size(), [&](size_t i) {
+    for (int turn = 0; turn < 8 && said[i]; ++turn) said[i] = openAndClose(port);
+  });
   for (const Status& status : said) CDL_TRY(status);
   return CaseResult::passed();
 }
@@ -72,6 +70,7 @@ Outcome fromThreads(Port& port) {
 /// `by`: how far beyond the last device.
 Check beyondCount(uint32_t by) {
   return [=](Port& port) -> Outcome {
+    CDL_TRY(port.opens());
     CDL_ASSIGN(const cdl_plugin_t table, tableOf(port));
     const cdl_host_t host = plainHost();
     char place = 0;

@@ -11,6 +11,7 @@ Result<cdl_code_t> query(Port& port, cdl_error_t* error) {
   return query(nullptr, nullptr, error);
 }
 Result<cdl_code_t> open(Port& port, cdl_error_t* error) {
+  CDL_TRY(port.opens());
   CDL_ASSIGN(const cdl_plugin_t table, tableOf(port));
   const cdl_host_t host = plainHost();
   cdl_device_t* device = nullptr;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "core/conform/tiers/abi/abi.h"
+#include "core/support/threads.h"
 
 namespace candela::conform::abi {
 namespace {
@@ -87,12 +88,9 @@ Outcome manyAtOnce(RawDevice& device, Work& work) {
   std::vector<cdl_executable_t*> made(8, nullptr);
   std::vector<cdl_code_t> codes(made.size(), CDL_OK);
   const void* constants[1] = {};
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < made.size(); ++i)
-    threads.emplace_back([&, i] {
-      codes[i] = device.table.compile(device.handle, work.image(), constants, &made[i], nullptr, nullptr);
-    });
-  for (std::thread& thread : threads) thread.join();
+  atTheSameTime(made.size(), [&](size_t i) {
+    codes[i] = device.table.compile(device.handle, work.image(), constants, &made[i], nullptr, nullptr);
+  });
   Status status = Status::ok();
   for (size_t i = 0; i < made.size(); ++i) {
     if (codes[i] != CDL_OK || !made[i]) status = wrong("compile on thread {}: {}", i + 1, nameOf(codes[i]));
@@ -126,20 +124,18 @@ Outcome inFlightTwice(RawDevice& device, Work& work) {
                  device.memory(lane.queue, b == work.output() ? std::string(content.size(), '\0') : content));
     }
   }
-  std::vector<std::thread> threads;
-  for (Lane& lane : lanes)
-    threads.emplace_back([&] {
-      cdl_bindings_t bindings = work.bindings();
-      bindings.buffers = lane.buffers.data();
-      for (uint64_t turn = 1; turn <= 50 && lane.status; ++turn) {
-        Said said;
-        cdl_code_t code = device.table.execute(lane.queue, work.executable, &bindings, nullptr, 0,
-                                               cdl_timeline_t{lane.queue, turn}, said.error());
-        if (code == CDL_OK) code = device.table.queue_wait(lane.queue, turn, UINT64_MAX, said.error());
-        lane.status = succeeded(fmt::format("execution {}", turn), code, said);
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
+  atTheSameTime(lanes.size(), [&](size_t i) {
+    Lane& lane = lanes[i];
+    cdl_bindings_t bindings = work.bindings();
+    bindings.buffers = lane.buffers.data();
+    for (uint64_t turn = 1; turn <= 50 && lane.status; ++turn) {
+      Said said;
+      cdl_code_t code = device.table.execute(lane.queue, work.executable, &bindings, nullptr, 0,
+                                             cdl_timeline_t{lane.queue, turn}, said.error());
+      if (code == CDL_OK) code = device.table.queue_wait(lane.queue, turn, UINT64_MAX, said.error());
+      lane.status = succeeded(fmt::format("execution {}", turn), code, said);
+    }
+  });
   for (Lane& lane : lanes) {
     CDL_TRY(lane.status);
     CDL_ASSIGN(const std::string result, device.read(lane.queue, lane.buffers[work.output()].memory, expected.size()));

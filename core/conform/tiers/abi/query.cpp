@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/conform/tiers/abi/abi.h"
+#include "core/support/threads.h"
 
 namespace candela::conform::abi {
 namespace {
@@ -84,17 +85,14 @@ Outcome sameAgain(Port& port) {
 Outcome anyThread(Port& port) {
   CDL_ASSIGN(const Answer first, ask(port, kHere, sizeof(cdl_plugin_t)));
   std::vector<Status> said(8, Status::ok());
-  std::vector<std::thread> threads;
-  for (Status& status : said)
-    threads.emplace_back([&] {
-      for (int turn = 0; turn < 32 && status; ++turn) {
-        const auto again = ask(port, kHere, sizeof(cdl_plugin_t));
-        status = again.status();
-        if (again && std::memcmp(&first.table, &again.value().table, sizeof first.table) != 0)
-          status = wrong("a table asked for on another thread is another");
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
+  atTheSameTime(said.size(), [&](size_t i) {
+    for (int turn = 0; turn < 32 && said[i]; ++turn) {
+      const auto again = ask(port, kHere, sizeof(cdl_plugin_t));
+      said[i] = again.status();
+      if (again && std::memcmp(&first.table, &again.value().table, sizeof first.table) != 0)
+        said[i] = wrong("a table asked for on another thread is another");
+    }
+  });
   for (const Status& status : said) CDL_TRY(status);
   return CaseResult::passed();
 }

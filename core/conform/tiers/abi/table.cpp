@@ -82,6 +82,7 @@ Outcome unknownValues(Port& port) {
 
 /// Each opens, or says what the machine lacks.
 Outcome eachValue(Port& port) {
+  CDL_TRY(port.opens());
   CDL_ASSIGN(const auto plugin, port.plugin());
   bool any = false;
   for (const cdl_option_schema_t& option : plugin->options()) {
@@ -97,6 +98,7 @@ Outcome eachValue(Port& port) {
 }
 
 Outcome defaults(Port& port) {
+  CDL_TRY(port.opens());
   CDL_ASSIGN(const auto plugin, port.plugin());
   runtime::Options options;
   for (const cdl_option_schema_t& option : plugin->options())
@@ -108,6 +110,7 @@ Outcome defaults(Port& port) {
 
 /// The texts of options are valid during device_open alone.
 Outcome valuesAreCopied(Port& port) {
+  CDL_TRY(port.opens());
   CDL_ASSIGN(const auto plugin, port.plugin());
   for (const cdl_option_schema_t& option : plugin->options()) {
     if (!option.default_value || !*option.default_value) continue;
