@@ -160,7 +160,9 @@ public:
     return Status::ok();
   }
   ~OnDevice() {
-    if (executable_) device_->table().executable_destroy(device_->handle(), executable_);
+    if (executable_)
+      runtime::endBySlot(device_->table().name, CDL_SLOT(device_->table(), executable_destroy), device_->handle(),
+                         executable_);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
@@ -178,7 +180,7 @@ public:
     }
     cdl_refusal_t refusal{};
     refusal.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = runtime::callSlot("compile", device_->table().compile, device_->handle(), image(),
+    if (Status status = runtime::callSlot("compile", CDL_SLOT(device_->table(), compile), device_->handle(), image(),
                                           pointers.data(), &executable_, &refusal);
         !status) {
       executable_ = nullptr;
@@ -187,8 +189,8 @@ public:
     if (!executable_) return failure(Code::internal, "compile succeeded without an executable");
     if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(image()->instrs.count, CDL_SUPPORT_NONE);
-    CDL_TRY(runtime::callSlot("executable_support", device_->table().executable_support, executable_, support.data(),
-                              static_cast<uint32_t>(support.size())));
+    CDL_TRY(runtime::callSlot("executable_support", CDL_SLOT(device_->table(), executable_support), executable_,
+                              support.data(), static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE)
         return failure(Code::mismatch, "a row calls {} NATIVE, the executable does not",
@@ -211,14 +213,14 @@ public:
     bindings.buffers = run.bindings().data();
     if (executable_) {
       const uint64_t done = queue->next();
-      CDL_TRY(runtime::callSlot("execute", device_->table().execute, queue->handle(), executable_, &bindings, nullptr,
-                                uint32_t{0}, cdl_timeline_t{queue->handle(), done}));
+      CDL_TRY(runtime::callSlot("execute", CDL_SLOT(device_->table(), execute), queue->handle(), executable_, &bindings,
+                                nullptr, uint32_t{0}, cdl_timeline_t{queue->handle(), done}));
       CDL_TRY(queue->wait(done));
     } else {
       int64_t loops[CDL_MAX_LOOP_NESTING] = {};
       for (uint32_t i = 1; i < image()->instrs.count; i = cdl_next_instr(image(), i, loops))
-        CDL_TRY(
-            runtime::callSlot("run", device_->table().run, queue->handle(), image(), i, uint32_t{1}, loops, &bindings));
+        CDL_TRY(runtime::callSlot("run", CDL_SLOT(device_->table(), run), queue->handle(), image(), i, uint32_t{1},
+                                  loops, &bindings));
     }
     return run.take();
   }

@@ -178,7 +178,7 @@ Result<CustomOp> claim(const Device& device, const Question& question, const Cus
   filled.outputs = outputs.data();
   filled.attrs = attrs.data();
   const std::string plugin = device.plugin().name();
-  CDL_TRY(runtime::callSlot(plugin, device.table().custom_op, device.handle(), question.record(), &filled));
+  CDL_TRY(runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op), device.handle(), question.record(), &filled));
   CustomOp op;
   op.attrs = {
       {"op", import::qualified(asked.node.domain, asked.node.opType)}, {"plugin", plugin}, {"fn", int64_t{filled.fn}}};
@@ -221,8 +221,8 @@ Status decompose(const Device& device, const Question& question, CustomOp& op) {
                               text.append(static_cast<const char*>(data), size);
                               return 1;
                             }};
-  const Status status =
-      runtime::callSlot(plugin, device.table().custom_op_decompose, device.handle(), question.record(), &writer);
+  const Status status = runtime::callSlot(plugin, CDL_SLOT(device.table(), custom_op_decompose), device.handle(),
+                                          question.record(), &writer);
   if (status.code() == Code::unsupported) return Status::ok();
   CDL_TRY(status.context("custom_op_decompose"));
   Diagnostics diagnostics;

@@ -36,7 +36,9 @@ std::vector<double> ask(const runtime::Device& device, const program::Program& a
     queries.push_back({reinterpret_cast<const cdl_image_t*>(image.data()), i + 1, 0});
   std::vector<cdl_cost_t> costs(queries.size());
   const auto count = static_cast<uint32_t>(queries.size());
-  if (device.table().cost_batch(device.handle(), queries.data(), count, costs.data(), nullptr) != CDL_OK) return {};
+  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch), device.handle(), queries.data(),
+                         count, costs.data()))
+    return {};
   std::vector<double> cycles;
   for (const cdl_cost_t& cost : costs)
     cycles.push_back(static_cast<double>(*std::ranges::max_element(cost.busy_cycles)));
@@ -57,7 +59,9 @@ std::optional<double> askWhole(const runtime::Device& device, const program::Pro
   const Bytes image = program::toImage(program, false);
   const cdl_cost_query_t query{reinterpret_cast<const cdl_image_t*>(image.data()), 0, 0};
   cdl_cost_t cost{};
-  if (device.table().cost_batch(device.handle(), &query, 1, &cost, nullptr) != CDL_OK) return std::nullopt;
+  if (!runtime::callSlot(device.plugin().name(), CDL_SLOT(device.table(), cost_batch), device.handle(), &query,
+                         uint32_t{1}, &cost))
+    return std::nullopt;
   return static_cast<double>(cost.latency_cycles);
 }
 

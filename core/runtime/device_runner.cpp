@@ -39,7 +39,9 @@ public:
       : ImageRunner(partition), device_(std::move(device)), name_(device_->name()) {}
 
   ~DeviceRunner() override {
-    if (executable_) device_->table().executable_destroy(device_->handle(), executable_);
+    if (!executable_) return;
+    const cdl_plugin_t& table = device_->table();
+    endBySlot(table.name, CDL_SLOT(table, executable_destroy), device_->handle(), executable_);
   }
 
   Status prepare(const Bundle& bundle, const BundlePartition& partition, Refusal* refusal) {
@@ -79,7 +81,7 @@ public:
                                 static_cast<std::string*>(context)->append(static_cast<const char*>(data), size);
                                 return 1;
                               }};
-    CDL_TRY(callSlot(name_, device_->table().executable_save, executable_, &writer));
+    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), executable_save), executable_, &writer));
     return Bytes::wrap(blob->data(), blob->size(), blob);
   }
 
@@ -103,8 +105,8 @@ private:
 
   Status load(const BundlePartition& partition) {
     stored_ = partition.executable;
-    const Status status = callSlot(name_, device_->table().executable_load, device_->handle(), image_, stored_.data(),
-                                   stored_.size(), &executable_);
+    const Status status = callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(),
+                                   image_, stored_.data(), stored_.size(), &executable_);
     if (!status) executable_ = nullptr;
     return status && !executable_ ? noExecutable("executable_load") : status;
   }
@@ -114,8 +116,8 @@ private:
     for (const Bytes& bytes : constants_) payloads.push_back(bytes.data());
     cdl_refusal_t refused{};
     refused.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = callSlot(name_, device_->table().compile, device_->handle(), image_, payloads.data(),
-                                 &executable_, &refused);
+    if (Status status = callSlot(name_, CDL_SLOT(device_->table(), compile), device_->handle(), image_,
+                                 payloads.data(), &executable_, &refused);
         !status) {
       executable_ = nullptr;
       const auto reason = static_cast<uint16_t>(refused.reason);
@@ -132,7 +134,7 @@ private:
   Status readSupport() {
     if (!device_->table().executable_support) return Status::ok();
     std::vector<uint8_t> support(support_.size(), CDL_SUPPORT_NONE);
-    CDL_TRY(callSlot(name_, device_->table().executable_support, executable_, support.data(),
+    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), executable_support), executable_, support.data(),
                      static_cast<uint32_t>(support.size())));
     for (size_t i = 1; i < support.size(); ++i)
       if (support[i] != CDL_SUPPORT_NATIVE) support_[i] = Support::emulated;
@@ -163,11 +165,7 @@ private:
       const bool isTemp = buffer.role == CDL_ROLE_TEMP;
       bind(*context, b, isTemp ? arenas[buffer.space] : fixed_[b], isTemp ? buffer.offset : 0); // the rest: by place()
     }
-    const bool hasScratch = executable_ && device_->table().executable_scratch;
-    if (const uint64_t bytes = hasScratch ? device_->table().executable_scratch(executable_) : 0) {
-      CDL_ASSIGN(context->scratch, device_->allocate(0, bytes, 64));
-      context->bindings.push_back({context->scratch->handle(), 0, bytes});
-    }
+    if (executable_ && device_->table().executable_scratch) CDL_TRY(allocateScratch(*context));
     return context;
   }
 
@@ -177,6 +175,15 @@ private:
     context.bindings[b] = {memory ? memory->handle() : nullptr, offset, cdl_get_buffer(image_, b)->bytes};
     void* mapped = memory ? memory->mapped() : nullptr;
     context.addresses[b] = mapped ? static_cast<char*>(mapped) + offset : nullptr;
+  }
+
+  Status allocateScratch(Context& context) {
+    CDL_ASSIGN(const uint64_t bytes,
+               askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
+    if (!bytes) return Status::ok();
+    CDL_ASSIGN(context.scratch, device_->allocate(0, bytes, 64));
+    context.bindings.push_back({context.scratch->handle(), 0, bytes});
+    return Status::ok();
   }
 
   Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident& resident) override {
@@ -266,12 +273,13 @@ private:
   Status execute(Context& context, const cdl_bindings_t& bindings, RunStats& stats) {
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
-    if (keepsProfile()) CDL_TRY(callSlot(name_, table.profile_begin, queue));
+    if (keepsProfile()) CDL_TRY(callSlot(name_, CDL_SLOT(table, profile_begin), queue));
     const uint64_t start = nowNs(), done = context.queue->next();
     const cdl_timeline_t signal{queue, done};
     {
       const Span span("execute");
-      CDL_TRY(promised(callSlot(name_, table.execute, queue, executable_, &bindings, nullptr, uint32_t{0}, signal)));
+      CDL_TRY(promised(callSlot(name_, CDL_SLOT(table, execute), queue, executable_, &bindings, nullptr,
+                                uint32_t{0}, signal)));
     }
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);
@@ -289,8 +297,8 @@ private:
     const uint64_t end = nowNs();
     std::vector<cdl_profile_record_t> records(std::min<uint64_t>(most, 1 << 20));
     uint32_t count = 0;
-    CDL_TRY(callSlot(name_, device_->table().profile_end, queue, records.data(), static_cast<uint32_t>(records.size()),
-                     &count));
+    CDL_TRY(callSlot(name_, CDL_SLOT(device_->table(), profile_end), queue, records.data(),
+                     static_cast<uint32_t>(records.size()), &count));
     // Of a long loop the first million is kept; more than there were executions is no profile.
     if (count > std::max<uint64_t>(records.size(), most))
       return failure(Code::unsupported, "{}: a profile of {} records, there is room for {}", name_, count,
@@ -340,9 +348,9 @@ private:
     const cdl_plugin_t& table = device_->table();
     cdl_queue_t* queue = context.queue->handle();
     const Span span("execute", "instructions");
-    if (keepsProfile()) CDL_TRY(callSlot(name_, table.profile_begin, queue));
+    if (keepsProfile()) CDL_TRY(callSlot(name_, CDL_SLOT(table, profile_begin), queue));
     const uint64_t start = nowNs();
-    CDL_TRY(promised(callSlot(name_, table.run, queue, image_, first, count, loops, &bindings)));
+    CDL_TRY(promised(callSlot(name_, CDL_SLOT(table, run), queue, image_, first, count, loops, &bindings)));
     if (tracesInstrs()) CDL_TRY(context.queue->drain());
     return keepsProfile() ? endProfile(queue, start, count) : Status::ok();
   }

@@ -118,8 +118,10 @@ Status Lane::expect(std::string_view who, cdl_memory_t* from, uint64_t offset, s
 }
 
 Bench::~Bench() {
-  for (cdl_queue_t* queue : queues_) table().queue_destroy(device(), queue);
-  for (cdl_memory_t* memory : memory_) table().memory_destroy(device(), memory);
+  for (cdl_queue_t* queue : queues_)
+    runtime::endBySlot(table().name, CDL_SLOT(table(), queue_destroy), device(), queue);
+  for (cdl_memory_t* memory : memory_)
+    runtime::endBySlot(table().name, CDL_SLOT(table(), memory_destroy), device(), memory);
 }
 
 uint64_t Bench::alignment(uint32_t space) const {
@@ -252,7 +254,8 @@ Result<std::unique_ptr<Echo>> Echo::make(Bench& bench, uint64_t bytes) {
 }
 
 Echo::~Echo() {
-  if (executable_) bench_.table().executable_destroy(bench_.device(), executable_);
+  if (executable_)
+    runtime::endBySlot(bench_.table().name, CDL_SLOT(bench_.table(), executable_destroy), bench_.device(), executable_);
 }
 
 Status Echo::submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset, uint64_t xOffset) {
@@ -284,6 +287,7 @@ std::vector<Case> expand(const Probes& probes, const Selection& selection, const
     if (port.isReference()) return CaseResult::unsupported("the reference has no device");
     const auto plugin = port.plugin();
     if (!plugin) return CaseResult::of(plugin.status());
+    if (const Status opens = port.opens(); !opens) return CaseResult::of(opens);
     const auto device = own ? (*plugin)->open(0, port.options()) : port.device();
     if (!device) return CaseResult::of(device.status());
     Bench bench(*plugin, *device);

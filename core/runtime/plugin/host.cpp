@@ -31,8 +31,10 @@ std::string fileOf(const void* key, uint64_t size) {
 const void* cacheGet(void*, const void* key, uint64_t keySize, uint64_t* size) {
   thread_local std::string bytes;
   const std::string name = fileOf(key, keySize);
+  std::error_code ignored;
+  if (name.empty() || !fs::is_regular_file(name, ignored)) return nullptr;
   std::ifstream file(name, std::ios::binary);
-  if (name.empty() || !file) return nullptr;
+  if (!file) return nullptr;
   bytes.assign(std::istreambuf_iterator<char>(file), {});
   if (file.bad()) return nullptr;
   *size = bytes.size();

@@ -3,10 +3,13 @@
 #include "core/runtime/plugin/check_schema.h"
 #include "core/runtime/plugin/host.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
 
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "core/support/hash.h"
@@ -18,6 +21,8 @@ namespace {
 // The oldest plugin whose table this host reads.
 using Version = std::pair<uint16_t, uint16_t>;
 constexpr Version kMinPlugin{0, 1}, kHost{CDL_ABI_MAJOR, CDL_ABI_MINOR};
+
+constexpr uint32_t kMostDevices = 1024; ///< far above what any machine has
 
 /// What must hold of a table before anything of it is used.
 Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
@@ -32,6 +37,8 @@ Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
   if (header.major != CDL_ABI_MAJOR || Version{header.major, header.minor} < kMinPlugin)
     return incompatible(fmt::format("plugin was built against ABI {}.{}, this host takes {}.{} to {}.x", header.major,
                                     header.minor, kMinPlugin.first, kMinPlugin.second, CDL_ABI_MAJOR));
+  if (table.device_count > kMostDevices)
+    return incompatible(fmt::format("{} devices are more than the limit of {}", table.device_count, kMostDevices));
   const std::string_view name = table.name ? table.name : "";
   if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
     return incompatible("plugin has no name of [a-z0-9_]");
@@ -77,13 +84,32 @@ Status ErrorBuffer::status(cdl_code_t code, std::string_view who) const {
   return {known, std::move(message)};
 }
 
+Status thrownBy(std::string_view who, const char* slot) {
+  const std::string what = who == slot ? fmt::format("{} threw", slot) : fmt::format("{}: {} threw", who, slot);
+  try {
+    throw;
+  } catch (const abi::__forced_unwind&) { // the thread is being ended, which nobody may hold up
+    throw;
+  } catch (const std::bad_alloc& error) {
+    return failure(Code::out_of_memory, "{}: {}", what, error.what());
+  } catch (const std::exception& error) { return failure(Code::internal, "{}: {}", what, error.what()); } catch (...) {
+    return failure(Code::internal, "{} something that is no std::exception", what);
+  }
+}
+
+void tellThrownBy(const char* who, const char* slot) noexcept {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s threw: %s\n", who, slot, error.what());
+  } catch (...) { std::fprintf(stderr, "%s: %s threw something that is no std::exception\n", who, slot); }
+}
+
 Result<std::shared_ptr<Plugin>> Plugin::fromQuery(cdl_backend_query_fn query, const std::string& origin) {
   std::shared_ptr<Plugin> plugin(new Plugin);
   plugin->origin_ = origin;
   plugin->table_.header = CDL_HEADER(cdl_plugin_t);
-  ErrorBuffer error;
-  if (const cdl_code_t code = query(&host(), &plugin->table_, error.get()); code != CDL_OK)
-    return error.status(code, origin);
+  CDL_TRY(callSlot(origin, Slot{CDL_BACKEND_QUERY_SYMBOL, query}, &host(), &plugin->table_));
   // A plugin that knows a longer table has filled no more than the host's size; one that knows a shorter one left the
   // rest null.
   if (plugin->table_.header.struct_size < sizeof(cdl_plugin_t)) {
@@ -119,6 +145,11 @@ Status checkWhole(const std::string& path) {
 } // namespace
 
 Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
+  std::error_code ignored;
+  if (const std::filesystem::path file(path);
+      std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored))
+    return failure(Code::not_found, "{}: cannot load the plugin: not a regular file",
+                   path); // a pipe would be waited for
   CDL_TRY(checkWhole(path));
   // Never closed: threads, thread-local destructors and static objects of a vendor's runtime outlive any handle.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -140,41 +171,44 @@ Result<std::shared_ptr<Device>> Plugin::open(uint32_t index, const Options& opti
     list.push_back({key.c_str(), value.c_str()});
   }
   cdl_device_t* handle = nullptr;
-  CDL_TRY(
-      callSlot(name(), table_.device_open, &host(), index, list.data(), static_cast<uint32_t>(list.size()), &handle));
+  CDL_TRY(callSlot(name(), CDL_SLOT(table_, device_open), &host(), index, list.data(),
+                   static_cast<uint32_t>(list.size()), &handle));
   std::shared_ptr<Device> device(new Device(shared_from_this()));
   device->options_ = options;
   device->handle_ = handle;
   if (!handle) return failure(Code::internal, "{}: device_open succeeded without a device", name());
-  const cdl_capabilities_t* capabilities = table_.device_capabilities(handle);
+  CDL_ASSIGN(const cdl_capabilities_t* capabilities, askSlot(name(), CDL_SLOT(table_, device_capabilities), handle));
   if (!capabilities) return failure(Code::internal, "{}: device_capabilities gave nothing", name());
   CDL_ASSIGN(device->target_, target::Target::fromCapabilities(name(), *capabilities, false));
   return device;
 }
 
 Device::~Device() {
-  if (handle_) table().device_close(handle_);
+  if (handle_) endBySlot(table().name, CDL_SLOT(table(), device_close), handle_);
 }
 
 std::string Device::name() const {
-  const char* name = table().device_name ? table().device_name(handle_) : nullptr;
-  return name ? name : plugin_->name();
+  if (!table().device_name) return plugin_->name();
+  const auto name = askSlot(plugin_->name(), CDL_SLOT(table(), device_name), handle_);
+  return name && *name ? *name : plugin_->name();
 }
 
 Result<std::shared_ptr<DeviceMemory>> Device::allocate(uint32_t space, uint64_t bytes, uint64_t alignment) {
   const uint64_t size = std::max<uint64_t>(bytes, 1); // a zero-sized buffer is still an address to bind
   cdl_memory_t* handle = nullptr;
-  CDL_TRY(callSlot(plugin_->name(), table().memory_create, handle_, space, size, alignment, &handle));
+  CDL_TRY(callSlot(plugin_->name(), CDL_SLOT(table(), memory_create), handle_, space, size, alignment, &handle));
   if (!handle) return failure(Code::internal, "{}: memory_create succeeded without memory", plugin_->name());
   const auto memory = std::make_shared<DeviceMemory>();
   void* pointer = nullptr;
-  if (table().memory_map && callSlot("memory_map", table().memory_map, handle_, handle, uint64_t{0}, size, &pointer))
+  if (table().memory_map &&
+      callSlot("memory_map", CDL_SLOT(table(), memory_map), handle_, handle, uint64_t{0}, size, &pointer))
     memory->mapped_ = pointer;
   memory->handle_ = {handle, [device = shared_from_this(), mapped = memory->mapped_](cdl_memory_t* owned) {
                        const cdl_plugin_t& table = device->table();
+                       cdl_error_t* const nowhere = nullptr;
                        if (mapped && table.memory_unmap)
-                         (void)table.memory_unmap(device->handle(), owned, mapped, nullptr);
-                       table.memory_destroy(device->handle(), owned);
+                         endBySlot(table.name, CDL_SLOT(table, memory_unmap), device->handle(), owned, mapped, nowhere);
+                       endBySlot(table.name, CDL_SLOT(table, memory_destroy), device->handle(), owned);
                      }};
   return memory;
 }
@@ -184,14 +218,18 @@ Result<bool> Device::import(std::shared_ptr<DeviceMemory>& memory, uint32_t spac
   if (!table().memory_import || bytes == 0 || reinterpret_cast<uintptr_t>(data) % kAlignment != 0) return false;
   cdl_memory_t* handle = memory ? memory->handle() : nullptr;
   ErrorBuffer error;
-  const cdl_code_t code = table().memory_import(handle_, space, data, bytes, &handle, error.get());
+  cdl_code_t code = CDL_OK;
+  try {
+    code = table().memory_import(handle_, space, data, bytes, &handle, error.get());
+  } catch (...) { return thrownBy(plugin_->name(), "memory_import"); }
   if (code == CDL_UNSUPPORTED) return false;
   if (code != CDL_OK) return error.status(code, plugin_->name());
   if (!handle) return failure(Code::internal, "{}: memory_import succeeded without memory", plugin_->name());
   if (!memory) {
     memory = std::make_shared<DeviceMemory>();
     memory->handle_ = {handle, [device = shared_from_this()](cdl_memory_t* owned) {
-                         device->table().memory_destroy(device->handle(), owned);
+                         const cdl_plugin_t& table = device->table();
+                         endBySlot(table.name, CDL_SLOT(table, memory_destroy), device->handle(), owned);
                        }};
   }
   memory->mapped_ = data;
@@ -200,33 +238,38 @@ Result<bool> Device::import(std::shared_ptr<DeviceMemory>& memory, uint32_t spac
 
 Result<std::shared_ptr<Queue>> Device::createQueue() {
   cdl_queue_t* handle = nullptr;
-  CDL_TRY(callSlot(plugin_->name(), table().queue_create, handle_, &handle));
+  CDL_TRY(callSlot(plugin_->name(), CDL_SLOT(table(), queue_create), handle_, &handle));
   if (!handle) return failure(Code::internal, "{}: queue_create succeeded without a queue", plugin_->name());
   const auto queue = std::make_shared<Queue>();
   queue->device_ = shared_from_this();
   queue->handle_ = {handle, [device = queue->device_](cdl_queue_t* owned) {
-                      device->table().queue_destroy(device->handle(), owned);
+                      const cdl_plugin_t& table = device->table();
+                      endBySlot(table.name, CDL_SLOT(table, queue_destroy), device->handle(), owned);
                     }};
   return queue;
 }
 
 Status Queue::write(const DeviceMemory& to, uint64_t offset, const void* from, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  return callSlot("queue_write", device_->table().queue_write, handle(), to.handle(), offset, from, bytes);
+  return callSlot("queue_write", CDL_SLOT(device_->table(), queue_write), handle(), to.handle(), offset, from, bytes)
+      .context(device_->table().name);
 }
 
 Status Queue::read(const DeviceMemory& from, uint64_t offset, void* to, uint64_t bytes) {
   if (!bytes) return Status::ok();
-  return callSlot("queue_read", device_->table().queue_read, handle(), from.handle(), offset, to, bytes);
+  return callSlot("queue_read", CDL_SLOT(device_->table(), queue_read), handle(), from.handle(), offset, to, bytes)
+      .context(device_->table().name);
 }
 
 Status Queue::wait(uint64_t value) {
-  return callSlot("queue_wait", device_->table().queue_wait, handle(), value, UINT64_MAX);
+  return callSlot("queue_wait", CDL_SLOT(device_->table(), queue_wait), handle(), value, UINT64_MAX)
+      .context(device_->table().name);
 }
 
 Status Queue::drain() {
   const uint64_t value = next();
-  CDL_TRY(callSlot("queue_signal", device_->table().queue_signal, handle(), value));
+  CDL_TRY(callSlot("queue_signal", CDL_SLOT(device_->table(), queue_signal), handle(), value)
+              .context(device_->table().name));
   return wait(value);
 }
 

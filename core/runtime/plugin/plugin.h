@@ -123,10 +123,46 @@ private:
   cdl_error_t error_{text_, sizeof(text_), 0};
 };
 
+/// A function of a plugin's table and its name there, for messages.
+template <typename Function> struct Slot {
+  Slot(const char* slotName, Function function) : name(slotName), call(function) {}
+  Slot(Function function) : call(function) {} ///< of no plugin
+  const char* name = "";
+  Function call;
+};
+#define CDL_SLOT(table, slot)                                                                                          \
+  ::candela::runtime::Slot { #slot, (table).slot }
+
+/// What the exception that is being handled says of the plugin's slot that threw it, which no slot may.
+Status thrownBy(std::string_view who, const char* slot);
+/// The same where nothing can be returned: a line on stderr.
+void tellThrownBy(const char* who, const char* slot) noexcept;
+
 /// Calls a slot, whose last argument is the error; `who` stands in front of its message.
-template <typename Slot, typename... Args> Status callSlot(std::string_view who, Slot slot, Args... args) {
+template <typename S, typename... Args> Status callSlot(std::string_view who, S slot, Args... args) {
+  const Slot named(slot);
   ErrorBuffer error;
-  return error.status(slot(args..., error.get()), who);
+  cdl_code_t code = CDL_OK;
+  try {
+    code = named.call(args..., error.get());
+  } catch (...) { return thrownBy(who, named.name); }
+  return error.status(code, who);
+}
+
+/// Calls a slot that gives a value and knows no error.
+template <typename Function, typename... Args>
+auto askSlot(std::string_view who, Slot<Function> slot, Args... args) -> Result<decltype(slot.call(args...))> {
+  try {
+    return slot.call(args...);
+  } catch (...) { return thrownBy(who, slot.name); }
+}
+
+/// Calls a slot that ends an object.
+template <typename Function, typename... Args>
+void endBySlot(const char* who, Slot<Function> slot, Args... args) noexcept {
+  try {
+    (void)slot.call(args...);
+  } catch (...) { tellThrownBy(who, slot.name); }
 }
 
 /// By buffer of a checked image: constants, and local buffers that only copies of constants are written to.

@@ -131,6 +131,115 @@ TEST(PluginTable, SuccessWithoutAnObjectIsADefect) {
               HasSubstr("queue_create succeeded without a queue"));
 }
 
+TEST(PluginTable, MoreDevicesThanAnyMachineHasAreRefused) {
+  expectRefused([](cdl_plugin_t& t) { t.device_count = UINT32_MAX; },
+                "4294967295 devices are more than the limit of 1024");
+  EXPECT_TRUE(load([](cdl_plugin_t& t) { t.device_count = 1024; }).isOk());
+}
+
+// What no slot may do: an exception of a class, of none, and of no memory. Each is told with the plugin and the slot.
+struct Throw {
+  const char* said; ///< behind "tiny: <slot> threw"
+  Code code;
+  void (*now)();
+};
+const Throw kThrows[] = {{": a bad day", Code::internal, [] { throw std::runtime_error("a bad day"); }},
+                         {" something that is no std::exception", Code::internal, [] { throw 42; }},
+                         {": std::bad_alloc", Code::out_of_memory, [] { throw std::bad_alloc(); }}};
+const Throw* thrown;
+
+void expectThrown(const char* slot, const Status& status) {
+  EXPECT_EQ(status.code(), thrown->code) << slot;
+  EXPECT_THAT(status.message(), HasSubstr(fmt::format("{} threw{}", slot, thrown->said)));
+  EXPECT_THAT(status.message(), HasSubstr("tiny")) << slot;
+}
+
+TEST(PluginThrows, InTheQuery) {
+  for (const Throw& one : kThrows) {
+    thrown = &one;
+    const auto query = [](const cdl_host_t*, cdl_plugin_t*, cdl_error_t*) -> cdl_code_t {
+      thrown->now();
+      return CDL_OK;
+    };
+    expectThrown("cdl_backend_query", Plugin::fromQuery(query, "libtiny.so").status());
+  }
+}
+
+TEST(PluginThrows, InASlotThatOpens) {
+  for (const Throw& one : kThrows) {
+    thrown = &one;
+    const auto opened = [](Damage how) {
+      const auto plugin = load(std::move(how));
+      EXPECT_TRUE(plugin.isOk());
+      return (*plugin)->open(0, {});
+    };
+    const auto slot = [](auto...) -> cdl_code_t {
+      thrown->now();
+      return CDL_OK;
+    };
+    expectThrown("device_open", opened([=](cdl_plugin_t& t) { t.device_open = slot; }).status());
+    expectThrown("device_capabilities", opened([](cdl_plugin_t& t) {
+                                          t.device_capabilities = [](cdl_device_t*) -> const cdl_capabilities_t* {
+                                            thrown->now();
+                                            return nullptr;
+                                          };
+                                        }).status());
+    const auto device = opened([=](cdl_plugin_t& t) {
+      t.memory_create = slot, t.queue_create = slot;
+      t.device_name = [](cdl_device_t*) -> const char* {
+        thrown->now();
+        return nullptr;
+      };
+    });
+    ASSERT_TRUE(device.isOk());
+    EXPECT_EQ((*device)->name(), "tiny");
+    expectThrown("memory_create", (*device)->allocate(0, 16, 64).status());
+    expectThrown("queue_create", (*device)->createQueue().status());
+  }
+}
+
+TEST(PluginThrows, InASlotOfAQueue) {
+  for (const Throw& one : kThrows) {
+    thrown = &one;
+    const auto plugin = load([](cdl_plugin_t& t) {
+      const auto slot = [](auto...) -> cdl_code_t {
+        thrown->now();
+        return CDL_OK;
+      };
+      t.queue_write = slot, t.queue_read = slot, t.queue_wait = slot, t.queue_signal = slot;
+    });
+    const auto device = (*plugin)->open(0, {});
+    const auto memory = (*device)->allocate(0, 16, 64);
+    const auto queue = (*device)->createQueue();
+    char bytes[16] = {};
+    expectThrown("queue_write", (*queue)->write(**memory, 0, bytes, sizeof bytes));
+    expectThrown("queue_read", (*queue)->read(**memory, 0, bytes, sizeof bytes));
+    expectThrown("queue_wait", (*queue)->wait(1));
+    expectThrown("queue_signal", (*queue)->drain());
+  }
+}
+
+// Nothing can be returned there: it is a line on stderr, and the process lives.
+TEST(PluginThrows, InASlotThatEnds) {
+  for (const Throw& one : kThrows) {
+    thrown = &one;
+    const auto plugin = load([](cdl_plugin_t& t) {
+      t.device_close = [](cdl_device_t*) { thrown->now(); };
+      t.memory_destroy = [](cdl_device_t*, cdl_memory_t*) { thrown->now(); };
+      t.queue_destroy = [](cdl_device_t*, cdl_queue_t*) { thrown->now(); };
+    });
+    testing::internal::CaptureStderr();
+    {
+      const auto device = (*plugin)->open(0, {});
+      const auto memory = (*device)->allocate(0, 16, 64);
+      const auto queue = (*device)->createQueue();
+    }
+    const std::string told = testing::internal::GetCapturedStderr();
+    for (const char* slot : {"device_close", "memory_destroy", "queue_destroy"})
+      EXPECT_THAT(told, HasSubstr(fmt::format("tiny: {} threw{}", slot, one.said)));
+  }
+}
+
 TEST(PluginErrors, UnknownCodesAndEmptyMessagesAreTold) {
   const auto codeOf = [](auto slot) {
     auto plugin = load([=](cdl_plugin_t& t) { t.device_open = slot; });

@@ -154,6 +154,7 @@ Result<cdl_plugin_t> tableOf(Port& port) {
 }
 
 Result<std::unique_ptr<RawDevice>> RawDevice::open(Port& port, const cdl_host_t* host) {
+  CDL_TRY(port.opens());
   CDL_ASSIGN(const cdl_plugin_t table, tableOf(port));
   const cdl_host_t plain = plainHost();
   std::vector<cdl_option_t> options;
@@ -168,9 +169,10 @@ Result<std::unique_ptr<RawDevice>> RawDevice::open(Port& port, const cdl_host_t*
 }
 
 RawDevice::~RawDevice() {
-  for (cdl_queue_t* queue : queues_) table.queue_destroy(handle, queue);
-  for (cdl_memory_t* memory : memories_) table.memory_destroy(handle, memory);
-  table.device_close(handle);
+  for (cdl_queue_t* queue : queues_) runtime::endBySlot(table.name, CDL_SLOT(table, queue_destroy), handle, queue);
+  for (cdl_memory_t* memory : memories_)
+    runtime::endBySlot(table.name, CDL_SLOT(table, memory_destroy), handle, memory);
+  runtime::endBySlot(table.name, CDL_SLOT(table, device_close), handle);
 }
 
 Result<cdl_queue_t*> RawDevice::queue() {
@@ -279,8 +281,9 @@ Result<std::unique_ptr<Work>> Work::on(RawDevice& device, const Sample& sample, 
 Work::~Work() {
   if (!executable) return;
   Said said;
-  (void)device.table.queue_wait(queue, submitted, UINT64_MAX, said.error());
-  device.table.executable_destroy(device.handle, executable);
+  const cdl_plugin_t& table = device.table;
+  runtime::endBySlot(table.name, CDL_SLOT(table, queue_wait), queue, submitted, UINT64_MAX, said.error());
+  runtime::endBySlot(table.name, CDL_SLOT(table, executable_destroy), device.handle, executable);
 }
 
 cdl_bindings_t Work::bindings() const {
