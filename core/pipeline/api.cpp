@@ -11,6 +11,7 @@
 #include "core/pipeline/report.h"
 #include "core/reference/interp/interp.h"
 #include "core/reference/reference.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 
 using namespace candela;
@@ -57,22 +58,40 @@ using pipeline::kUnranked;
 
 static_assert(int(CANDELA_BAD_MODEL) == int(CDL_BAD_MODEL) && int(CANDELA_BOOL) == int(CDL_BOOL));
 
-candela_status_t report(const Status& status, char* error, size_t size) {
+/// Takes no memory: there may be none.
+candela_status_t report(Code code, const char* message, char* error, size_t size) {
   if (error && size) {
-    const size_t length = std::min(size - 1, status.message().size());
-    std::memcpy(error, status.message().data(), length);
+    const size_t length = std::min(size - 1, std::strlen(message));
+    std::memcpy(error, message, length);
     error[length] = '\0';
   }
-  return static_cast<candela_status_t>(status.code());
+  return static_cast<candela_status_t>(code);
+}
+
+char* duplicate(const std::string& text) {
+  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy) std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
 }
 
 /// Runs `body` and turns what it throws (out of memory, a defect in a library) into a status.
 template <typename F> candela_status_t guarded(char* error, size_t size, F&& body) {
+  const auto tell = [&](Code code, const char* message) { return report(code, message, error, size); };
   try {
-    return report(body(), error, size);
-  } catch (const std::bad_alloc&) {
-    return report(failure(Code::out_of_memory, "out of memory"), error, size);
-  } catch (const std::exception& e) { return report(failure(Code::internal, "{}", e.what()), error, size); }
+    const Status status = body();
+    return tell(status.code(), status.message().c_str());
+  } catch (const OutOfMemory& e) { return tell(Code::out_of_memory, e.what()); } catch (const std::bad_alloc&) {
+    return tell(Code::out_of_memory, "out of memory");
+  } catch (const std::exception& e) { return tell(Code::internal, e.what()); } catch (...) {
+    return tell(Code::internal, "an exception of unknown type");
+  }
+}
+
+/// The same for what returns a text that the caller frees: NULL where there is none.
+template <typename F> char* guardedText(F&& body) {
+  try {
+    return duplicate(body());
+  } catch (...) { return nullptr; }
 }
 
 Result<int64_t> parseDim(std::string_view text, std::string_view whole) {
@@ -333,13 +352,33 @@ Status checkRoom(const runtime::BundleValue& port, const candela_tensor_t& outpu
   return badArgument("output '{}' needs {} bytes, there are {}", port.name, bytes, output.bytes);
 }
 
-/// Memory for candela_free_data.
-Status allocate(candela_tensor_t& output, uint64_t bytes) {
-  output.data = std::malloc(std::max<uint64_t>(bytes, 1));
-  if (!output.data) return failure(Code::out_of_memory, "no {} bytes for an output", bytes);
-  output.bytes = bytes;
-  return Status::ok();
-}
+/// Memory of outputs that is made for the caller, and taken back when not all of them could be written.
+class OutputMemory {
+public:
+  explicit OutputMemory(candela_tensor_t* outputs) : outputs_(outputs) {}
+  ~OutputMemory() {
+    for (const uint32_t i : made_) {
+      std::free(outputs_[i].data);
+      outputs_[i].data = nullptr;
+      outputs_[i].bytes = 0;
+    }
+  }
+  OutputMemory(const OutputMemory&) = delete;
+  OutputMemory& operator=(const OutputMemory&) = delete;
+
+  Status make(uint32_t i, uint64_t bytes) {
+    made_.push_back(i);
+    outputs_[i].data = std::malloc(std::max<uint64_t>(bytes, 1));
+    if (!outputs_[i].data) return failure(Code::out_of_memory, "cannot allocate {} bytes", bytes);
+    outputs_[i].bytes = bytes;
+    return Status::ok();
+  }
+  void keep() { made_.clear(); }
+
+private:
+  candela_tensor_t* outputs_;
+  std::vector<uint32_t> made_;
+};
 
 /// A run of a session: on the caller's memory, and without an allocation once a run before it left what it needs.
 class SessionRun {
@@ -355,15 +394,16 @@ public:
 
   Status run(const candela_tensor_t* inputs, candela_tensor_t* outputs) {
     CDL_TRY(placeInputs(inputs));
-    Status status = placeOutputs(outputs);
-    if (status) status = runTraced();
-    if (!status) return giveBack(outputs, std::move(status));
+    OutputMemory memory(outputs);
+    CDL_TRY(placeOutputs(outputs, memory));
+    CDL_TRY(runTraced());
+    memory.keep();
     for (uint32_t o = 0; o < model_.outputs(); ++o) {
       const bool kept = isKept(model_, o, outputs[o]);
       describeType(model_.output(o).elem, model_.output(o).dims, outputs[o]);
       outputs[o].bytes = kept ? 0 : model_.output(o).sizeBytes();
     }
-    return status;
+    return Status::ok();
   }
 
 private:
@@ -376,15 +416,12 @@ private:
     return Status::ok();
   }
 
-  Status placeOutputs(candela_tensor_t* outputs) {
+  Status placeOutputs(candela_tensor_t* outputs, OutputMemory& memory) {
     for (uint32_t o = 0; o < model_.outputs(); ++o) {
       candela_tensor_t& output = outputs[o];
       const uint64_t bytes = model_.output(o).sizeBytes();
       if (!isKept(model_, o, output)) {
-        if (isNowhere(output)) {
-          CDL_TRY(allocate(output, bytes));
-          allocated_.push_back(o);
-        }
+        if (isNowhere(output)) CDL_TRY(memory.make(o, bytes).context(model_.output(o).name));
         CDL_TRY(checkRoom(model_.output(o), output, bytes));
       }
       call_->outputs.push_back(static_cast<std::byte*>(output.data));
@@ -406,18 +443,8 @@ private:
     return status;
   }
 
-  Status giveBack(candela_tensor_t* outputs, Status status) {
-    for (const uint32_t o : allocated_) {
-      std::free(outputs[o].data);
-      outputs[o].data = nullptr;
-      outputs[o].bytes = 0;
-    }
-    return status;
-  }
-
   const candela_model& model_;
   std::unique_ptr<candela_model::Call> call_;
-  std::vector<uint32_t> allocated_;
 };
 
 /// A run of a flow or of the oracle, which say at its end what the outputs are.
@@ -436,31 +463,27 @@ Status runTensors(const candela_model& model, const candela_tensor_t* inputs, ca
     const std::lock_guard lock(model.traceMutex);
     model.ran = trace.take();
   }
+  OutputMemory memory(outputs);
   for (uint32_t o = 0; o < model.outputs(); ++o) {
     const runtime::BundleValue& port = model.output(o);
     candela_tensor_t& output = outputs[o];
     const uint64_t bytes = out[o].sizeBytes();
     const bool kept = isKept(model, o, output);
     if (!kept) {
-      if (isNowhere(output)) CDL_TRY(allocate(output, bytes));
+      if (isNowhere(output)) CDL_TRY(memory.make(o, bytes).context(port.name));
       CDL_TRY(checkRoom(port, output, bytes));
       if (bytes) std::memcpy(output.data, out[o].bytes.data(), bytes);
     }
     describeType(out[o].elem, model.flatShapes ? port.dims : out[o].dims, output);
     output.bytes = kept ? 0 : bytes;
   }
+  memory.keep();
   return Status::ok();
 }
 
-char* duplicate(const std::string& text) {
-  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
-  if (copy) std::memcpy(copy, text.c_str(), text.size() + 1);
-  return copy;
-}
-
 Status createModel(candela_model_t** out, const char* path, const std::function<Status(candela_model&)>& fill) {
+  if (out) *out = nullptr;
   if (!path || !out) return badArgument("no path, or nowhere to put the model");
-  *out = nullptr;
   auto model = std::make_unique<candela_model>();
   runtime::Trace trace(false);
   {
@@ -519,19 +542,25 @@ candela_status_t candela_save(const candela_model_t* model, const char* path, ch
 
 void candela_free(candela_model_t* model) { delete model; }
 
-uint32_t candela_input_count(const candela_model_t* model) { return static_cast<uint32_t>(model->inputs()); }
-uint32_t candela_output_count(const candela_model_t* model) { return static_cast<uint32_t>(model->outputs()); }
+uint32_t candela_input_count(const candela_model_t* model) {
+  return model ? static_cast<uint32_t>(model->inputs()) : 0;
+}
+uint32_t candela_output_count(const candela_model_t* model) {
+  return model ? static_cast<uint32_t>(model->outputs()) : 0;
+}
 const char* candela_input(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
-  return index < model->inputs() ? describePort(model->input(index), description) : nullptr;
+  return index < candela_input_count(model) ? describePort(model->input(index), description) : nullptr;
 }
 const char* candela_output(const candela_model_t* model, uint32_t index, candela_tensor_t* description) {
-  return index < model->outputs() ? describePort(model->output(index), description) : nullptr;
+  return index < candela_output_count(model) ? describePort(model->output(index), description) : nullptr;
 }
 
 candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs, uint32_t input_count,
                              candela_tensor_t* outputs, uint32_t output_count, char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model) return badArgument("no model");
+    if ((!inputs && input_count) || (!outputs && output_count))
+      return badArgument("{} inputs and {} outputs were given, without their tensors", input_count, output_count);
     CDL_TRY(checkCounts(*model, input_count, output_count));
     std::unique_lock turn(model->turn, std::defer_lock);
     if (!model->bundle().states.empty()) turn.lock();
@@ -539,21 +568,26 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
   });
 }
 
-const char* candela_report_json(const candela_model_t* model) { return model->report.c_str(); }
+const char* candela_report_json(const candela_model_t* model) { return model ? model->report.c_str() : nullptr; }
 
-void candela_profile(candela_model_t* model, int on) { model->profiles = on != 0; }
+void candela_profile(candela_model_t* model, int on) {
+  if (model) model->profiles = on != 0;
+}
 
 char* candela_trace_json(const candela_model_t* model) {
-  const std::lock_guard lock(model->traceMutex);
-  return duplicate(pipeline::traceJson(model->compiled, model->ran));
+  if (!model) return nullptr;
+  return guardedText([&] {
+    const std::lock_guard lock(model->traceMutex);
+    return pipeline::traceJson(model->compiled, model->ran);
+  });
 }
 
 char* candela_backends_json(const char* const* paths) {
-  std::vector<std::string> list;
-  for (; paths && *paths; ++paths) list.emplace_back(*paths);
-  try {
-    return duplicate(pipeline::backendsJson(list));
-  } catch (const std::exception&) { return nullptr; }
+  return guardedText([&] {
+    std::vector<std::string> list;
+    for (const char* const* path = paths; path && *path; ++path) list.emplace_back(*path);
+    return pipeline::backendsJson(list);
+  });
 }
 
 void candela_free_text(char* text) { std::free(text); }

@@ -8,7 +8,8 @@
  *   candela_free(model);
  *
  * Errors: a code and a message in a buffer of the caller (NULL and 0 are allowed). Threads: one model may be run by
- * many threads at once; every other call on it by one. Ownership is said at each function. */
+ * many threads at once; every other call on it by one. Ownership is said at each function. NULL: where a function needs
+ * what is NULL it returns CANDELA_INVALID_ARGUMENT, 0 or NULL, and candela_profile does nothing. */
 #ifndef CANDELA_CANDELA_H
 #define CANDELA_CANDELA_H
 
@@ -140,9 +141,9 @@ CANDELA_API const char* candela_output(const candela_model_t* model, uint32_t in
  * Data is the caller's and is touched during the call alone. Where it is aligned to CANDELA_ALIGNMENT and the backend's
  * memory is the host's, inputs are read and outputs written where they lie; else they are copied through memory that
  * the model keeps. Inputs are only read, and may be the same memory. An output that overlaps an input or another output
- * is written at the end, at the price of a copy. After a failure outputs hold anything. The first run makes what later
- * ones use again, for as many threads as run at once: those allocate nothing, unless the library allocates an output,
- * dims are bound at run, or every instruction is profiled. */
+ * is written at the end, at the price of a copy. After a failure outputs hold anything, and nothing that the library
+ * allocated for them stays. The first run makes what later ones use again, for as many threads as run at once: those
+ * allocate nothing, unless the library allocates an output, dims are bound at run, or every instruction is profiled. */
 CANDELA_API candela_status_t candela_run(const candela_model_t* model, const candela_tensor_t* inputs,
                                          uint32_t input_count, candela_tensor_t* outputs, uint32_t output_count,
                                          char* error, size_t error_size);

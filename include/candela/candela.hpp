@@ -102,7 +102,10 @@ public:
   }
 
   void profile(bool on) { candela_profile(model_.get(), on ? 1 : 0); }
-  std::string reportJson() const { return candela_report_json(model_.get()); }
+  std::string reportJson() const {
+    const char* const report = candela_report_json(model_.get());
+    return report ? report : "";
+  }
   std::string traceJson() const { return text(candela_trace_json(model_.get())); }
   static std::string backendsJson(const std::vector<std::string>& paths = {}) {
     std::vector<const char*> list;
