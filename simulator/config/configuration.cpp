@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "core/support/text/nesting.h"
 #include "simulator/isa/isa.h"
 
 namespace candela::npu {
@@ -169,6 +171,8 @@ std::string Configuration::toml() const {
 Result<Configuration> parseConfiguration(std::string_view text, std::string_view file) {
   Configuration configuration;
   for (int i = 0; i < key::kCount; ++i) configuration.values[i] = kKeys[i].preset;
+  if (const size_t names = candela::text::tomlLevels(text); names > candela::text::kMostLevels)
+    return error("{}: a key has {} names, {} are the limit", file, names, candela::text::kMostLevels);
   const toml::parse_result parsed = toml::parse(text, file);
   if (!parsed) return error("{}:{}: {}", file, parsed.error().source().begin.line, parsed.error().description());
   if (Outcome bad = Reader(file, configuration).section(parsed.table(), "")) return *bad;
@@ -188,6 +192,9 @@ Result<Configuration> findConfiguration(const std::string& nameOrPath) {
     return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath,
                  fmt::join(names, ", "));
   }
+  std::error_code ignored;
+  if (std::filesystem::exists(nameOrPath, ignored) && !std::filesystem::is_regular_file(nameOrPath, ignored))
+    return error("{}: not a regular file", nameOrPath);
   std::ifstream file(nameOrPath, std::ios::binary);
   std::stringstream text;
   if (!file || !(text << file.rdbuf())) return error("{}: cannot be read", nameOrPath);

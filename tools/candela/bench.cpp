@@ -284,7 +284,7 @@ void addBench(CLI::App& app, Console& console) {
       ->type_name("N[,M...]");
   command->add_option("--seconds", a.seconds, "how long to measure latency (1); half as long the profile")
       ->type_name("S")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(numberIn(0, kLongestSeconds));
   command->add_option("--repeat", a.repeat, "measure so many runs instead")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000000));

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/support/text/scan.h"
 #include "tools/candela/console.h"
 
 namespace candela::tool {
@@ -26,6 +27,17 @@ inline void addJsonOption(CLI::App* command, Console& console) {
   command->add_option("--json", console.jsonPath, "write a report as JSON; - is stdout, which then holds nothing else")
       ->type_name("FILE");
 }
+
+/// A number from `least` to `most` in decimal, which nan, inf and what a double cannot hold are not.
+inline CLI::Validator numberIn(double least, double most) {
+  const auto problemOf = [=](const std::string& given) -> std::string {
+    const auto value = text::parseNumber<double>(given);
+    if (value && *value >= least && *value <= most) return "";
+    return fmt::format("'{}' is no number from {} to {}", given, least, most);
+  };
+  return {problemOf, fmt::format("{} to {}", least, most)};
+}
+inline constexpr double kLongestSeconds = 86400, kShortestSeconds = 0.1;
 
 /// An option that takes one value each time it is given.
 inline CLI::Option* addRepeated(CLI::App* command, const std::string& name, std::vector<std::string>& values,

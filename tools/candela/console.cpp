@@ -13,6 +13,8 @@
 
 namespace candela::tool {
 
+void tell(const std::string& text) noexcept { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 void Console::write(const std::string& text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && !writeError_)
@@ -84,13 +86,13 @@ void Progress::update(std::string_view stage, double fraction) {
   shown_ = now;
   const double part = std::min(std::max(fraction, 0.0), 1.0);
   if (!isTerminal_) {
-    fmt::print(stderr, "{}: {} {:.0f} %\n", what_, stage, 100 * part);
+    tell(fmt::format("{}: {} {:.0f} %\n", what_, stage, 100 * part));
     return;
   }
   constexpr int kWidth = 24;
   std::string bar;
   for (int i = 0; i < kWidth; ++i) bar += i < part * kWidth ? "█" : "░";
-  fmt::print(stderr, "\r\033[K{} {} {:.0f} %  {}", what_, bar, 100 * part, stage);
+  tell(fmt::format("\r\033[K{} {} {:.0f} %  {}", what_, bar, 100 * part, stage));
   std::fflush(stderr);
   drawn_ = true;
 }

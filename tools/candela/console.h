@@ -40,6 +40,9 @@ template <typename T> T check(Result<T> result, int exitCode = kBadInput) {
   return std::move(result).value();
 }
 
+/// Writes to stderr what it can take: there is nobody to tell where it is full or closed.
+void tell(const std::string& text) noexcept;
+
 /// stdout and the JSON report. With --json - the report is all that stdout gets. One thread.
 class Console {
 public:
@@ -53,7 +56,7 @@ public:
   }
   /// A line on stderr that is no error.
   template <typename... Args> void note(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::print(stderr, "note: {}\n", fmt::format(format, std::forward<Args>(args)...));
+    tell("note: " + fmt::format(format, std::forward<Args>(args)...) + "\n");
   }
 
   /// Bold on a terminal, unless NO_COLOR is set.

@@ -362,9 +362,12 @@ void addDebug(CLI::App& app, Console& console) {
   addRepeated(command, "--against-option", a.againstOptions, "an option of that one", "KEY=VALUE");
   command->add_flag("--exact", a.exact, "with --against: every bit counts, not only what is outside of the bounds");
   command->add_flag("--reference", a.byReference, "the reference judges every instruction, not only what soft finds");
-  command->add_option("--timeout", a.timeout, "an instruction that takes longer hangs (60)")->type_name("SECONDS");
+  command->add_option("--timeout", a.timeout, "an instruction that takes longer hangs (60)")
+      ->type_name("SECONDS")
+      ->check(numberIn(0.001, kLongestSeconds));
   command->add_option("--reduce-time", a.reduceSeconds, "how long to look for something smaller (60)")
-      ->type_name("SECONDS");
+      ->type_name("SECONDS")
+      ->check(numberIn(0, kLongestSeconds));
   command->add_flag("--no-reduce", a.noReduce, "say what is wrong, and write nothing");
   command->add_flag("--all", a.all, "go on behind the first one: each is checked on what it received");
   command

@@ -9,6 +9,7 @@
 #include "core/support/compare.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
+#include "core/support/json.h"
 #include "tools/candela/inspect.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/model.h"
@@ -217,7 +218,7 @@ Page inspectTensor(const std::string& path) {
 }
 
 Page inspectReport(const std::string& path) {
-  const Json report = Json::parse(check(readText(path)), nullptr, false);
+  const Json report = parseJson<Json>(check(readText(path)));
   const Json schema = report.is_object() ? report.value("schema", Json()) : Json();
   if (!schema.is_string() || !schema.get<std::string>().starts_with("candela."))
     fail(kBadInput, "{}: not a report of candela: no schema named candela.*", path);

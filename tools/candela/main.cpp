@@ -1,8 +1,17 @@
 // candela: the one command-line tool. Each sub-command is a file here.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
 #include <new>
 
 #include "candela/candela.hpp"
+#include "core/support/out_of_memory.h"
 #include "tools/candela/command.h"
 #include "tools/candela/new_backend.h"
 
@@ -14,12 +23,48 @@ constexpr const char* kFooter = R"(Example:
   candela run digits.onnx --backend soft --input images=test_images.npy --labels test_labels.npy
 
 Exit status: 0 success, 1 the work failed (a mismatch, a failed case, an unwritable file), 2 bad usage or bad input.
+Memory, threads or space that the machine has not are errors too (1), as are streams that cannot be written.
 Backends are named (reference: the slow oracle; soft: the portable host executor; any plugin on the plugin path) or
 given as the path of a plugin. `candela backends` lists them; CANDELA_PLUGIN_PATH adds folders.)";
 
-int report(int exitCode, const std::string& message) {
-  fmt::print(stderr, "error: {}\n", message);
+int report(int exitCode, const char* message) noexcept {
+  std::fprintf(stderr, "error: %s\n", message); // which may have no place to go: the exit status says it too
   return exitCode;
+}
+int report(int exitCode, const std::string& message) noexcept { return report(exitCode, message.c_str()); }
+
+// Memory that is set aside for the way out: destructors of JSON take some.
+std::unique_ptr<char[]> reserve;
+
+void noMemory() {
+  reserve.reset();
+  throw std::bad_alloc();
+}
+
+/// Where even that was not enough, within a function that cannot throw: the end is the same.
+void endWithoutMemory() noexcept {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    report(kWorkFailed, "out of memory");
+    std::_Exit(kWorkFailed);
+  } catch (...) {}
+  std::abort();
+}
+
+/// Errors of the machine come back from the calls that meet them, and not as signals.
+void expectErrors() {
+  // A file that we open must not become stdin, stdout or stderr where these are closed: it cannot be written so.
+  for (int file = open("/dev/null", O_RDONLY); file >= 0; file = open("/dev/null", O_RDONLY)) {
+    if (file <= STDERR_FILENO) continue;
+    close(file);
+    break;
+  }
+  std::signal(SIGXFSZ, SIG_IGN); // beyond `ulimit -f`
+  std::signal(SIGPIPE, SIG_IGN); // of a reader that ended
+  reserve = std::make_unique<char[]>(size_t(1) << 20);
+  std::set_new_handler(noMemory);
+  std::set_terminate(endWithoutMemory);
 }
 
 int run(int argc, char** argv) {
@@ -75,8 +120,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    expectErrors();
     return run(argc, argv);
+  } catch (const candela::OutOfMemory& error) {
+    return report(kWorkFailed, error.what());
   } catch (const std::bad_alloc&) { return report(kWorkFailed, "out of memory"); } catch (const std::exception& error) {
     return report(kWorkFailed, error.what());
-  }
+  } catch (...) { return report(kWorkFailed, "something was thrown that is no std::exception"); }
 }

@@ -4,10 +4,10 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include "core/support/file.h"
+#include "core/support/text/scan.h"
 #include "tools/candela/profile.h"
 
 namespace candela::tool {
@@ -31,12 +31,13 @@ struct Arguments {
   bool explain = false, profile = false;
 };
 
+constexpr double kLargestBound = 1e300; ///< more would be no bound
+
 /// Names of classes, one a line.
 std::vector<std::string> readNames(const std::string& path) {
-  std::vector<std::string> names;
-  std::ifstream file(path);
-  if (!file) fail(kBadInput, "{}: cannot open", path);
-  for (std::string line; std::getline(file, line);) names.push_back(line);
+  const Bytes file = check(mapFile(path));
+  std::vector<std::string> names = text::split({reinterpret_cast<const char*>(file.data()), file.size()}, '\n');
+  if (names.back().empty()) names.pop_back();
   return names;
 }
 
@@ -230,8 +231,8 @@ void addRun(CLI::App& app, Console& console) {
   command->add_option("--only", a.only, "with --dump: only this node, or values that match a glob")->type_name("NODE");
   addRepeated(command, "--expect", a.expects, "compare an output with a tensor", "NAME=FILE");
   command->add_option("--rtol", a.rtol, "relative part of the bound (1e-3; integers exact unless it is given)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--atol", a.atol, "absolute part of the bound (1e-7)")->check(CLI::NonNegativeNumber);
+      ->check(numberIn(0, kLargestBound));
+  command->add_option("--atol", a.atol, "absolute part of the bound (1e-7)")->check(numberIn(0, kLargestBound));
   command->add_option("--top", a.top, "print the K largest values of each row of the first output")
       ->type_name("K")
       ->check(CLI::Range(1, 1000000));

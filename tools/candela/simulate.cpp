@@ -289,7 +289,7 @@ Json whatIf(const RunOptions& run, const npu::Configuration& npu) {
       other.values[static_cast<size_t>(key)] = change.factor > 0 ? npu[key] * change.factor : npu[key] / -change.factor;
     const std::string text = other.toml();
     if (!npu::parseConfiguration(text, "what-if")) continue; // there is no such configuration
-    const TemporaryFile file("candela_what_if");
+    const TemporaryFile file;
     check(writeFile(file.path(), text.data(), text.size()), kWorkFailed);
     const Simulation simulation = simulateOnce(run, file.path(), "fast", "");
     const uint64_t now = simulation.measured.cycles();
@@ -356,7 +356,7 @@ void simulate(Arguments& arguments, Console& console) {
   arguments.run.addInputs(arguments.inputs);
 
   const bool wantsTimeline = !arguments.html.empty() || !arguments.trace.empty();
-  const TemporaryFile timelineFile("candela_timeline");
+  const TemporaryFile timelineFile;
   std::string engine = arguments.fidelity; // of npu_sim, which calls it so without SystemC
   if (!hasTime) engine = "func";
   if (arguments.engine == "systemc") engine = arguments.fidelity == "fast" ? "systemc_fast" : "systemc";
@@ -453,9 +453,11 @@ void addSimulate(CLI::App& app, Console& console) {
   command->add_option("--compare", arguments->compare, "set a report of before (--json) beside this one")->type_name("RUN.json");
   command->add_flag("--what-if", arguments->whatIf, "compile anew for half and twice the bandwidth, columns and scratchpad");
   command->add_option("--energy", arguments->energy, "prices of actions: a .csv file (built in)")->type_name("FILE");
-  command->add_option("--host-bandwidth", arguments->hostBandwidth, "time the host's steps by their bytes, at so many GB/s (no time)")
+  command
+      ->add_option("--host-bandwidth", arguments->hostBandwidth,
+                   "time the host's steps by their bytes, at so many GB/s (no time)")
       ->type_name("GB/s")
-      ->check(CLI::PositiveNumber);
+      ->check(numberIn(1e-6, 1e9));
   command->add_option("--sweep", arguments->sweep, "simulate models on many configurations, in processes; goes on where it was stopped")
       ->type_name("FILE.toml");
   command->add_option("--jobs", arguments->jobs, "processes of a sweep (one per core)")->type_name("N")->check(CLI::Range(1, 1024));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,25 +12,26 @@
 
 namespace candela::tool {
 
-/// An empty file in the folder for temporary ones, gone with this.
+/// An empty file in the folder for temporary ones, gone with this. It has no name there, so that a process which is
+/// killed leaves nothing behind.
 class TemporaryFile {
 public:
-  /// `stem`: how its name begins. Throws Failure where none can be made.
-  explicit TemporaryFile(const std::string& stem)
-      : path_((std::filesystem::temp_directory_path() / (stem + "_XXXXXX")).string()) {
-    const int file = mkstemp(path_.data());
-    if (file < 0) fail(kWorkFailed, "{}: {}", path_, std::strerror(errno));
-    close(file);
+  /// Throws Failure where none can be made.
+  TemporaryFile() {
+    std::string name = (std::filesystem::temp_directory_path() / "candela_XXXXXX").string();
+    file_ = mkostemp(name.data(), O_CLOEXEC);
+    if (file_ < 0) fail(kWorkFailed, "{}: {}", name, std::strerror(errno));
+    unlink(name.c_str());
+    path_ = fmt::format("/proc/self/fd/{}", file_);
   }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
+  ~TemporaryFile() { close(file_); }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
+  /// Of this process, and of those that it forks.
   const std::string& path() const { return path_; }
 
 private:
+  int file_ = -1;
   std::string path_;
 };
 

@@ -95,7 +95,7 @@ Question Hunt::questionFor(const std::string& plugin) const {
 }
 
 Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
-  const TemporaryFile file("candela_debug");
+  const TemporaryFile file;
   const auto compile = [&](bool planOnly) {
     return inChild(
         [&, planOnly] {
@@ -131,7 +131,7 @@ Compiled compileIn(Hunt& hunt, const std::vector<sdk::Port>& inputPorts) {
 }
 
 std::vector<Finding> stepIn(const Hunt& hunt, Stepper& stepper, bool all, const std::string& name) {
-  const TemporaryFile log("candela_debug");
+  const TemporaryFile log;
   const Answer answer = inChild(
       [&] {
         std::ofstream out(log.path());

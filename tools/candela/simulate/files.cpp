@@ -1,6 +1,7 @@
 #include "tools/candela/simulate/files.h"
 
 #include "core/support/file.h"
+#include "core/support/json.h"
 
 namespace candela::tool {
 
@@ -70,8 +71,7 @@ Json comparedLayers(const Json& report, const Json& other) {
 
 Json readSimulation(const std::string& path) {
   const Bytes bytes = check(mapFile(path));
-  const char* const text = reinterpret_cast<const char*>(bytes.data());
-  Json report = Json::parse(text, text + bytes.size(), nullptr, false);
+  Json report = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!report.is_object() || !report.contains("schema") || report["schema"] != "candela.simulate/1")
     fail(kBadInput, "{}: it is no report of 'candela simulate --json'", path);
   for (const char* key : {"model", "npu"})

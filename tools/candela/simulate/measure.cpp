@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "core/support/json.h"
 #include "tools/candela/temporary_file.h"
 
 namespace candela::tool {
@@ -42,7 +43,7 @@ Measured readCounts(const std::string& path) {
   Measured measured;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const Json record = Json::parse(line, nullptr, false);
+    const Json record = parseJson<Json>(line);
     if (!record.is_object()) fail(kWorkFailed, "{}: the backend wrote a line that is no JSON object", path);
     const uint64_t begin = measured.cycles();
     for (const Json& counted : record["layers"]) {
@@ -106,7 +107,7 @@ double Measured::macUtilization() const {
 
 Simulation simulateOnce(const RunOptions& run, const std::string& configuration, const std::string& engine,
                         const std::string& timelinePath) {
-  const TemporaryFile counts("candela_simulate");
+  const TemporaryFile counts;
   RunOptions options = run;
   options.model.backends = "npu_sim";
   for (const std::string& option : {"npu=" + configuration, "report=" + counts.path(), "engine=" + engine})

@@ -21,6 +21,8 @@
 #include "core/runtime/plugin/plugin.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"
+#include "core/support/json.h"
+#include "core/support/text/nesting.h"
 #include "simulator/config/configuration.h"
 #include "tools/candela/npu.h"
 
@@ -48,8 +50,10 @@ public:
 
   void read() {
     const Bytes bytes = check(mapFile(file_));
-    const toml::parse_result parsed =
-        toml::parse(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), file_);
+    const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (const size_t names = text::tomlLevels(content); names > text::kMostLevels)
+      fail(kBadInput, "{}: a key has {} names, {} are the limit", file_, names, text::kMostLevels);
+    const toml::parse_result parsed = toml::parse(content, file_);
     if (!parsed) fail(kBadInput, "{}:{}: {}", file_, parsed.error().source().begin.line, parsed.error().description());
     fs::path folder = fs::path(file_).replace_extension("").concat(".sweep");
     for (const auto& [key, node] : parsed.table()) {
@@ -221,15 +225,35 @@ std::string configurationOf(const Sweep& sweep, const SweepJob& job) {
 
 std::string refusalOf(const Sweep& sweep, const SweepJob& job) { return sweep.folder + "/" + job.id + ".refused"; }
 
-std::optional<Json> readResult(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::nullopt;
-  const auto bytes = mapFile(path);
-  if (!bytes) return std::nullopt;
-  const char* const text = reinterpret_cast<const char*>(bytes.value().data());
-  Json json = Json::parse(text, text + bytes.value().size(), nullptr, false);
-  if (!json.is_object() || !json.contains("cycles")) return std::nullopt; // not whole: it is made again
+/// Failure: not_found; bad_model for what is no whole result, of which rows are made.
+Result<Json> readResult(const std::string& path) {
+  constexpr const char* kCounts[] = {"/cycles", "/dram_bytes/all", "/time/peak_macs_per_cycle", "/scratchpad_bytes",
+                                     "/host_macs"};
+  constexpr const char* kNumbers[] = {"/time_ms", "/mac_utilization", "/energy/nj"};
+  CDL_ASSIGN(const Bytes bytes, mapFile(path));
+  const Json json = parseJson<Json>({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!json.is_object() || json.value("schema", Json()) != "candela.simulate/1")
+    return badModel("{}: no report of a simulation", path);
+  const auto at = [&](const char* place) {
+    const Json::json_pointer pointer(place);
+    return json.contains(pointer) ? json[pointer] : Json();
+  };
+  for (const char* place : kCounts)
+    if (!at(place).is_number_unsigned()) return badModel("{}: {} is no count", path, place);
+  for (const char* place : kNumbers)
+    if (!at(place).is_number()) return badModel("{}: {} is no number", path, place);
   return json;
+}
+
+/// Whether there is a result; one that is damaged is named, and taken away so that it is made again.
+bool hasResult(const std::string& path, Console& console) {
+  const Result<Json> result = readResult(path);
+  if (result) return true;
+  if (result.status().code() == Code::not_found) return false;
+  console.note("{}; it is computed again", result.status().message());
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  return false;
 }
 
 /// The last line, which names the reason.
@@ -296,9 +320,9 @@ SweepCounts runSweep(const Sweep& sweep, size_t processes, Console& console) {
   size_t done = 0;
   SweepCounts counts;
   for (const SweepJob& job : sweep.jobs) {
-    if (!job.refused.empty() || fs::exists(refusalOf(sweep, job), ignored))
+    if (!job.refused.empty() || !lastLine(refusalOf(sweep, job)).empty())
       ++counts.refused;
-    else if (readResult(resultOf(sweep, job)))
+    else if (hasResult(resultOf(sweep, job), console))
       ++done;
     else if (ids.insert(job.id).second)
       left.push_back(&job);
@@ -359,11 +383,10 @@ Json sweepRows(const Sweep& sweep) {
   for (const SweepJob& job : sweep.jobs) {
     Json row = {{"id", job.id}, {"model", fs::path(job.model).filename().string()}, {"batch", job.batch}, {"npu", job.base}};
     for (const std::string& key : sweep.varied) row[key] = job.varied.at(key);
-    std::error_code ignored;
     if (const auto result = readResult(resultOf(sweep, job)); result && job.refused.empty()) {
       const double milliseconds = result->value("time_ms", 0.0);
       row["status"] = "done";
-      row["cycles"] = (*result)["cycles"];
+      row["cycles"] = result.value()["cycles"];
       row["time_ms"] = milliseconds;
       row["inferences_per_s"] = milliseconds > 0 ? 1000 * static_cast<double>(job.batch) / milliseconds : 0.0;
       row["mac_utilization"] = result->value("mac_utilization", 0.0);
@@ -372,7 +395,7 @@ Json sweepRows(const Sweep& sweep) {
       row["macs_per_cycle"] = result->value("time", Json::object()).value("peak_macs_per_cycle", uint64_t{0});
       row["scratchpad_bytes"] = result->value("scratchpad_bytes", uint64_t{0});
       row["host_macs"] = result->value("host_macs", uint64_t{0});
-    } else if (!job.refused.empty() || fs::exists(refusalOf(sweep, job), ignored)) {
+    } else if (!job.refused.empty() || !lastLine(refusalOf(sweep, job)).empty()) {
       row["status"] = "refused";
       row["why"] = job.refused.empty() ? lastLine(refusalOf(sweep, job)) : job.refused;
     } else {

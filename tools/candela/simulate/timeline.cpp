@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/support/json.h"
 #include "tools/candela/simulate/measure.h"
 
 namespace candela::tool {
@@ -32,7 +33,7 @@ Timeline readTimeline(const std::string& path, const std::vector<std::string>& e
   size_t number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    const Json record = Json::parse(line, nullptr, false);
+    const Json record = parseJson<Json>(line);
     const auto wrong = [&](const char* what) { fail(kWorkFailed, "{}:{}: {}", path, number, what); };
     if (!record.is_object()) wrong("no JSON object");
     if (record.contains("program")) {
