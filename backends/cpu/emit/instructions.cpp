@@ -95,6 +95,10 @@ bool emitMapped(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   for (const Operand& o : inputs) elems.push_back(o.elem);
   elems.push_back(y.elem);
   if (!canCompute(instr.kind, instr.fn, elems)) return why = "the function on these element types", false;
+  if (instr.kind == CDL_KIND_COPY) {
+    copy(lowering, inputs[0], y);
+    return true;
+  }
   const bool saturate = attrOf(lowering, instr, CDL_ATTR_SATURATE, 0) != 0;
   Key key("fn");
   key << instr.kind << instr.fn << saturate;

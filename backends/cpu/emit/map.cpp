@@ -126,7 +126,8 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
       if (lanes > 1 && inner >= lanes) {
         const Value whole = b.sub(to, b.rem(b.sub(to, from), b.i64(lanes), false));
         b.loop(from, whole, lanes, [&](Value i) {
-          const Value v = apply(lanes, i, [&](size_t k, Value at) { return loaded(b, operands[k].elem, lanes, at, step[k]); });
+          const Value v =
+              apply(lanes, i, [&](size_t k, Value at) { return loaded(b, operands[k].elem, lanes, at, step[k]); });
           b.storeStrided(v, yAt(i), step[count - 1]);
         });
         done = whole;
@@ -177,7 +178,94 @@ void map(Lowering& lowering, const std::string& what, const std::vector<Operand>
   });
 }
 
+namespace {
+
+/// The square of as many vectors as they have lanes, turned: lane k of vector i becomes lane i of vector k. Each round
+/// swaps the blocks beside the diagonal.
+Values turned(Builder& b, Values rows) {
+  const int lanes = static_cast<int>(rows.size());
+  for (int step = 1; step < lanes; step *= 2) {
+    std::vector<int> low, high; // of two vectors, one behind the other
+    for (int k = 0; k < lanes; ++k) {
+      const bool isFirst = (k & step) == 0;
+      low.push_back(isFirst ? k : lanes + k - step);
+      high.push_back(isFirst ? k + step : lanes + k);
+    }
+    for (int i = 0; i < lanes; ++i) {
+      if (i & step) continue;
+      const Value first = rows[i], second = rows[i + step];
+      rows[i] = b.shuffle(first, second, low);
+      rows[i + step] = b.shuffle(first, second, high);
+    }
+  }
+  return rows;
+}
+
+/// A copy where neighbours of x lie apart in y and the other way: by squares that are turned in registers, so that the
+/// lines of both are used while they are near. False where it is no such copy.
+bool copyTurned(Lowering& lowering, const Operand& x, const Operand& y) {
+  Ty ty = Ty::I64;
+  typeOf(y.elem, ty);
+  const int64_t size = sizeOf(ty);
+  if (size < 4 || y.elements() == 0) return false;
+  const Nest nest = nestOf({x, y});
+  const size_t across = nest.dims.size() - 1; // neighbours in y
+  size_t along = 0;                           // neighbours in x
+  while (along < across && nest.strides[along][0] != size) ++along;
+  const int lanes = 32 / static_cast<int>(size);
+  const int64_t columns = nest.dims[along], rows = nest.dims[across];
+  if (along == across || nest.strides[across][1] != size || columns < lanes || rows < lanes) return false;
+  const int64_t xStep = nest.strides[across][0], yStep = nest.strides[along][1];
+  const int64_t strip = 64 / size, strips = (columns + strip - 1) / strip; // a line of x
+
+  Key key("copy turned");
+  key << y.elem;
+  int64_t outer = 1;
+  for (size_t d = 0; d < nest.dims.size(); ++d) {
+    key << nest.dims[d] << nest.strides[d][0] << nest.strides[d][1];
+    if (d != along && d != across) outer *= nest.dims[d];
+  }
+  lowering.call(key.text(), static_cast<uint64_t>(outer * strips), {x.at, y.at}, [&](Builder& b) {
+    b.loop(b.begin(), b.end(), 1, [&](Value unit) {
+      Value from = b.arg(0), to = b.arg(1), rest = b.div(unit, b.i64(strips), false);
+      for (size_t d = nest.dims.size(); d-- > 0;) {
+        if (d == along || d == across) continue;
+        const Value index = b.rem(rest, b.i64(nest.dims[d]), false);
+        rest = b.div(rest, b.i64(nest.dims[d]), false);
+        from = b.at(from, b.mul(index, b.i64(nest.strides[d][0])));
+        to = b.at(to, b.mul(index, b.i64(nest.strides[d][1])));
+      }
+      const auto xAt = [&](Value column, Value row) {
+        return b.at(b.at(from, b.mul(row, b.i64(xStep))), b.mul(column, b.i64(size)));
+      };
+      const auto yAt = [&](Value column, Value row) {
+        return b.at(b.at(to, b.mul(column, b.i64(yStep))), b.mul(row, b.i64(size)));
+      };
+      const auto one = [&](Value column, Value row) { b.store(b.load(ty, 1, xAt(column, row)), yAt(column, row)); };
+      const Value first = b.mul(b.rem(unit, b.i64(strips), false), b.i64(strip));
+      const Value last = b.min(b.add(first, b.i64(strip)), b.i64(columns));
+      const Value whole = b.sub(last, b.rem(b.sub(last, first), b.i64(lanes), false));
+      b.loop(b.i64(0), b.i64(rows / lanes * lanes), lanes, [&](Value row) {
+        b.loop(first, whole, lanes, [&](Value column) {
+          Values square;
+          for (int k = 0; k < lanes; ++k) square.push_back(b.load(ty, lanes, xAt(column, row), k * xStep));
+          square = turned(b, std::move(square));
+          for (int k = 0; k < lanes; ++k) b.store(square[k], yAt(column, row), k * yStep);
+        });
+        b.loop(whole, last, 1,
+               [&](Value column) { b.loop(row, b.add(row, b.i64(lanes)), 1, [&](Value at) { one(column, at); }); });
+      });
+      b.loop(b.i64(rows / lanes * lanes), b.i64(rows), 1,
+             [&](Value row) { b.loop(first, last, 1, [&](Value column) { one(column, row); }); });
+    });
+  });
+  return true;
+}
+
+} // namespace
+
 void copy(Lowering& lowering, const Operand& x, const Operand& y) {
+  if (copyTurned(lowering, x, y)) return;
   map(lowering, "copy", {x}, y, [](Builder&, const std::vector<Typed>& in) { return in[0]; });
 }
 

@@ -70,14 +70,12 @@ Value foldRow(Builder& b, int64_t count, int lanes, Value start, const std::func
       });
       first = fn(fn(acc[0], acc[1]), fn(acc[2], acc[3]));
     }
-    first = b.loop(b.i64(whole ? whole : lanes), b.i64(vectors), lanes, {first}, [&](Value i, const Values& carried) {
-      return Values{fn(carried[0], element(i, lanes))};
-    })[0];
+    first = b.loop(b.i64(whole ? whole : lanes), b.i64(vectors), lanes, {first},
+                   [&](Value i, const Values& carried) { return Values{fn(carried[0], element(i, lanes))}; })[0];
     total = fn(total, b.reduce(first, fn));
   }
-  return b.loop(b.i64(vectors), b.i64(count), 1, {total}, [&](Value i, const Values& carried) {
-    return Values{fn(carried[0], element(i, 1))};
-  })[0];
+  return b.loop(b.i64(vectors), b.i64(count), 1, {total},
+                [&](Value i, const Values& carried) { return Values{fn(carried[0], element(i, 1))}; })[0];
 }
 
 /// body(i, lanes) over 0 .. count - 1 in vectors, then one by one.
@@ -157,9 +155,7 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const auto argOf = [&](size_t i) { return i == 0 ? 0 : i + 1 == in.size() ? 1 : static_cast<int>(i) + 1; };
   // y[o, i] and its neighbours, from what was folded.
   const auto write = [&](Builder& b, Value o, Value i, Value folded, int width) {
-    const auto placed = [&](int arg, const Operand& view) {
-      return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i);
-    };
+    const auto placed = [&](int arg, const Operand& view) { return at(b, view, at(b, view, b.arg(arg), 0, o), 1, i); };
     Typed result{folded, elem};
     if (hasEpilogue) {
       std::vector<Typed> views(in.size());
@@ -188,9 +184,9 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   const auto element = [&](Builder& b, const Values& bases, Value r, int width) {
     std::vector<Typed> views;
     for (size_t k = 0; k < operands; ++k)
-      views.push_back({b.loadStrided(tyOf(in[k].elem), width, at(b, in[k], bases[k], 1, r),
-                                     in[k].bytes(in[k].strides[axis])),
-                       in[k].elem});
+      views.push_back(
+          {b.loadStrided(tyOf(in[k].elem), width, at(b, in[k], bases[k], 1, r), in[k].bytes(in[k].strides[axis])),
+           in[k].elem});
     if (!prologue) return views[0].value;
     return b.splat(computeSteps(b, lowering.image, *expr, 0, prologue, views, nullptr).value, width);
   };
@@ -199,29 +195,43 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
       b.loop(b.begin(), b.end(), 1, [&](Value o) {
         const Values bases = basesAt(b, o, nullptr);
         const int width = prologue || x.strides[1] == 1 ? lanes : 1;
-        const Value sum = foldRow(b, n.along, width, identity(b, fn, elem, 1),
-                                  [&](Value r, int w) { return element(b, bases, r, w); }, fold(b));
+        const Value sum = foldRow(
+            b, n.along, width, identity(b, fn, elem, 1), [&](Value r, int w) { return element(b, bases, r, w); },
+            fold(b));
         write(b, o, b.i64(0), sum, 1);
       });
     });
     return true;
   }
-  const int64_t tiles = (n.inner + lanes - 1) / lanes;
+  // Several vectors side by side: of every row that is met, whole lines are used.
+  const int side = prologue ? 1 : static_cast<int>(std::clamp<int64_t>(n.inner / lanes, 1, 8));
+  const int64_t block = int64_t(side) * lanes, tiles = (n.inner + block - 1) / block;
   lowering.call(key.text(), static_cast<uint64_t>(n.outer * tiles), args, [&](Builder& b) {
     b.loop(b.begin(), b.end(), 1, [&](Value unit) {
-      const Value o = b.div(unit, b.i64(tiles), false), first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(lanes));
-      const auto strip = [&](Value i, int width) {
-        const Values bases = basesAt(b, o, &i);
-        const Values sum =
-            b.loop(b.i64(0), b.i64(n.along), 1, {identity(b, fn, elem, width)}, [&](Value r, const Values& c) {
-              return Values{combine(b, fn, elem, c[0], element(b, bases, r, width))};
-            });
-        write(b, o, i, sum[0], width);
+      const Value o = b.div(unit, b.i64(tiles), false), first = b.mul(b.rem(unit, b.i64(tiles), false), b.i64(block));
+      const auto strip = [&](Value i, int width, int vectors) {
+        Values places, start;
+        std::vector<Values> bases;
+        for (int k = 0; k < vectors; ++k) {
+          places.push_back(b.add(i, b.i64(int64_t(k) * width)));
+          bases.push_back(basesAt(b, o, &places[k]));
+          start.push_back(identity(b, fn, elem, width));
+        }
+        const Values sums = b.loop(b.i64(0), b.i64(n.along), 1, start, [&](Value r, const Values& c) {
+          Values next;
+          for (int k = 0; k < vectors; ++k) next.push_back(combine(b, fn, elem, c[k], element(b, bases[k], r, width)));
+          return next;
+        });
+        for (int k = 0; k < vectors; ++k) write(b, o, places[k], sums[k], width);
       };
-      const Value left = b.sub(b.i64(n.inner), first), isWhole = b.compare(Cmp::GE, left, b.i64(lanes));
-      if (n.inner >= lanes) b.when(isWhole, [&] { strip(first, lanes); });
-      if (n.inner % lanes)
-        b.when(b.bitNot(isWhole), [&] { b.loop(first, b.i64(n.inner), 1, [&](Value i) { strip(i, 1); }); });
+      const Value left = b.sub(b.i64(n.inner), first), isWhole = b.compare(Cmp::GE, left, b.i64(block));
+      if (n.inner >= block) b.when(isWhole, [&] { strip(first, lanes, side); });
+      if (n.inner % block == 0) return;
+      b.when(b.bitNot(isWhole), [&] {
+        const Value end = b.i64(n.inner), whole = b.sub(end, b.rem(left, b.i64(lanes), false));
+        b.loop(first, whole, lanes, [&](Value i) { strip(i, lanes, 1); });
+        b.loop(whole, end, 1, [&](Value i) { strip(i, 1, 1); });
+      });
     });
   });
   return true;
@@ -271,10 +281,13 @@ bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
           const Value v = element(i, width);
           return fn == CDL_NORM_LAYER ? b.sub(v, mean) : v;
         };
-        const Value squares = foldRow(b, along, lanes, b.f32(0), [&](Value i, int width) {
-          const Value v = centred(i, width);
-          return b.mul(v, v);
-        }, add);
+        const Value squares = foldRow(
+            b, along, lanes, b.f32(0),
+            [&](Value i, int width) {
+              const Value v = centred(i, width);
+              return b.mul(v, v);
+            },
+            add);
         const Value spread = b.sqrt(b.add(b.div(squares, count), b.f32(static_cast<float>(epsilon))));
         const Value scale = b.div(b.f32(1), spread);
         eachOf(b, along, lanes, [&](Value i, int width) {
@@ -285,19 +298,24 @@ bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
         });
         return;
       }
-      const Value top = foldRow(b, along, lanes, b.f32(-__builtin_inff()), element,
-                                [&](Value p, Value q) { return b.max(p, q); });
+      const Value top =
+          foldRow(b, along, lanes, b.f32(-__builtin_inff()), element, [&](Value p, Value q) { return b.max(p, q); });
       if (fn == CDL_SOFTMAX_LOG_SOFTMAX) {
-        const Value sum = foldRow(b, along, lanes, b.f32(0), [&](Value i, int width) {
-          return expF32(b, b.sub(element(i, width), top));
-        }, add);
+        const Value sum = foldRow(
+            b, along, lanes, b.f32(0), [&](Value i, int width) { return expF32(b, b.sub(element(i, width), top)); },
+            add);
         const Value shift = logF32(b, sum);
         eachOf(b, along, lanes, [&](Value i, int width) { write(b.sub(b.sub(element(i, width), top), shift), i); });
         return;
       }
-      eachOf(b, along, lanes, [&](Value i, int width) { write(expF32(b, b.sub(element(i, width), top)), i); });
-      const Value sum =
-          foldRow(b, along, lanes, b.f32(0), [&](Value i, int width) { return load(y, to, 1, i, width); }, add);
+      const Value sum = foldRow(
+          b, along, lanes, b.f32(0),
+          [&](Value i, int width) {
+            const Value power = expF32(b, b.sub(element(i, width), top));
+            write(power, i);
+            return power;
+          },
+          add);
       eachOf(b, along, lanes, [&](Value i, int width) { write(b.div(load(y, to, 1, i, width), sum), i); });
     });
   });

@@ -294,6 +294,60 @@ const Form kRows{}, kBlocks{Form::Kind::blocks, {0, 0}, {0, 0}, false}, kLast{Fo
     kFours{Form::Kind::fours, {0, 0}, {0, 0}, false}, kWeights6{Form::Kind::weights6, {0, 0}, {0, 0}, false},
     kWeights5{Form::Kind::weights5, {0, 0}, {0, 0}, false};
 
+/// y = x with its dims in another order, of sizes around the squares that are turned in registers, alone and inside of
+/// larger buffers.
+TEST_F(CpuLayouts, CopiesIntoAnotherOrder) {
+  Random random(8);
+  const Elem elems[] = {Elem::u8_, Elem::i16_, Elem::f32_, Elem::i64_};
+  for (int i = 0; i < 120 && !HasFailure(); ++i) {
+    const Elem elem = random.of(elems);
+    const auto size = static_cast<size_t>(elemBits(elem) / 8);
+    std::vector<size_t> order(static_cast<size_t>(random.in(2, 4)));
+    std::iota(order.begin(), order.end(), 0);
+    for (size_t d = order.size(); d-- > 1;) std::swap(order[d], order[static_cast<size_t>(random.in(0, int64_t(d)))]);
+    Dims dims, room; // of x; of the buffer that it lies in
+    for (size_t d = 0; d < order.size(); ++d) {
+      dims.push_back(d + 2 >= order.size() || order[d] + 1 == order.size() ? random.in(7, 35) : random.in(1, 3));
+      room.push_back(dims[d] + (random.chance(30) ? random.in(1, 3) : 0));
+    }
+    Program p;
+    const auto buffer = [&](const char* name, Role role, int64_t count) {
+      Buffer b;
+      b.name = name, b.bytes = static_cast<uint64_t>(count) * size, b.role = role;
+      return p.addBuffer(std::move(b));
+    };
+    View x = denseView(0, elem, room);
+    x.buffer = buffer("x", Role::input, x.count());
+    x.dims = dims;
+    Dims turnedDims;
+    for (const size_t d : order) turnedDims.push_back(dims[d]);
+    View y = denseView(0, elem, turnedDims), from = x;
+    y.buffer = buffer("y", Role::output, y.count());
+    for (size_t d = 0; d < order.size(); ++d) from.dims[d] = x.dims[order[d]], from.strides[d] = x.strides[order[d]];
+    Instr copy;
+    copy.kind = CDL_KIND_COPY;
+    copy.inputs = {from};
+    copy.outputs = {y};
+    p.instrs = {copy};
+
+    Compiled::Contents contents(2);
+    for (size_t byte = 0; byte < p.buffers[0].bytes; ++byte) contents[0].push_back(static_cast<char>(random.next()));
+    std::vector<char> want(p.buffers[1].bytes);
+    for (int64_t n = 0; n < y.count(); ++n) {
+      int64_t at = 0, rest = n;
+      for (size_t d = order.size(); d-- > 0; rest /= y.dims[d]) at += rest % y.dims[d] * from.strides[d];
+      std::memcpy(want.data() + static_cast<size_t>(n) * size, contents[0].data() + static_cast<size_t>(at) * size,
+                  size);
+    }
+    const size_t tier = turn_++ % devices_.size();
+    const Compiled compiled(devices_[tier], p);
+    ASSERT_EQ(compiled.code(), CDL_OK) << compiled.text();
+    for (const bool atEnd : {true, false})
+      EXPECT_EQ(compiled.execute(*grounds_[tier], contents, atEnd)[1], want)
+          << "copy " << i << " of " << elemName(elem) << " " << shapeText(dims) << " on " << tiers()[tier];
+  }
+}
+
 TEST_F(CpuLayouts, ConvolutionsOfBlocks) {
   Random random(1);
   int taken = 0;
