@@ -8,7 +8,9 @@
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -168,13 +170,18 @@ const Case kCases[] = {
      {"sum=new", "old=last"}},
 };
 
+std::string fileOf(const Case& of) {
+  const std::string name = "run_cost_" + std::string(of.name) + "_" + std::to_string(getpid()) + ".cdl";
+  const std::string path = (fs::temp_directory_path() / name).string();
+  std::ofstream(path) << of.text;
+  return path;
+}
+
 /// A compiled model with memory for its inputs and outputs.
 class Subject {
 public:
   Subject(const Case& of, const std::string& backends) {
-    const std::string path =
-        (fs::temp_directory_path() / ("run_cost_" + std::string(of.name) + std::to_string(getpid()) + ".cdl")).string();
-    std::ofstream(path) << of.text;
+    const std::string path = fileOf(of);
     sdk::Options options;
     options.backends = backends;
     options.states = of.states;
@@ -208,12 +215,15 @@ private:
   std::vector<std::vector<char>> memory_;
 };
 
+const Case& caseOf(const std::string& name) {
+  return *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& c) { return c.name == name; });
+}
+
 class RunCost : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
 TEST_P(RunCost, IsItsKernels) {
   const auto [backends, name] = GetParam();
-  const Case& of =
-      *std::find_if(std::begin(kCases), std::end(kCases), [&](const Case& c) { return c.name == std::string(name); });
+  const Case& of = caseOf(name);
   Subject subject(of, backends);
   subject.run(4); // two for each of the two rooms of a state
 
@@ -248,6 +258,54 @@ INSTANTIATE_TEST_SUITE_P(All, RunCost,
                          [](const auto& info) {
                            return placeName(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
                          });
+
+// ---- The tool
+
+/// System calls of a program until it ends, at the same addresses each time; 0 where it cannot be traced.
+uint64_t systemCallsOf(const std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (personality(ADDR_NO_RANDOMIZE) < 0 || ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(126);
+    if (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr)) _exit(125);
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  uint64_t stops = 0;
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 126) return 0;
+  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+  while (!WIFEXITED(status) && !WIFSIGNALED(status)) {
+    const bool isCall = WSTOPSIG(status) == (SIGTRAP | 0x80);
+    stops += isCall;
+    const bool isSignal = !isCall && WSTOPSIG(status) != SIGTRAP;
+    ptrace(PTRACE_SYSCALL, child, nullptr, isSignal ? WSTOPSIG(status) : 0);
+    if (waitpid(child, &status, 0) != child) break;
+  }
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << words[1] << " ended with " << status;
+  return stops;
+}
+
+/// A hundred runs more make no system call more.
+TEST_P(RunCost, IsTheSameInTheTool) {
+  const auto [backends, name] = GetParam();
+  const Case& of = caseOf(name);
+  const std::string path = fileOf(of);
+  std::vector<std::string> words{TOOL, "run", path, "--backend", backends, "--random", "1"};
+  for (const std::string& state : of.states) words.insert(words.end(), {"--state", state});
+  const auto repeated = [&](const char* times) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--repeat", times});
+    return systemCallsOf(all);
+  };
+  const uint64_t few = repeated("10"), many = repeated("110");
+  fs::remove(path);
+  if (few == 0) GTEST_SKIP() << "this system lets nobody trace a program";
+  EXPECT_EQ(few, many);
+}
 
 } // namespace
 } // namespace candela
