@@ -37,19 +37,23 @@ Result<Values> lowerRmsNorm(Lowering& l, const Node& node) { return Values{rowNo
 
 namespace {
 
-// scale / sqrt(var + epsilon), rounded once; null where one of the two is not known.
+// scale / sqrt(var + epsilon), rounded once; null where one of the two is not known, or the type has not all digits of
+// it.
 Value knownFactor(Lowering& l, const Node& node, Elem elem) {
   const Value scale = node.operand(1), var = node.operand(4);
   if (!scale->isConstant() || !var->isConstant()) return nullptr;
   const auto scales = scale->tensor(), vars = var->tensor();
   auto factors = Tensor::zeros(elem, scale->type.shape());
   if (!scales || !vars || !factors) return nullptr;
+  const int digits = elem == Elem::f64_ ? 53 : elem == Elem::f32_ ? 24 : elem == Elem::f16_ ? 11 : 8;
   const auto at = [](const Tensor& tensor, int64_t i) {
     return toReal(tensor.elem, loadElement(tensor.elem, tensor.bytes.data(), i));
   };
   for (int64_t i = 0; i < factors->count(); ++i) {
     const double factor = at(*scales, i) / std::sqrt(at(*vars, i) + node.floatAttr("epsilon"));
-    storeElement(elem, factors->bytes.mutableData(), i, fromReal(elem, factor));
+    const uint64_t bits = fromReal(elem, factor);
+    if (!(std::abs(toReal(elem, bits) - factor) <= std::ldexp(std::abs(factor), -digits))) return nullptr;
+    storeElement(elem, factors->bytes.mutableData(), i, bits);
   }
   return l.constant(std::move(factors).value());
 }
@@ -75,10 +79,14 @@ Result<Values> lowerBatchNorm(Lowering& l, const Node& node) {
   } else {
     centred = l.sub(x, mean);
   }
-  Value factor = training ? nullptr : knownFactor(l, node, inner);
-  factor = factor ? along(factor)
-                  : l.div(channel(1), l.unary(OpKind::Sqrt, l.add(var, l.scalar(inner, node.floatAttr("epsilon")))));
-  Values values{l.cast(l.add(l.mul(centred, factor), channel(2)), elem)};
+  Value scaled = training ? nullptr : knownFactor(l, node, inner);
+  if (scaled) {
+    scaled = l.mul(centred, along(scaled));
+  } else {
+    Value spread = l.unary(OpKind::Sqrt, l.add(var, l.scalar(inner, node.floatAttr("epsilon"))));
+    scaled = l.mul(l.div(centred, spread), channel(1));
+  }
+  Values values{l.cast(l.add(scaled, channel(2)), elem)};
   const double momentum = node.floatAttr("momentum");
   for (size_t i = 1; i < node.results().size(); ++i) {
     // running = running * momentum + batch's own * (1 - momentum)
