@@ -164,7 +164,7 @@ void addOpt(CLI::App& app, Console& console) {
       ->delimiter(',')
       ->type_name("A,B...")
       ->allow_extra_args(false);
-  command->add_flag("--list", arguments->list, "list the passes");
+  command->add_flag("--list", arguments->list, "list the passes, and what each may change of numbers");
   command->add_flag("--print-ir-after-all", arguments->printAfterAll,
                     "print the graph after each pass that changed it");
   command->add_flag("--verify-diagnostics", arguments->verifyDiagnostics, "check the errors that the file announces");

@@ -320,6 +320,19 @@ TEST(Scatter, PlacesOutsideWriteNothing) {
               HasSubstr("index 5 is outside of a dim of 3"));
 }
 
+TEST(Gather, ReadsNothingOutside) {
+  const Tensor x = f32({2, 3}, {0, 1, 2, 3, 4, 5});
+  // 2^32 + 1 would be 1 in 32 bits, and 2^31 - 1 times a stride of 3 another row.
+  const int64_t far = (int64_t(1) << 32) + 1, most = INT32_MAX;
+  expect(Op(13, "Gather").in(x).in(i64({4}, {far, -far, most, INT64_MIN})).attr<int64_t>("axis", 1),
+         f32({2, 4}, {2, 0, 2, 0, 5, 3, 5, 3}));
+  expect(Op(13, "GatherElements").in(x).in(i64({2, 3}, {far, most, -far, 1, -1, INT64_MIN})),
+         f32({2, 3}, {3, 4, 2, 3, 4, 2}));
+  expect(Op(13, "GatherND").in(x).in(i64({3, 2}, {far, 0, 0, -far, most, most})), f32({3}, {3, 0, 5}));
+  for (const char* op : {"Gather", "GatherElements", "GatherND"})
+    EXPECT_THAT(refusal(Op(13, op).in(x).constant(i64({1, 1}, {-3}))), HasSubstr("index -3 is outside of a dim of 2"));
+}
+
 TEST(Scatter, ReducesDuplicatesInEveryType) {
   const Tensor index = i64({3, 1}, {1, 1, -3});
   const auto scatter = [&](const Tensor& x, const Tensor& updates, const std::string& reduction) {
