@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/target/lower/row_layouts.h"
+#include "core/target/lower/shared.h"
 #include "core/target/rows.h"
 
 namespace candela::target {
@@ -28,6 +29,24 @@ bool isEmpty(const Node& node) {
   return true;
 }
 
+/// Whether products of i16 end in this type, by steps in the same instruction.
+bool scalesWideSums(const Target& target, Elem to) {
+  constexpr uint64_t kSteps = uint64_t(1) << CDL_KIND_RESCALE | uint64_t(1) << CDL_KIND_BINARY;
+  return std::ranges::any_of(target.rows(), [&](const Target::Row& each) {
+    const cdl_row_t& row = each.row;
+    const bool isProduct = row.kind == CDL_KIND_CONV2D || row.kind == CDL_KIND_MATMUL;
+    return isProduct && row.support == CDL_SUPPORT_NATIVE && (row.flags & CDL_ROW_EPILOGUE) &&
+           (row.steps_mask & kSteps) == kSteps && row.elem_count > 0 && row.elems[0] == CDL_I16 &&
+           row.elems[row.elem_count - 1] == static_cast<uint8_t>(to);
+  });
+}
+
+/// A product of i16 on a target that has sums of them in memory alone: products of bytes are what it is fast at.
+bool goesByBytes(const Node& node, const Target& target) {
+  if (node.kind != OpKind::ConvInteger && node.kind != OpKind::MatmulInteger) return false;
+  return node.operand(0)->type.elem == Elem::i16_ && !scalesWideSums(target, Elem::i16_);
+}
+
 Status unsupported(const Node& node, const Target& target, const std::string& why) {
   return failure(Code::unsupported, "{} '{}': '{}'{}{}", graph::opName(node.kind), node.userName(), target.name(),
                  kCannotDoIt, why);
@@ -42,7 +61,8 @@ Result<Values> replacements(Lowering& l, const Node& node, const Target& target,
         values.push_back(l.splat(result->type.elem, result->type.shape(), 0));
       return values;
     }
-    CDL_ASSIGN(values, decompose(l, node, why));
+    if (goesByBytes(node, target)) values = lowerByBytes(l, node);
+    if (values.empty()) { CDL_ASSIGN(values, decompose(l, node, why)); }
     if (values.empty()) return unsupported(node, target, why.detail);
     return values;
   } catch (const Lowering::Failure& failure) {
@@ -97,14 +117,7 @@ const Node* endOfSums(const Node& step) {
 bool endsInProduct(const Node& node, const Target& target) {
   if (target.isHost() || !isStepOfSums(node) || !isBehindProduct(node)) return false;
   const Node* end = endOfSums(node);
-  constexpr uint64_t kSteps = uint64_t(1) << CDL_KIND_RESCALE | uint64_t(1) << CDL_KIND_BINARY;
-  return end && std::ranges::any_of(target.rows(), [&](const Target::Row& each) {
-           const cdl_row_t& row = each.row;
-           const bool isProduct = row.kind == CDL_KIND_CONV2D || row.kind == CDL_KIND_MATMUL;
-           return isProduct && row.support == CDL_SUPPORT_NATIVE && (row.flags & CDL_ROW_EPILOGUE) &&
-                  (row.steps_mask & kSteps) == kSteps && row.elem_count > 0 && row.elems[0] == CDL_I16 &&
-                  row.elems[row.elem_count - 1] == static_cast<uint8_t>(end->result()->type.elem);
-         });
+  return end && scalesWideSums(target, end->result()->type.elem);
 }
 
 Answer ask(const Node& node, const Target& target, const LowerOptions& options) {

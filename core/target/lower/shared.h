@@ -30,6 +30,9 @@ Value matmulAnyRank(Lowering& l, Value a, Value b, Elem to, Value aZero = nullpt
 /// x[c] with dims of 1 behind it, so that it broadcasts along `axis` of a value of this rank.
 Value alongAxis(Lowering& l, Value x, int axis, int rank);
 
+/// matmul_integer and conv_integer of i16 as two of bytes. Empty where the zero point of the i16 is no constant.
+Values lowerByBytes(Lowering& l, const Node& node);
+
 bool isSmallInteger(Elem elem); ///< of less than 32 bits, and computed with
 /// The same op on i32, exact for every function of small integers that wraps, orders or truncates.
 Values lowerThroughI32(Lowering& l, const Node& node);

@@ -62,6 +62,33 @@ Result<Values> lowerDequantize(Lowering& l, const Node& node) {
   return Values{l.cast(l.mul(l.cast(x, inner), l.cast(parameter(l, node, 1), inner)), to)};
 }
 
+// x = 256 * high + low, and its zero point likewise.
+Values lowerByBytes(Lowering& l, const Node& node) {
+  const bool conv = node.kind == OpKind::ConvInteger;
+  const size_t zeroAt = conv ? 3 : 2;
+  Value x = node.operand(0), zero = node.operand(zeroAt), bias = conv ? node.operand(2) : nullptr;
+  int64_t zeroPoint = 0;
+  if (zero) {
+    const auto tensor = zero->isConstant() ? zero->tensor() : Result<Tensor>(badModel("no constant"));
+    if (!tensor) return {};
+    zeroPoint = tensor->toInts()[0];
+  }
+  Value low = l.cast(x, Elem::u8_);
+  Value rest = l.sub(l.cast(x, Elem::i32_), l.cast(low, Elem::i32_));
+  Value high = l.cast(l.div(rest, whole(l, 256)), Elem::i8_);
+  const auto sums = [&](Value part, int64_t partZero) {
+    std::vector<Value> operands = node.operands();
+    operands[0] = part;
+    if (bias) operands[2] = nullptr;
+    if (zero) operands[zeroAt] = partZero ? l.splat(part->type.elem, {1}, static_cast<double>(partZero)) : nullptr;
+    return l.cast(l.node(node.kind, std::move(operands), node.attrs), Elem::i64_);
+  };
+  Value y = l.mul(sums(high, zeroPoint >> 8), l.scalar(Elem::i64_, 256));
+  y = l.add(y, sums(low, zeroPoint & 255));
+  if (bias) y = l.add(y, alongAxis(l, l.cast(bias, Elem::i64_), 1, x->type.rank()));
+  return {y};
+}
+
 Result<Values> lowerMatmulInteger(Lowering& l, const Node& node) {
   Value b = node.operand(1), bZero = node.operand(3);
   makeSigned(l, b, bZero);
