@@ -13,7 +13,8 @@ include_guard(GLOBAL)
 #   candela_backend_<name>_static  an object library: link it into a program for static registration (gdb, sanitizers,
 #                                  coverage, embedding). Its entry is <name>_backend_query. Built when something needs it
 # LIBRARIES are the backend's own third parties. The plugin is installed to <libdir>/candela; with NO_INSTALL it is for
-# tests, lies in lib/candela-tests and is found by its path only.
+# tests, lies in lib/candela-tests and is found by its path only. It searches the folders of LIBRARIES that lie outside of
+# the project; for a shared library of its own give the plugin an INSTALL_RPATH that begins with $ORIGIN.
 function(candela_add_backend name)
   cmake_parse_arguments(BACKEND "NO_INSTALL" "" "SOURCES;LIBRARIES;DEFINES;EXPORTS" ${ARGN})
   if(NOT BACKEND_SOURCES)
@@ -57,6 +58,9 @@ function(candela_add_backend name)
   else()
     target_link_options(${plugin} PRIVATE -Wl,-z,defs)
   endif()
+  # Linked with the search path that it is installed with: CMake fills one that it means to replace with empty entries, and
+  # the loader takes those for the folder of whoever starts the program.
+  set_target_properties(${plugin} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
   set_property(GLOBAL APPEND PROPERTY CANDELA_PLUGINS ${plugin})
   if(NOT BACKEND_NO_INSTALL)
     include(GNUInstallDirs)

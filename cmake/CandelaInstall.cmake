@@ -1,6 +1,7 @@
 # What is installed: the tool, the headers of both public interfaces, the embedding library, the CMake package, and ports
 # to read with a model to try them on. An installation needs nothing of the source tree.
-# Included last by the root CMakeLists.txt. Plugins install themselves (candela_add_backend).
+# Included last by the root CMakeLists.txt. Plugins install themselves (candela_add_backend). Nothing that is installed has a
+# search path of its own (hygiene_search_paths): it needs the system's libraries alone.
 
 include(CMakePackageConfigHelpers)
 set(CANDELA_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Candela)
@@ -12,7 +13,7 @@ install(EXPORT Candela_backend_api NAMESPACE Candela:: DESTINATION ${CANDELA_CMA
 
 if(TARGET candela_sdk)
   set_target_properties(candela_sdk PROPERTIES EXPORT_NAME candela OUTPUT_NAME candela
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN")
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/candela DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     COMPONENT runtime FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
   candela_installs(candela_sdk)
@@ -23,7 +24,6 @@ if(TARGET candela_sdk)
 endif()
 
 if(TARGET candela)
-  set_target_properties(candela PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   candela_installs(candela)
   install(TARGETS candela RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()

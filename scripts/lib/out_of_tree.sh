@@ -16,7 +16,7 @@ unset CANDELA_PLUGIN_PATH
 install_build() {
   local first=$place/first
   cmake --install "$build" --prefix "$first" >"$place/install.log" || { cat "$place/install.log"; return 1; }
-  mv "$first" "$sdk" &&
+  mv "$first" "$sdk" && python3 -B "$root/tests/hygiene/check_search_paths.py" "$sdk" &&
     # Programs hold the paths of their sources for messages; no text may.
     if grep -rIl -e "$root/" -e "$build/" -e "$first/" "$sdk"; then
       echo "these files of the installation name a folder that a user does not have"

@@ -308,5 +308,43 @@ class Symbols(CheckTest):
         self.assertIn("cannot be read", out)
 
 
+@unittest.skipUnless(shutil.which("cc"), "no C compiler")
+class SearchPathTest(CheckTest):
+    def link(self, *flags):
+        path = os.path.join(self.root, "liba.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", path, *flags, "-"], check=True, input=b"int a;")
+        return path
+
+    def testClean(self):
+        for flags in ([], ["-Wl,-rpath,/usr/lib"], ["-Wl,-rpath,$ORIGIN/../lib:/usr/lib"]):
+            with self.subTest(flags):
+                self.link(*flags)
+                status, out = self.run_("search_paths", self.root)
+                self.assertEqual(status, 0, out)
+
+    def testBroken(self):
+        for flags, message in [(["-Wl,-rpath,::"], "searches '' of '::'"),
+                               (["-Wl,-rpath,/usr/lib:"], "searches '' of '/usr/lib:'"),
+                               (["-Wl,-rpath,."], "searches '.'"),
+                               (["-Wl,--disable-new-dtags,-rpath,lib"], "searches 'lib'"),
+                               (["-Wl,-rpath,$ORIGINAL"], "searches '$ORIGINAL'"),
+                               (["-Wl,-soname,a/liba.so"], None)]:
+            with self.subTest(flags):
+                path = self.link(*flags)
+                if message is None:  # what is linked with it needs it by that name
+                    user = os.path.join(self.root, "libuser.so")
+                    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", user, "-", "-x", "none", path,
+                                    "-Wl,--no-as-needed"], check=True, input=b"extern int a; int* b(void) { return &a; }")
+                    path, message = user, "needs 'a/liba.so'"
+                status, out = self.run_("search_paths", path)
+                self.assertEqual(status, 1)
+                self.assertIn(f"{path}:1: [search-path] {message}", out)
+
+    def testNothingToRead(self):
+        status, out = self.run_("search_paths", os.path.join(self.root, "README.md"))
+        self.assertEqual(status, 1)
+        self.assertIn("there is no ELF file", out)
+
+
 if __name__ == "__main__":
     unittest.main()
