@@ -51,11 +51,12 @@ bool isListed(const npu::InstructionTime& time) {
 
 std::string quoted(const std::string& name) {
   std::string text;
-  for (const char letter : name)
-    if (letter == '"' || letter == '\\')
-      text += std::string("\\") + letter;
-    else if (static_cast<unsigned char>(letter) >= ' ')
-      text += letter;
+  for (const char letter : name) {
+    char code[8] = "";
+    if (static_cast<unsigned char>(letter) < ' ') std::snprintf(code, sizeof code, "\\u%04x", letter);
+    if (letter == '"' || letter == '\\') text += '\\';
+    text += *code ? std::string(code) : std::string(1, letter);
+  }
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "core/reference/reference.h"
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
+#include "core/support/text/shown.h"
 
 using namespace candela;
 
@@ -79,7 +80,7 @@ template <typename F> candela_status_t guarded(char* error, size_t size, F&& bod
   const auto tell = [&](Code code, const char* message) { return report(code, message, error, size); };
   try {
     const Status status = body();
-    return tell(status.code(), status.message().c_str());
+    return tell(status.code(), text::shownText(status.message()).c_str());
   } catch (const OutOfMemory& e) { return tell(Code::out_of_memory, e.what()); } catch (const std::bad_alloc&) {
     return tell(Code::out_of_memory, "out of memory");
   } catch (const std::exception& e) { return tell(Code::internal, e.what()); } catch (...) {

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/support/text/shown.h"
+
 namespace candela {
 
 const char* codeName(Code code) {
@@ -22,7 +24,7 @@ Status Status::context(std::string_view prefix) const {
 
 void checkFailed(const char* file, int line, const char* condition, const std::string& message) {
   std::fprintf(stderr, "%s:%d: check failed: %s%s%s\n", file, line, condition, message.empty() ? "" : ": ",
-               message.c_str());
+               text::shownText(message).c_str());
   std::abort();
 }
 

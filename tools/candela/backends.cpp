@@ -61,7 +61,7 @@ void backends(const Arguments& arguments, Console& console) {
                  fmt::format("{}", rows.value("emulated", 0)), names(options)});
     }
   }
-  console.print("{}", table.text(0));
+  console.printText(table.text(0));
   for (const auto& [name, problem] : problems) // which may begin with its name
     console.print("{}  {}{}\n", console.red("unusable"), problem.starts_with(name) ? "" : name + ": ", problem);
   Json report = console.report("backends");

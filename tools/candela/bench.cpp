@@ -149,7 +149,7 @@ void printInstrs(const Measured& measured, int rows, Console& console) {
                gflops > 0 ? percentText(gflops / measured.peakOf(time)) : fmt::format("{:>9}", "-"),
                fmt::format("{:>9}", bytesText(time.bytes))});
   }
-  console.print("{}", table.text());
+  console.printText(table.text());
   if (shown < order.size())
     console.print("  and {} more instructions: {:.3f} ms; all of them: --rows 0\n", order.size() - shown, rest);
 }
@@ -184,7 +184,7 @@ void printTotals(const Measured& measured, Console& console) {
     table.add({total.op, total.kind, fmt::format("{:>5}", total.count), fmt::format("{:>9.4f}", total.ms),
                percentText(total.ms / measured.instrMs()),
                rateText(total.ms > 0 ? 2e-6 * static_cast<double>(total.macs) / total.ms : 0)});
-  console.print("{}", table.text());
+  console.printText(table.text());
 }
 
 uint64_t peakMemoryBytes() {

@@ -38,7 +38,7 @@ void compile(const Arguments& arguments, Console& console) {
   std::error_code unknown;
   const auto size = std::filesystem::file_size(arguments.output, unknown);
   const Json placement = placementReport(model);
-  if (arguments.explain) console.print("{}", explainText(placement));
+  if (arguments.explain) console.printText(explainText(placement));
   console.print("{}  {}   compiled in {}; written {}{}\n", console.bold(fileName(path)), placementLine(placement),
                 timeText(compileMs), arguments.output, unknown ? "" : fmt::format(" ({})", bytesText(size)));
   Json report = console.report("compile");

@@ -115,7 +115,7 @@ void printConformSummary(const Report& report, Console& console) {
   if (all[Outcome::failed] > kFailuresShown)
     console.print("and {} more failures (--json and --html have them all)\n",
                   grouped(all[Outcome::failed] - kFailuresShown));
-  console.print("{}", tierTable(report));
+  console.printText(tierTable(report));
   const conform::Native native = conform::nativeOf(report.results);
   std::vector<std::string> shares;
   if (native.rows)

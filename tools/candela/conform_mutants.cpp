@@ -31,7 +31,7 @@ void conformMutants(const MutantArguments& arguments, Console& console) {
                      kWorkFailed);
   }
   const double milliseconds = millisecondsSince(start);
-  console.print("{}", conform::matrixPage(verdicts));
+  console.printText(conform::matrixPage(verdicts));
   Json report = console.report("conform");
   report["wall_ms"] = milliseconds;
   Json& mutants = report["mutants"] = Json::array();

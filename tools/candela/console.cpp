@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "candela/candela.h"
 #include "core/support/file.h"
@@ -15,7 +16,50 @@ namespace candela::tool {
 
 void tell(const std::string& text) noexcept { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-void Console::write(const std::string& text) {
+namespace {
+
+/// Stands in front of a style's letter in text that is not written yet. Drawn for each process: no file can hold it.
+const std::string& styleMark() {
+  static const std::string mark = [] {
+    std::random_device draw;
+    return fmt::format("\x0e{:08x}{:08x}", draw(), draw());
+  }();
+  return mark;
+}
+
+/// The text with what lies between its styles put through `shown`, and each style through `style`.
+template <typename F, typename G> std::string betweenStyles(std::string_view text, F&& shown, G&& style) {
+  const std::string& mark = styleMark();
+  std::string out;
+  while (!text.empty()) {
+    const size_t at = std::min(text.find(mark), text.size());
+    out += shown(text.substr(0, at));
+    text.remove_prefix(at);
+    if (text.size() <= mark.size()) break;
+    out += style(text.substr(0, mark.size() + 1));
+    text.remove_prefix(mark.size() + 1);
+  }
+  return out;
+}
+
+std::string sequenceOf(char style) {
+  switch (style) {
+  case 'b': return "\033[1m";
+  case 'r': return "\033[31m";
+  case 'g': return "\033[32m";
+  default: return "\033[0m";
+  }
+}
+
+} // namespace
+
+std::string shownCell(std::string_view text) {
+  return betweenStyles(text, text::shownLine, [](std::string_view style) { return style; });
+}
+
+void Console::write(const std::string& unsafe) {
+  const std::string text =
+      betweenStyles(unsafe, text::shownText, [](std::string_view style) { return sequenceOf(style.back()); });
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && !writeError_)
     writeError_ = errno ? errno : EIO;
@@ -27,9 +71,16 @@ void Console::finish() {
   if (writeError_) fail(kWorkFailed, "cannot write to stdout: {}", std::strerror(writeError_));
 }
 
-std::string Console::colour(std::string_view code, std::string_view text) const {
+void Console::writeError(std::string_view text) {
+  std::string out = text::shownText(text);
+  for (size_t at = 0; (at = out.find('\n', at)) != out.npos; ++at)
+    if (!out.substr(at + 1).starts_with(' ')) out.insert(at + 1, "  ");
+  tell(out + "\n");
+}
+
+std::string Console::styled(char style, std::string_view text) const {
   static const bool on = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
-  return on ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
+  return on ? fmt::format("{0}{1}{2}{0}.", styleMark(), style, text) : std::string(text);
 }
 
 Json Console::report(std::string_view name) const {
@@ -39,7 +90,7 @@ Json Console::report(std::string_view name) const {
 
 void Console::writeJson(const Json& report) {
   if (!wantsJson()) return;
-  const std::string text = report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
   if (jsonPath == "-") return write(text);
   check(writeFile(jsonPath, text.data(), text.size()), kWorkFailed);
 }
@@ -54,6 +105,11 @@ size_t widthOf(std::string_view text) {
 }
 
 } // namespace
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = shownCell(cell);
+  rows_.push_back(std::move(row));
+}
 
 std::string Table::text(size_t indent) const {
   std::vector<size_t> widths(columns_.size(), 0);
@@ -77,9 +133,10 @@ std::string Table::text(size_t indent) const {
   return out;
 }
 
-Progress::Progress(std::string what) : what_(std::move(what)), isTerminal_(isatty(STDERR_FILENO)) {}
+Progress::Progress(std::string_view what) : what_(text::shownLine(what)), isTerminal_(isatty(STDERR_FILENO)) {}
 
-void Progress::update(std::string_view stage, double fraction) {
+void Progress::update(std::string_view unsafe, double fraction) {
+  const std::string stage = text::shownLine(unsafe);
   const auto now = std::chrono::steady_clock::now();
   const auto pause = isTerminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
   if (now - start_ < std::chrono::seconds(2) || (shown_ != start_ && now - shown_ < pause)) return;

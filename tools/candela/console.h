@@ -6,10 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/support/status.h"
 #include "core/support/text/shell.h"
+#include "core/support/text/shown.h"
 
 /// What every sub-command says to people and scripts, and how it ends.
 namespace candela::tool {
@@ -43,7 +45,24 @@ template <typename T> T check(Result<T> result, int exitCode = kBadInput) {
 /// Writes to stderr what it can take: there is nobody to tell where it is full or closed.
 void tell(const std::string& text) noexcept;
 
-/// stdout and the JSON report. With --json - the report is all that stdout gets. One thread.
+/// A text of one line, as a terminal may have it; the styles of Console stay.
+std::string shownCell(std::string_view text);
+
+/// What is formatted of an argument: texts as shownCell has them, anything else as it is.
+template <typename T>
+using Shown = std::conditional_t<std::is_convertible_v<T, std::string_view>, std::string, std::remove_cvref_t<T>>;
+template <typename T> Shown<const T&> shownArgument(const T& argument) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>)
+    return shownCell(argument);
+  else
+    return argument;
+}
+template <typename... Args> std::string shownFormat(fmt::string_view format, const Args&... args) {
+  return fmt::vformat(format, fmt::make_format_args(shownArgument(args)...));
+}
+
+/// stdout, stderr and the JSON report: the one place where text leaves for the terminal. With --json - the report is all
+/// that stdout gets. One thread.
 class Console {
 public:
   explicit Console(std::string commandLine) : commandLine_(std::move(commandLine)) {}
@@ -51,18 +70,26 @@ public:
   std::string jsonPath; ///< empty: no report; "-": stdout
 
   bool wantsJson() const { return !jsonPath.empty(); }
-  template <typename... Args> void print(fmt::format_string<Args...> format, Args&&... args) {
-    if (jsonPath != "-") write(fmt::format(format, std::forward<Args>(args)...));
+  /// Texts among the arguments are names and messages of a line each: what a terminal would obey is escaped in them.
+  template <typename... Args> void print(fmt::format_string<Shown<Args>...> format, Args&&... args) {
+    if (jsonPath != "-") write(shownFormat(format, args...));
+  }
+  /// Text that is made of lines already.
+  void printText(const std::string& text) {
+    if (jsonPath != "-") write(text);
   }
   /// A line on stderr that is no error.
-  template <typename... Args> void note(fmt::format_string<Args...> format, Args&&... args) {
-    tell("note: " + fmt::format(format, std::forward<Args>(args)...) + "\n");
+  template <typename... Args> void note(fmt::format_string<Shown<Args>...> format, Args&&... args) {
+    writeError("note: " + shownFormat(format, args...));
   }
+  /// Lines on stderr, and the end of the last one. What a terminal would obey is escaped; lines behind the first one are
+  /// set in.
+  static void writeError(std::string_view text);
 
   /// Bold on a terminal, unless NO_COLOR is set.
-  std::string bold(std::string_view text) const { return colour("1", text); }
-  std::string red(std::string_view text) const { return colour("31", text); }
-  std::string green(std::string_view text) const { return colour("32", text); }
+  std::string bold(std::string_view text) const { return styled('b', text); }
+  std::string red(std::string_view text) const { return styled('r', text); }
+  std::string green(std::string_view text) const { return styled('g', text); }
 
   /// {schema: "candela.<name>/1", candela_version, command}
   Json report(std::string_view name) const;
@@ -74,17 +101,18 @@ public:
   const std::string& commandLine() const { return commandLine_; }
 
 private:
+  /// Escapes what is left to escape, and makes the styles.
   void write(const std::string& text);
-  std::string colour(std::string_view code, std::string_view text) const;
+  std::string styled(char style, std::string_view text) const;
   std::string commandLine_;
   int writeError_ = 0;
 };
 
-/// Columns as wide as their widest cell; the last one is free.
+/// Columns as wide as their widest cell; the last one is free. Cells are shownCell.
 class Table {
 public:
   explicit Table(std::vector<std::string> columns) : columns_(std::move(columns)) {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> row);
   bool empty() const { return rows_.empty(); }
   /// One line each, after `indent` blanks, with the columns' names first.
   std::string text(size_t indent = 2) const;
@@ -97,7 +125,7 @@ private:
 /// Shows on stderr how far something is, once it took two seconds: a bar on a terminal, else now and then a line.
 class Progress {
 public:
-  explicit Progress(std::string what);
+  explicit Progress(std::string_view what);
   ~Progress();
   void update(std::string_view stage, double fraction);
   /// Takes the bar off the screen, so that a line can be written; the next update draws it again.

@@ -55,9 +55,9 @@ void inspect(const Arguments& arguments, Console& console) {
   if (arguments.dot) {
     if (page.drawing.nodes.empty())
       fail(kBadInput, "{}: --dot: there is nothing to draw in this {}", arguments.path, page.kind);
-    console.print("{}", drawingDot(page));
+    console.printText(drawingDot(page));
   } else {
-    console.print("{}", pageText(page, console, arguments.all ? SIZE_MAX : 40));
+    console.printText(pageText(page, console, arguments.all ? SIZE_MAX : 40));
   }
   if (!arguments.html.empty()) {
     const std::string html = pageHtml(page);

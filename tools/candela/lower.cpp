@@ -42,8 +42,8 @@ void lower(Arguments& arguments, Console& console) {
   const LoweredModel lowered = lowerModel(options, compile);
   const auto& [backends, parts, bandBytes, flow, traffic] = lowered;
   if (!flow.empty())
-    console.print("// what is decided at run, around the partitions below\n// {}\n",
-                  fmt::format("{}", fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));
+    console.printText(fmt::format("// what is decided at run, around the partitions below\n// {}\n",
+                                  fmt::join(text::split(flow.substr(0, flow.size() - 1), '\n'), "\n// ")));
   Json report = console.report("lower");
   report["model"] = options.path;
   report["partitions"] = Json::array();
@@ -57,7 +57,7 @@ void lower(Arguments& arguments, Console& console) {
         fmt::format("// {}\n// partition {} of {} on {}\n{}", counts, i + 1, parts.size(), backend,
                     arguments.graph ? printGraph(parts[i].graph, folder) : printProgram(program, folder));
     if (file.empty()) {
-      console.print("{}", text);
+      console.printText(text);
     } else {
       check(writeFile(file, text.data(), text.size()), kWorkFailed);
       console.print("{}  {} instructions on {}: {}\n", console.bold(file), program.instrs.size(), backend, counts);

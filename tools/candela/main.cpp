@@ -31,7 +31,12 @@ int report(int exitCode, const char* message) noexcept {
   std::fprintf(stderr, "error: %s\n", message); // which may have no place to go: the exit status says it too
   return exitCode;
 }
-int report(int exitCode, const std::string& message) noexcept { return report(exitCode, message.c_str()); }
+int report(int exitCode, const std::string& message) noexcept {
+  try {
+    Console::writeError("error: " + message);
+    return exitCode;
+  } catch (const std::bad_alloc&) { return report(exitCode, "out of memory"); }
+}
 
 // Memory that is set aside for the way out: destructors of JSON take some.
 std::unique_ptr<char[]> reserve;
@@ -102,7 +107,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& request) { // --help, --version
     std::ostringstream out, unused;
     app.exit(request, out, unused);
-    console.print("{}", out.str());
+    console.printText(out.str());
     console.finish();
     return kSuccess;
   } catch (const CLI::ParseError& error) {

@@ -337,7 +337,7 @@ void print(const Findings& found, const std::string& title, Console& console, co
   for (size_t i = 0; i < std::min(list.size(), kShown); ++i)
     table.add({list[i]->text(), list[i]->rung(), list[i]->now, fmt::format("{:>5}", list[i]->nodes.size()),
                percent(found.share(*list[i])), percent(found.macShare(*list[i])), list[i]->why});
-  console.print("{}", table.text());
+  console.printText(table.text());
   if (list.size() > kShown) console.print("  and {} more: --json\n", list.size() - kShown);
   if (!queries) return;
   for (size_t i = 0; i < std::min(list.size(), kShown); ++i) {

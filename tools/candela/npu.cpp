@@ -44,7 +44,7 @@ void disassembleFile(const Arguments& arguments, Console& console) {
   const npu::Result<std::string> text = npu::disassemble(binary);
   if (!text) fail(kBadInput, "{}: {}", arguments.input, text.message());
   if (arguments.output.empty())
-    console.print("{}", *text);
+    console.printText(*text);
   else
     check(writeFile(arguments.output, text->data(), text->size()), kWorkFailed);
 }
@@ -64,7 +64,7 @@ void showConfigurations(const Arguments& arguments, Console& console) {
   Json report = console.report("npu_config");
   if (!arguments.configuration.empty()) {
     const npu::Configuration configuration = checkNpu(npu::findConfiguration(arguments.configuration));
-    console.print("{}", configuration.toml());
+    console.printText(configuration.toml());
     report["configurations"].push_back(configurationJson(configuration));
   } else {
     Table table({"name", "array", "clock", "scratchpad", "accumulators", "channels", "DRAM", "hash"});
@@ -77,7 +77,7 @@ void showConfigurations(const Arguments& arguments, Console& console) {
                  fmt::format("{:016x}", c.hash())});
       report["configurations"].push_back(configurationJson(c));
     }
-    console.print("{}", table.text(0));
+    console.printText(table.text(0));
   }
   if (console.wantsJson()) console.writeJson(report);
 }

@@ -99,7 +99,7 @@ void runProgram(const Arguments& arguments, Console& console) {
   }
   const npu::RunReport run = checkNpu(device->run());
   for (const auto& [region, type] : show)
-    console.print("{}:\n{}", program.regions[region].name, valuesText(memory[region], type));
+    console.printText(fmt::format("{}:\n{}", shownCell(program.regions[region].name), valuesText(memory[region], type)));
   for (const auto& [region, path] : dump)
     check(writeFile(path, memory[region].data(), memory[region].size()), kWorkFailed);
   if (!arguments.trace.empty()) check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);
@@ -107,7 +107,7 @@ void runProgram(const Arguments& arguments, Console& console) {
   for (const npu::CounterInfo& info : npu::kCounters)
     if (const uint64_t value = run.counters[static_cast<size_t>(info.id)]; value && !info.isTiming)
       table.add({fmt::format("{}", value), std::string(info.name)});
-  console.print("{}", table.text(0));
+  console.printText(table.text(0));
   if (console.wantsJson()) {
     Json report = console.report("npu_run");
     report["npu"] = configuration->name;

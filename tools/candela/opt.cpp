@@ -35,7 +35,7 @@ struct Arguments {
 Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& console, Json& report) {
   const auto show = [&](std::string_view pass, const graph::Graph& after) {
     report["passes"].push_back({{"pass", pass}, {"nodes_after", after.nodeCount()}});
-    if (arguments.printAfterAll) console.print("// after {}\n{}", pass, printGraph(after, ""));
+    if (arguments.printAfterAll) console.printText(fmt::format("// after {}\n{}", pass, printGraph(after, "")));
   };
   for (const std::string& pass : arguments.passes) {
     if (pass == "optimize") {
@@ -84,7 +84,7 @@ Status planProgram(program::Program& program, const Arguments& arguments, Consol
     for (size_t s = 0; s < bytes.size(); ++s) peaks[program.spaces[s].name] = bytes[s];
     report["passes"].push_back(
         {{"pass", name}, {"instructions_after", program.instrs.size()}, {"max_live_bytes", std::move(peaks)}});
-    if (arguments.printAfterAll) console.print("// after {}\n{}", name, printProgram(program, ""));
+    if (arguments.printAfterAll) console.printText(fmt::format("// after {}\n{}", name, printProgram(program, "")));
   }
   return Status::ok();
 }
@@ -124,7 +124,7 @@ void opt(const Arguments& arguments, Console& console) {
     table.add({"optimize", "the standard order, repeated until nothing changes", "what those do together"});
     for (const PlanPass& pass : kPlanPasses)
       table.add({std::string(pass.name), std::string(pass.summary), "the same bits"});
-    console.print("{}", table.text(0));
+    console.printText(table.text(0));
     return;
   }
   if (arguments.path.empty()) fail(kBadInput, "a file is needed");
@@ -146,7 +146,7 @@ void opt(const Arguments& arguments, Console& console) {
   check(runPasses(ir, arguments, console, report).context(arguments.path));
   report["size_after"] = sizeOf(ir);
   if (arguments.output.empty()) {
-    console.print("{}", printIr(ir, ""));
+    console.printText(printIr(ir, ""));
   } else {
     const std::string text = printIr(ir, resourceFolderOf(arguments.output));
     check(writeFile(arguments.output, text.data(), text.size()), kWorkFailed);

@@ -55,13 +55,13 @@ bool isNumeric(const Json& cell) { return cell.is_number() || cell.is_null(); }
 } // namespace
 
 std::string pageText(const Page& page, const Console& console, size_t maxRows) {
-  std::string out = fmt::format("{}  {}\n", console.bold(page.file), page.kind);
+  std::string out = fmt::format("{}  {}\n", console.bold(text::shownLine(page.file)), page.kind);
   size_t width = 0;
   for (const auto& [name, value] : page.facts) width = std::max(width, name.size());
-  for (const auto& [name, value] : page.facts) out += fmt::format("  {:<{}}  {}\n", name, width, cellText(value));
+  for (const auto& [name, value] : page.facts) out += fmt::format("  {:<{}}  {}\n", name, width, text::shownLine(cellText(value)));
   for (const PageTable& table : page.tables) {
     if (table.rows.empty()) continue;
-    out += fmt::format("\n{} ({})\n", console.bold(table.name), table.rows.size());
+    out += fmt::format("\n{} ({})\n", console.bold(text::shownLine(table.name)), table.rows.size());
     Table text(table.columns);
     for (size_t i = 0; i < std::min(maxRows, table.rows.size()); ++i) {
       std::vector<std::string> row;

@@ -54,7 +54,7 @@ void printSpace(const PlannedPart& part, const plan::MemoryMap& map, size_t rows
                fmt::format("[{}..{}]{}", block.first + 1, block.last + 1,
                            block.takesOver && block.first == map.peak ? " in place" : ""),
                "%" + program.buffers[block.buffer].name, valueText(program, block.buffer)});
-  console.print("{}", table.text(4));
+  console.printText(table.text(4));
   if (alive.size() > rows) console.print("    and {} more (--rows)\n", alive.size() - rows);
 }
 
@@ -90,7 +90,7 @@ void printPart(const PlannedPart& part, size_t index, size_t count, size_t rows,
   for (const plan::Passage& passage : std::span(missed).first(std::min(rows, missed.size())))
     table.add({fmt::format("{}", passage.bytes), part.program.instrName(passage.writer),
                part.program.instrName(passage.reader)});
-  console.print("{}", table.text(4));
+  console.printText(table.text(4));
   if (missed.size() > rows) console.print("    and {} more (--rows)\n", missed.size() - rows);
 }
 
@@ -201,7 +201,7 @@ void printTiling(const PlannedPart& part, size_t rows, Console& console) {
                shapeText(step->extents), fmt::format("{}", fmt::join(step->kept, " ")),
                fmt::format("{} '{}' for {}", program::kindName(step->kinds[0]),
                            step->nodes.empty() ? "" : step->nodes[0], step->memory)});
-  console.print("{}", table.text(4));
+  console.printText(table.text(4));
   if (steps.size() > rows) console.print("    and {} more (--rows)\n", steps.size() - rows);
 }
 

@@ -188,15 +188,15 @@ void run(Arguments& arguments, Console& console) {
     if (arguments.top)
       printTop(arguments, outputs[0], console, report);
     else
-      console.print("{}", summary.text());
+      console.printText(summary.text());
   }
   if (arguments.profile) {
     report["profile"] = profile.json(session.report);
-    console.print("{}", profile.empty() ? std::string("no instruction was profiled: the oracle and models without "
+    console.printText(profile.empty() ? std::string("no instruction was profiled: the oracle and models without "
                                                       "work have none, and a backend that compiles need not tell\n")
                                         : profile.text(session.report, 20));
   }
-  if (arguments.explain) console.print("{}", explainText(session.report));
+  if (arguments.explain) console.printText(explainText(session.report));
   if (!arguments.outputFolder.empty()) {
     TensorFolder folder(arguments.outputFolder);
     for (size_t i = 0; i < outputs.size(); ++i)

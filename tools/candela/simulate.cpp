@@ -125,7 +125,7 @@ void printLayers(const Measured& measured, size_t rows, Console& console) {
       table.add({countText(count(layer, "macs")), kilobytes(count(layer, "weights")), kilobytes(count(layer, "tables")),
                  kilobytes(count(layer, "loaded")), kilobytes(count(layer, "stored")), name});
   }
-  console.print("{}", table.text());
+  console.printText(table.text());
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
 }
 
@@ -161,7 +161,7 @@ void printHost(const Json& nodes, size_t rows, Console& console) {
       table.add({node.value("node", ""), node.value("op", ""), countText(count(node, "elements")), kilobytes(count(node, "bytes_in")),
                  kilobytes(count(node, "bytes_out")), countText(count(node, "macs")), node.value("why", "")});
   }
-  if (!table.empty()) console.print("{}", table.text());
+  if (!table.empty()) console.printText(table.text());
   if (shown > rows) console.print("  and {} more (--rows)\n", shown - rows);
   if (milliseconds > 0)
     console.print("  the host's {} step{} move {}: {:.3f} ms by --host-bandwidth, assumed, without their products\n", nodes.size(),
@@ -307,7 +307,7 @@ void printWhatIf(const Json& rows, Console& console) {
   for (const Json& row : rows)
     table.add({row["change"].get<std::string>(), countText(count(row, "cycles")), fmt::format("{:.2f}x", row["speed"].get<double>()),
                bytesText(count(row, "dram_bytes"))});
-  console.print("{}", table.text());
+  console.printText(table.text());
 }
 
 void printCompared(const Json& compared, const std::string& model, size_t rows, Console& console) {
@@ -325,7 +325,7 @@ void printCompared(const Json& compared, const std::string& model, size_t rows, 
   for (size_t i = 0; i < std::min(changed.size(), rows); ++i)
     table.add({fmt::format("{}", count(*changed[i].second, "before")), fmt::format("{}", count(*changed[i].second, "after")),
                fmt::format("{:+}", changed[i].first), (*changed[i].second)["name"].get<std::string>()});
-  if (!table.empty()) console.print("{}", table.text());
+  if (!table.empty()) console.printText(table.text());
 }
 
 /// The table stands there; --json - takes its place.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/support/text/scan.h"
+#include "core/support/text/shown.h"
 
 namespace candela::plan {
 
@@ -170,7 +171,7 @@ std::string solutionText(const NamedProblem& named, const MemoryPlan& plan) {
       fmt::format("id,lower,upper,size{}{},offset\n", isAligned ? ",alignment" : "", hasGaps ? ",gaps" : "");
   for (size_t i = 0; i < named.ids.size(); ++i) {
     const Interval& buffer = named.problem.buffers[i];
-    out += fmt::format("{},{},{},{}", named.ids[i], buffer.begin, buffer.end, buffer.size);
+    out += fmt::format("{},{},{},{}", text::plainCell(named.ids[i]), buffer.begin, buffer.end, buffer.size);
     if (isAligned) out += fmt::format(",{}", buffer.alignment);
     if (hasGaps) {
       std::vector<std::string> gaps;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/support/text/scan.h"
+#include "core/support/text/shown.h"
 
 namespace candela::text {
 namespace {
@@ -215,14 +216,17 @@ Token TokenStream::quotedString() {
 
 std::string quoteText(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    if (const auto escape = std::ranges::find(kEscapes, c, &Escape::meant); escape != std::end(kEscapes)) {
+  while (!text.empty()) {
+    const auto [bytes, value] = characterAt(text);
+    const std::string_view piece = text.substr(0, std::max<size_t>(bytes, 1));
+    text.remove_prefix(piece.size());
+    if (const auto escape = std::ranges::find(kEscapes, piece[0], &Escape::meant); escape != std::end(kEscapes)) {
       out += '\\';
       out += escape->letter;
-    } else if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else if (!bytes || isHidden(value)) {
+      for (const char c : piece) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
-      out += c;
+      out += piece;
     }
   }
   return out + '"';

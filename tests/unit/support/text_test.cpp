@@ -6,6 +6,7 @@
 #include "core/support/float_bits.h"
 #include "core/support/text/expr.h"
 #include "core/support/text/literal.h"
+#include "core/support/text/shown.h"
 
 namespace candela::text {
 namespace {
@@ -206,6 +207,40 @@ TEST(Expr, TypesFollowTheOperands) {
   EXPECT_EQ(typesOf("xor(v0, true)", {b}), "bool");
   EXPECT_EQ(typesOf("exp(acc)", {f}), "no accumulator here");
   EXPECT_EQ(typesOf("exp(v1)", {f}), "v1 but only 1 operands");
+}
+
+TEST(Shown, NothingHiddenIsLeft) {
+  EXPECT_EQ(shownLine("a\x1b[31mb\r\n\t\x7f"), "a\\x1b[31mb\\x0d\\n\\t\\x7f");
+  EXPECT_EQ(shownText("a\tb\n\x07"), "a\tb\n\\x07");
+  EXPECT_EQ(shownLine("\u202e\u2066\u200f\u0085\u2028\U000e0041"),
+            "\\u202e\\u2066\\u200f\\u0085\\u2028\\U000e0041");
+  EXPECT_EQ(shownLine("\x9b\xff\xc0\x80\xed\xa0\x80 caf\xc3"), "\\x9b\\xff\\xc0\\x80\\xed\\xa0\\x80 caf\\xc3");
+  EXPECT_EQ(shownLine(std::string_view("a\0b", 3)), "a\\x00b");
+  for (const char* plain : {"", "café 日本 🙂", "a\\b \"c\" <d>"}) EXPECT_EQ(shownLine(plain), plain);
+  EXPECT_EQ(shownJson("{\n \"a\": \"\u202e\x7f\U000e0041é\"}"), "{\n \"a\": \"\\u202e\\u007f\\udb40\\udc41é\"}");
+}
+
+TEST(Shown, TextFormReadsBack) {
+  const std::string name = "a\x1b\u202e\x9b\"\\\n\té\U000e0041";
+  Diagnostics diagnostics;
+  const std::string quoted = quoteText(name);
+  EXPECT_EQ(shownLine(quoted), quoted);
+  EXPECT_EQ(TokenStream(quoted, "t", diagnostics).take().text, name);
+}
+
+TEST(Shown, CellsAreNoFormulas) {
+  for (const char* number : {"-5", "+5", "-2.5e3", "0", "1e-7", "-.5"}) EXPECT_EQ(csvCell(number), number);
+  EXPECT_EQ(csvCell("=1+1"), "'=1+1");
+  EXPECT_EQ(csvCell("+a"), "'+a");
+  EXPECT_EQ(csvCell("-1+cmd|x"), "'-1+cmd|x");
+  EXPECT_EQ(csvCell("-inf(1)"), "'-inf(1)");
+  EXPECT_EQ(csvCell("@SUM(A1,\"b\")"), "\"'@SUM(A1,\"\"b\"\")\"");
+  EXPECT_EQ(csvCell("\t=1"), "'\\t=1");
+  EXPECT_EQ(csvCell("\r=1"), "'\\x0d=1");
+  EXPECT_EQ(csvCell("\uff1d1"), "'\uff1d1");
+  EXPECT_EQ(csvCell("a,b"), "\"a,b\"");
+  EXPECT_EQ(csvCell(""), "");
+  EXPECT_EQ(plainCell("=a"), "'=a");
 }
 
 } // namespace

@@ -2,19 +2,15 @@
 
 #include "core/support/file.h"
 #include "core/support/json.h"
+#include "core/support/text/shown.h"
 
 namespace candela::tool {
 
-std::string csvCell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string scriptText(const Json& data) {
-  std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-  for (size_t at = 0; (at = text.find("</", at)) != text.npos; at += 3) text.replace(at, 2, "<\\/");
+  // A page ends its script at "</script", and ignores that behind "<!--<script".
+  std::string text;
+  for (const char c : text::shownJson(data.dump(-1, ' ', false, Json::error_handler_t::replace)))
+    text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : c == '&' ? "\\u0026" : std::string(1, c);
   return text;
 }
 
@@ -24,14 +20,14 @@ std::string layersCsv(const Json& report) {
                                 "scratchpad_peak"};
   std::string out = "layer,program,start,done,cycles,mac_utilization,bound,least_cycles,least_by,of_least";
   for (const char* cause : {"semaphore", "queue", "bank", "dram"}) out += fmt::format(",stall_{}", cause);
-  for (const auto& [engine, busy] : report["engines"].items()) out += fmt::format(",busy_{}", engine);
+  for (const auto& [engine, busy] : report["engines"].items()) out += "," + text::csvCell("busy_" + engine);
   for (const char* name : counts) out += fmt::format(",{}", name);
   out += ",energy_nj\n";
   for (const Json& layer : report["layers"]) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
-    out += fmt::format("{},{},{},{},{},{:.4f},{}", csvCell(layer.value("name", "")), of("program"), of("start"), of("done"),
-                       of("cycles"), layer.value("mac_utilization", 0.0), layer.value("bound", ""));
-    out += layer.contains("least_cycles") ? fmt::format(",{},{},{:.4f}", of("least_cycles"), layer.value("least_by", ""),
+    out += fmt::format("{},{},{},{},{},{:.4f},{}", text::csvCell(layer.value("name", "")), of("program"), of("start"), of("done"),
+                       of("cycles"), layer.value("mac_utilization", 0.0), text::csvCell(layer.value("bound", "")));
+    out += layer.contains("least_cycles") ? fmt::format(",{},{},{:.4f}", of("least_cycles"), text::csvCell(layer.value("least_by", "")),
                                                         layer.value("of_least", 0.0))
                                           : ",,,";
     const Json none = Json::object();

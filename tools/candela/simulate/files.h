@@ -7,10 +7,7 @@
 /// The forms of a simulation's report, all made from the JSON one ("candela.simulate/1"): equal reports give equal bytes.
 namespace candela::tool {
 
-/// A cell of CSV, quoted where it must be.
-std::string csvCell(const std::string& text);
-
-/// JSON as it stands within <script> of a page: nothing in it ends the element.
+/// JSON as it stands within <script> of a page: nothing in it ends the element, or begins another.
 std::string scriptText(const Json& data);
 
 /// One line for each layer: cycles by engine and cause, utilisation, bytes by class, energy, what bounds it.

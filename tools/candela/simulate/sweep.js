@@ -22,8 +22,10 @@ function draw() {
   }
   const front = points.filter(p => p.front).sort((a, b) => a.x - b.x);
   out += `<path class="roof" d="M${front.map(p => `${X(p.x)} ${Y(p.y)}`).join('L')}"/><text x="${W / 2}" y="${H - 4}" text-anchor="middle">${x}</text>`;
-  for (const p of points) out += `<circle cx="${X(p.x)}" cy="${Y(p.y)}" r="${p.front ? 6 : 4}" fill="${p.front ? 'var(--emulated)' : 'var(--unsupported)'}"><title>${p.r.npu} ${data.varied.map(k => `${k} ${p.r[k]}`).join(', ')}: ${x} ${short(p.x)}, ${y} ${short(p.y)}</title></circle>`;
+  for (const p of points) out += `<circle cx="${X(p.x)}" cy="${Y(p.y)}" r="${p.front ? 6 : 4}" fill="${p.front ? 'var(--emulated)' : 'var(--unsupported)'}"><title></title></circle>`;
   byId('plot').innerHTML = out + '</svg>';
+  const titles = byId('plot').querySelectorAll('circle title'); // names are text, not markup
+  points.forEach((p, i) => titles[i].textContent = `${p.r.npu} ${data.varied.map(k => `${k} ${p.r[k]}`).join(', ')}: ${x} ${short(p.x)}, ${y} ${short(p.y)}`);
   const wanted = new Set(front.map(p => p.r.id));
   for (const row of document.querySelectorAll('tbody tr')) row.classList.toggle('sum', wanted.has(row.dataset.id));
 }

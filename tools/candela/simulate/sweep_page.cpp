@@ -3,6 +3,7 @@
 #include "candela/candela.h"
 #include "core/conform/report/escape.h"
 #include "core/conform/report/html_style.h"
+#include "core/support/text/shown.h"
 #include "tools/candela/simulate/files.h"
 #include "tools/candela/simulate/page_files.h"
 #include "tools/candela/simulate/sweep.h"
@@ -33,11 +34,11 @@ std::string cellOf(const Json& row, const std::string& column) {
 
 std::string sweepCsv(const Sweep& sweep, const Json& rows) {
   std::string out;
-  for (const std::string& column : columnsOf(sweep)) out += (out.empty() ? "" : ",") + column;
+  for (const std::string& column : columnsOf(sweep)) out += (out.empty() ? "" : ",") + text::csvCell(column);
   out += "\n";
   for (const Json& row : rows) {
     std::string line;
-    for (const std::string& column : columnsOf(sweep)) line += (column == "id" ? "" : ",") + csvCell(cellOf(row, column));
+    for (const std::string& column : columnsOf(sweep)) line += (column == "id" ? "" : ",") + text::csvCell(cellOf(row, column));
     out += line + "\n";
   }
   return out;

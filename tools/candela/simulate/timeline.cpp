@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/support/json.h"
+#include "core/support/text/shown.h"
 #include "tools/candela/simulate/measure.h"
 
 namespace candela::tool {
@@ -74,7 +75,9 @@ Timeline readTimeline(const std::string& path, const std::vector<std::string>& e
 std::string chromeTrace(const Timeline& timeline, const Json& report) {
   const double perMicrosecond = report["clock_mhz"].get<double>();
   const auto at = [&](double cycle) { return fmt::format("{:.4f}", cycle / perMicrosecond); };
-  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
+  const auto quoted = [](const Json& text) {
+    return text::shownJson(text.dump(-1, ' ', false, Json::error_handler_t::replace));
+  };
   const Json& layers = report["layers"];
   std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   out += fmt::format(R"({{"ph":"M","pid":1,"name":"process_name","args":{{"name":{}}}}})",
@@ -89,7 +92,7 @@ std::string chromeTrace(const Timeline& timeline, const Json& report) {
                        R"("instruction":{},"start":{},"done":{},"stall":"{}")",
                        each.engine + 1, at(static_cast<double>(each.start)), at(static_cast<double>(each.done - each.start)),
                        quoted(timeline.ops[each.op]),
-                       each.layer < 0 ? "null" : layers[static_cast<size_t>(each.layer)]["name"].dump(), each.tile,
+                       each.layer < 0 ? "null" : quoted(layers[static_cast<size_t>(each.layer)]["name"]), each.tile,
                        each.instruction, each.start, each.done, kStallCauses[each.stall]);
     if (each.bytes) out += fmt::format(",\"bytes\":{}", each.bytes);
     out += "}}";
