@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <link.h>
 #include <mutex>
 #include <unistd.h>
 
@@ -22,11 +23,16 @@ std::string folderOf(const std::string& file) {
 std::vector<std::string> folders() {
   std::vector<std::string> found;
   const auto add = [&](const std::string& folder) {
+    if (folder.empty() || folder[0] != '/') return; // where the program was started says nothing
     if (std::find(found.begin(), found.end(), folder) == found.end()) found.push_back(folder);
   };
+  // Of a program itself the name is empty here; dli_fname would be what its caller says.
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&openCompiler), &info) && info.dli_fname) add(folderOf(info.dli_fname));
-  if (const char* path = std::getenv("CANDELA_PLUGIN_PATH")) {
+  link_map* map = nullptr;
+  if (dladdr1(reinterpret_cast<const void*>(&openCompiler), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) &&
+      map && map->l_name)
+    add(folderOf(map->l_name));
+  if (const char* path = secure_getenv("CANDELA_PLUGIN_PATH")) {
     const std::string all = path;
     for (size_t from = 0; from <= all.size();) {
       const size_t colon = std::min(all.find(':', from), all.size());

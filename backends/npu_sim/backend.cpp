@@ -52,9 +52,12 @@ public:
     engines(3); // computes, loads, stores
     declareTiling();
     run_.functional.checks = options().get("checks") == "on";
-    run_.report = options().get("report");
-    run_.timeline = options().get("timeline");
-    run_.binary = options().get("binary");
+    for (const auto& [name, file] : {std::pair("report", &run_.report), {"timeline", &run_.timeline}, {"binary", &run_.binary}}) {
+      *file = options().get(name);
+      // The host lets no path with a slash through from a bundle, whose maker must not choose what is written.
+      if (!file->empty() && file->find('/') == file->npos)
+        return cdl::error(CDL_INVALID_ARGUMENT, cdl::text(name, "=", *file, ": a path has a slash: ./", *file));
+    }
     const std::string engine = options().get("engine");
     run_.hasTime = engine != "func";
     run_.isSystemc = engine.starts_with("systemc");

@@ -18,7 +18,8 @@ Result<std::unique_ptr<Session>> Session::create(Bundle bundle, std::span<const 
     for (const std::shared_ptr<Device>& candidate : open)
       if (candidate->plugin().name() == partition.backend) device = candidate;
     if (!device && !partition.backend.empty()) {
-      CDL_ASSIGN(std::shared_ptr<Plugin> plugin, findPlugin(partition.backend));
+      CDL_ASSIGN(std::shared_ptr<Plugin> plugin, findPluginNamed(partition.backend));
+      CDL_TRY(plugin->checkStoredOptions(partition.options));
       CDL_ASSIGN(device, plugin->open(0, partition.options));
       open.push_back(device);
     }

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <map>
 
+#include "simulator/config/preset.h"
+
 using namespace candela::npu;
 
 namespace {
@@ -89,7 +91,7 @@ int run(const Arguments& arguments) {
   const Result<Binary> binary = readBinary(readFile(arguments.program));
   if (!binary) fail(arguments.program + ": " + binary.message());
   const Result<Configuration> configuration =
-      findConfiguration(arguments.configuration.empty() ? binary->configurationName : arguments.configuration);
+      arguments.configuration.empty() ? findPreset(binary->configurationName) : findConfiguration(arguments.configuration);
   if (!configuration) fail(configuration.message());
 
   std::vector<std::vector<std::byte>> regions;

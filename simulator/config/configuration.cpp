@@ -1,4 +1,4 @@
-#include "simulator/config/configuration.h"
+#include "simulator/config/preset.h"
 
 // As wherever else the library stands in this process: its inline functions differ without being named differently.
 #define TOML_EXCEPTIONS 0
@@ -181,17 +181,35 @@ Result<Configuration> parseConfiguration(std::string_view text, std::string_view
   return configuration;
 }
 
+namespace {
+
+const Preset* presetNamed(const std::string& name) {
+  const auto found = std::ranges::find(presets(), name, &Preset::name);
+  return found == presets().end() ? nullptr : &*found;
+}
+
+Result<Configuration> read(const Preset& preset) {
+  return parseConfiguration(preset.toml, fmt::format("preset {}", preset.name));
+}
+
+std::string presetNames() {
+  std::vector<std::string_view> names;
+  for (const Preset& preset : presets()) names.push_back(preset.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+} // namespace
+
+Result<Configuration> findPreset(const std::string& name) {
+  if (const Preset* preset = presetNamed(name)) return read(*preset);
+  return error("there is no preset '{}'; there are {}; another configuration is given by --npu", name, presetNames());
+}
+
 Result<Configuration> findConfiguration(const std::string& nameOrPath) {
-  for (const Preset& preset : presets())
-    if (preset.name == nameOrPath) return parseConfiguration(preset.toml, fmt::format("preset {}", preset.name));
+  if (const Preset* preset = presetNamed(nameOrPath)) return read(*preset);
   const bool isPath = nameOrPath.find('/') != nameOrPath.npos ||
                       (nameOrPath.size() > 5 && nameOrPath.compare(nameOrPath.size() - 5, 5, ".toml") == 0);
-  if (!isPath) {
-    std::vector<std::string_view> names;
-    for (const Preset& preset : presets()) names.push_back(preset.name);
-    return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath,
-                 fmt::join(names, ", "));
-  }
+  if (!isPath) return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath, presetNames());
   std::error_code ignored;
   if (std::filesystem::exists(nameOrPath, ignored) && !std::filesystem::is_regular_file(nameOrPath, ignored))
     return error("{}: not a regular file", nameOrPath);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "simulator/config/preset.h"
 #include "simulator/isa/text.h"
 
 namespace candela::npu {
@@ -64,7 +65,7 @@ private:
   Outcome config(const Words& words) {
     if (words.size() != 2) return error(".config: one name is wanted");
     if (configuration_) return {};
-    Result<Configuration> found = findConfiguration(words[1]);
+    Result<Configuration> found = findPreset(words[1]);
     if (!found) return error(".config: {}", found.message());
     configuration_ = *std::move(found);
     return {};

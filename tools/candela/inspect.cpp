@@ -15,20 +15,20 @@ constexpr const char* kFooter = R"(Examples:
   candela inspect resnet50.onnx
   candela inspect detector.cdb --html detector.html
   candela inspect resnet50.onnx --backend cpu --dim N=1 --html resnet50.html
-  candela inspect ./libacme.so --all
+  candela inspect ./libacme.so --load --all
   candela inspect detector.onnx --backend ./libacme.so --dim N=1
   candela inspect model.cdl --dot | dot -Tsvg -o model.svg
 
 FILE is an ONNX model, a .cdl graph or program, a bundle, an image, a plugin, a JSON report of this
 tool or a .npy tensor; its content decides.
-A plugin is loaded, so its code runs.
+Of a plugin its symbols are read; with --load it is loaded too, so that its code runs.
 --html shows the memory map over time: of a bundle, an image or a Program as it is planned, of a model as it would be
 compiled for --backend (default soft).)";
 
 struct Arguments {
   std::string path, html, backends;
   ImportFlags import;
-  bool dot = false, all = false;
+  bool dot = false, all = false, load = false;
 };
 
 Page inspectFile(const Arguments& arguments) {
@@ -39,7 +39,7 @@ Page inspectFile(const Arguments& arguments) {
   };
   if (begins("\x7f"
              "ELF"))
-    return inspectPlugin(path);
+    return inspectPlugin(path, arguments.load);
   if (begins("CDLP")) return inspectImage(path);
   if (begins("\x93NUMPY")) return inspectTensor(path);
   if (begins("{")) return inspectReport(path);
@@ -75,6 +75,7 @@ void addInspect(CLI::App& app, Console& console) {
   auto arguments = std::make_shared<Arguments>();
   command->add_option("FILE", arguments->path, "the file")->required()->type_name("FILE");
   command->add_flag("--all", arguments->all, "all rows of long tables");
+  command->add_flag("--load", arguments->load, "load a plugin, which runs its code: options, devices, rows");
   command->add_flag("--dot", arguments->dot, "print a graph for Graphviz instead");
   command->add_option("--html", arguments->html, "write a self-contained page")->type_name("FILE");
   command

@@ -15,14 +15,12 @@ void addModelMemory(Page& page, const std::string& path, const std::string& back
 Page inspectText(const std::string& path);   ///< .cdl: a graph or a program
 Page inspectBundle(const std::string& path); ///< .cdb
 Page inspectImage(const std::string& path);  ///< the flat image of a Program
-Page inspectPlugin(const std::string& path); ///< .so; runs the plugin's code
+/// .so; runs the plugin's code where it `loads`. Failure: what does not export cdl_backend_query.
+Page inspectPlugin(const std::string& path, bool loads);
 Page inspectTensor(const std::string& path); ///< .npy
 Page inspectReport(const std::string& path); ///< a JSON report of this tool
 
 /// Instructions, buffers and a drawing of the waits.
 void addProgram(Page& page, const program::Program& program);
-
-/// Names of the functions and objects that a shared library exports, sorted. Failure: bad_model.
-Result<std::vector<std::string>> exportedSymbols(const std::string& path);
 
 } // namespace candela::tool

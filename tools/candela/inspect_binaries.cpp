@@ -1,11 +1,9 @@
 // Pages about what compiles and runs: programs, images, bundles, plugins.
-#include <elf.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "core/program/image.h"
 #include "core/runtime/bundle/bundle.h"
+#include "core/runtime/plugin/exports.h"
 #include "core/runtime/plugin/plugin.h"
 #include "core/support/file.h"
 #include "tools/candela/inspect.h"
@@ -169,49 +167,18 @@ Page inspectBundle(const std::string& path) {
   return page;
 }
 
-Result<std::vector<std::string>> exportedSymbols(const std::string& path) {
-  CDL_ASSIGN(const Bytes file, mapFile(path));
-  const auto* data = reinterpret_cast<const char*>(file.data());
-  const auto holds = [&](uint64_t offset, uint64_t size) {
-    return offset <= file.size() && size <= file.size() - offset;
-  };
-  Elf64_Ehdr header;
-  if (!holds(0, sizeof header)) return badModel("{}: shorter than an ELF header", path);
-  std::memcpy(&header, data, sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
-    return badModel("{}: not a 64-bit ELF file", path);
-  const auto section = [&](uint64_t index, Elf64_Shdr& out) {
-    if (index >= header.e_shnum || header.e_shentsize != sizeof out || header.e_shoff > file.size() ||
-        !holds(header.e_shoff + index * sizeof out, sizeof out))
-      return false;
-    std::memcpy(&out, data + header.e_shoff + index * sizeof out, sizeof out);
-    return out.sh_type == SHT_NOBITS || holds(out.sh_offset, out.sh_size);
-  };
-  std::vector<std::string> names;
-  for (uint64_t i = 0; i < header.e_shnum; ++i) {
-    Elf64_Shdr symbols, strings;
-    if (!section(i, symbols)) return badModel("{}: section {} leaves the file", path, i);
-    if (symbols.sh_type != SHT_DYNSYM) continue;
-    if (!section(symbols.sh_link, strings) || strings.sh_type != SHT_STRTAB)
-      return badModel("{}: symbols without names", path);
-    for (uint64_t at = 0; symbols.sh_size - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
-      Elf64_Sym symbol;
-      std::memcpy(&symbol, data + symbols.sh_offset + at, sizeof symbol);
-      const unsigned binding = ELF64_ST_BIND(symbol.st_info);
-      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS || (binding != STB_GLOBAL && binding != STB_WEAK))
-        continue;
-      if (symbol.st_name >= strings.sh_size) return badModel("{}: a symbol's name leaves the file", path);
-      const char* name = data + strings.sh_offset + symbol.st_name;
-      names.emplace_back(name, strnlen(name, strings.sh_size - symbol.st_name));
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-Page inspectPlugin(const std::string& path) {
+Page inspectPlugin(const std::string& path, bool loads) {
   Page page{"plugin", path, {}, {}, {}};
-  const std::vector<std::string> symbols = check(exportedSymbols(path));
+  const std::vector<std::string> symbols = check(runtime::exportedSymbols(path));
+  if (!std::ranges::count(symbols, CDL_BACKEND_QUERY_SYMBOL))
+    fail(kBadInput, "{}: a shared library or program that is no plugin: it does not export {}", path,
+         CDL_BACKEND_QUERY_SYMBOL);
+  if (!loads) {
+    page.fact("bytes", check(mapFile(path)).size());
+    page.fact("exported symbols", symbols);
+    page.fact("not loaded", "its code was not run; --load runs it and shows what it tells of itself");
+    return page;
+  }
   // A bare name would be looked up on the plugin path.
   const auto plugin = check(runtime::findPlugin(path.find('/') == std::string::npos ? "./" + path : path));
   const cdl_header_t& header = plugin->table().header;

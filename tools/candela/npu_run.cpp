@@ -2,6 +2,7 @@
 #include <map>
 
 #include "core/support/file.h"
+#include "simulator/config/preset.h"
 #include "simulator/isa/assembler.h"
 #include "simulator/npu_device.h"
 #include "tools/candela/command.h"
@@ -72,7 +73,7 @@ void runProgram(const Arguments& arguments, Console& console) {
   std::optional<npu::Configuration> configuration;
   if (!arguments.configuration.empty()) configuration = checkNpu(npu::findConfiguration(arguments.configuration));
   npu::Binary binary = readProgram(arguments.input, configuration);
-  if (!configuration) configuration = checkNpu(npu::findConfiguration(binary.configurationName));
+  if (!configuration) configuration = checkNpu(npu::findPreset(binary.configurationName));
   npu::FunctionalOptions options;
   options.plainKernels = arguments.plain;
   std::string trace = npu::traceHeader(false);

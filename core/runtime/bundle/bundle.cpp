@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/support/text/name.h"
+
 namespace candela::runtime {
 
 uint32_t Bundle::addConstant(const Hash& hash, const Bytes& bytes) {
@@ -99,6 +101,8 @@ Status verifyBundle(const Bundle& bundle) {
     const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
     if (executions(image) > kMaxExecutions)
       return badModel("partition {} runs more than {} instructions", p, kMaxExecutions);
+    if (!partition.backend.empty() && !text::isBackendName(partition.backend))
+      return badModel("partition {}: backend '{}' is no name of [a-z0-9_]", p, partition.backend);
     if (partition.executable.size() && partition.backend.empty())
       return badModel("partition {} has an executable, but no backend", p);
     if (partition.executable.size()) continue; // it holds its constants

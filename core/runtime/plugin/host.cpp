@@ -1,5 +1,6 @@
 #include "core/runtime/plugin/host.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "core/support/hash.h"
+#include "core/support/text/shown.h"
 
 namespace candela::runtime {
 namespace {
@@ -18,13 +20,21 @@ namespace {
 namespace fs = std::filesystem;
 
 void logToStderr(void*, int level, const char* text) {
-  if (level >= 2) std::fprintf(stderr, "%s\n", text);
+  if (level >= 2) std::fprintf(stderr, "%s\n", text::shownText(text ? text : "").c_str());
+}
+
+/// Whether nobody but its owner and root writes there, in one place wherever the program was started: what lies in it may
+/// be code.
+bool isTrusted(const char* folder) {
+  struct stat info;
+  return folder && folder[0] == '/' && stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && !(info.st_mode & S_IWOTH) &&
+         (info.st_uid == geteuid() || info.st_uid == 0);
 }
 
 /// The file of a key: "" without a cache.
 std::string fileOf(const void* key, uint64_t size) {
-  const char* folder = std::getenv("CANDELA_CACHE_DIR");
-  return folder && *folder ? (fs::path(folder) / hashText(sha256(key, size))).string() : std::string();
+  const char* folder = secure_getenv("CANDELA_CACHE_DIR");
+  return isTrusted(folder) ? (fs::path(folder) / hashText(sha256(key, size))).string() : std::string();
 }
 
 /// What plugins make of the bytes is theirs to check: the folder is as trusted as the plugin path.

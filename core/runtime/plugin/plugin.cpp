@@ -1,18 +1,18 @@
 #include "core/runtime/plugin/plugin.h"
 
 #include "core/runtime/plugin/check_schema.h"
+#include "core/runtime/plugin/exports.h"
 #include "core/runtime/plugin/host.h"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <elf.h>
 
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "core/support/hash.h"
+#include "core/support/text/name.h"
 #include "core/support/text/scan.h"
 
 namespace candela::runtime {
@@ -39,9 +39,7 @@ Status checkTable(const cdl_plugin_t& table, const std::string& origin) {
                                     header.minor, kMinPlugin.first, kMinPlugin.second, CDL_ABI_MAJOR));
   if (table.device_count > kMostDevices)
     return incompatible(fmt::format("{} devices are more than the limit of {}", table.device_count, kMostDevices));
-  const std::string_view name = table.name ? table.name : "";
-  if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
-    return incompatible("plugin has no name of [a-z0-9_]");
+  if (!text::isBackendName(table.name ? table.name : "")) return incompatible("plugin has no name of [a-z0-9_]");
   if (!table.version) return incompatible("plugin has no version");
 #define CDL_X(slot) {#slot, table.slot},
   const std::pair<const char*, bool> required[] = {
@@ -120,37 +118,13 @@ Result<std::shared_ptr<Plugin>> Plugin::fromQuery(cdl_backend_query_fn query, co
   return plugin;
 }
 
-namespace {
-
-/// dlopen maps a file that was cut off, and whoever touches what lies behind its end dies of SIGBUS.
-Status checkWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
-  Elf64_Ehdr header{};
-  if (!file.seekg(0).read(reinterpret_cast<char*>(&header), sizeof header) ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return {}; // which dlopen says better
-  uint64_t needed = header.e_phoff + uint64_t(header.e_phnum) * header.e_phentsize;
-  for (uint64_t i = 0; i < header.e_phnum && needed <= size; ++i) {
-    Elf64_Phdr segment{};
-    const auto at = static_cast<std::streamoff>(header.e_phoff + i * header.e_phentsize);
-    if (file.seekg(at).read(reinterpret_cast<char*>(&segment), sizeof segment))
-      needed = std::max(needed, segment.p_offset + segment.p_filesz);
-  }
-  if (needed <= size) return {};
-  return failure(Code::not_found, "{}: the plugin is cut off: it has {} bytes of at least {}; copy or build it again",
-                 path, size, needed);
-}
-
-} // namespace
-
 Result<std::shared_ptr<Plugin>> Plugin::load(const std::string& path) {
   std::error_code ignored;
   if (const std::filesystem::path file(path);
       std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored))
     return failure(Code::not_found, "{}: cannot load the plugin: not a regular file",
                    path); // a pipe would be waited for
-  CDL_TRY(checkWhole(path));
+  CDL_TRY(checkPluginFile(path));
   // Never closed: threads, thread-local destructors and static objects of a vendor's runtime outlive any handle.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) return failure(Code::not_found, "{}: cannot load the plugin: {}", path, dlerror());

@@ -29,6 +29,9 @@ public:
 
   /// Opens a device after its options were checked against the schema, and its capability table too.
   Result<std::shared_ptr<Device>> open(uint32_t index, const Options& options);
+  /// Whether options that a file holds may be passed on: a text that is no list of words or number may name a file, which
+  /// the plugin would read or write. Failure: refused, naming the option.
+  Status checkStoredOptions(const Options& options) const;
 
 private:
   Plugin() = default;
@@ -39,10 +42,11 @@ private:
 /// Registers a backend of this process, for embedding and for debuggers. Any thread, before it is looked up.
 void registerStatic(const std::string& name, cdl_backend_query_fn query);
 
-/// A name (static registration first, then libcandela_NAME.so on the plugin path) or a path with a slash or ".so".
-/// The plugin path: $CANDELA_PLUGIN_PATH (colons), then lib/candela beside the program's folder and beside this
-/// library.
+/// What whoever runs the program says: a name, or a path with a slash or ".so".
 Result<std::shared_ptr<Plugin>> findPlugin(const std::string& nameOrPath);
+/// What a file says: a name and never a path. Static registration first, then libcandela_NAME.so on the plugin path:
+/// $CANDELA_PLUGIN_PATH (colons, absolute), then lib/candela beside the program's folder and beside this library.
+Result<std::shared_ptr<Plugin>> findPluginNamed(const std::string& name);
 /// Names or paths of everything that findPlugin would find, sorted; files that do not load are left in.
 std::vector<std::string> listPlugins();
 
