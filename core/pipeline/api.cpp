@@ -11,6 +11,7 @@
 #include "core/pipeline/report.h"
 #include "core/reference/interp/interp.h"
 #include "core/reference/reference.h"
+#include "core/support/mapped_file.h"
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
 #include "core/support/text/shown.h"
@@ -49,6 +50,16 @@ struct candela_model {
   mutable std::mutex traceMutex;
   mutable std::vector<runtime::TraceEvent> compiled, ran;
   std::atomic<bool> profiles = false;
+  mutable std::mutex filesMutex;
+  mutable FileWatch::Files files; ///< that it still reads
+  Status checkFiles() const {
+    const std::lock_guard lock(filesMutex);
+    return checkUnchanged(files);
+  }
+  void keepWatching(const FileWatch::Files& read) const {
+    const std::lock_guard lock(filesMutex);
+    files.insert(files.end(), read.begin(), read.end());
+  }
   bool flatShapes = false; ///< ports come from a Program, whose buffers have sizes but no dims
   std::string report;
 };
@@ -450,6 +461,7 @@ private:
 
 /// A run of a flow or of the oracle, which say at its end what the outputs are.
 Status runTensors(const candela_model& model, const candela_tensor_t* inputs, candela_tensor_t* outputs) {
+  FileWatch watch; // a part that waited for its shapes reads its weights now
   CDL_ASSIGN(const std::vector<Tensor> in, readInputs(model, inputs));
   const auto once = [&](std::span<const Tensor> all) -> Result<std::vector<Tensor>> {
     const auto* graph = std::get_if<graph::Graph>(&model.ir);
@@ -460,6 +472,7 @@ Status runTensors(const candela_model& model, const candela_tensor_t* inputs, ca
   std::optional<runtime::Span> span(std::in_place, "run");
   CDL_ASSIGN(const std::vector<Tensor> out, model.states.run(in, once));
   span.reset();
+  model.keepWatching(watch.take());
   {
     const std::lock_guard lock(model.traceMutex);
     model.ran = trace.take();
@@ -486,6 +499,7 @@ Status createModel(candela_model_t** out, const char* path, const std::function<
   if (out) *out = nullptr;
   if (!path || !out) return badArgument("no path, or nowhere to put the model");
   auto model = std::make_unique<candela_model>();
+  FileWatch watch;
   runtime::Trace trace(false);
   {
     const runtime::Span span("compile");
@@ -499,6 +513,8 @@ Status createModel(candela_model_t** out, const char* path, const std::function<
         return failure(Code::unsupported, "'{}' has rank {}, above {}", bundle.values[port].name, rank,
                        CANDELA_MAX_RANK);
   model->report = pipeline::placementJson(bundle);
+  model->files = watch.take();
+  CDL_TRY(model->checkFiles());
   *out = model.release();
   return Status::ok();
 }
@@ -535,6 +551,7 @@ candela_status_t candela_load(const char* path, candela_model_t** model, char* e
 candela_status_t candela_save(const candela_model_t* model, const char* path, char* error, size_t error_size) {
   return guarded(error, error_size, [&]() -> Status {
     if (!model || !path) return badArgument("no model or no path");
+    CDL_TRY(model->checkFiles());
     if (model->flow) return model->flow->save(path);
     if (!model->session) return failure(Code::unsupported, "the reference makes no bundle");
     return model->session->save(path);
@@ -563,6 +580,7 @@ candela_status_t candela_run(const candela_model_t* model, const candela_tensor_
     if ((!inputs && input_count) || (!outputs && output_count))
       return badArgument("{} inputs and {} outputs were given, without their tensors", input_count, output_count);
     CDL_TRY(checkCounts(*model, input_count, output_count));
+    CDL_TRY(model->checkFiles());
     std::unique_lock turn(model->turn, std::defer_lock);
     if (!model->bundle().states.empty()) turn.lock();
     return model->session ? SessionRun(*model).run(inputs, outputs) : runTensors(*model, inputs, outputs);

@@ -1,7 +1,5 @@
 #include "core/support/file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,14 +10,6 @@
 namespace candela {
 
 namespace {
-
-/// What a file is that is not a regular one.
-const char* kindOf(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
 
 /// A new file in the folder of `path`, by which a killed process leaves nothing behind: it has no name before it is
 /// whole. -1 where the file system has no such files.
@@ -36,31 +26,14 @@ bool giveName(int file, const std::string& name) {
   return errno == EEXIST && std::remove(name.c_str()) == 0 && link(); // of a killed process that had our number
 }
 
-} // namespace
-
-Result<Bytes> mapFile(const std::string& path) {
-  // Opening a pipe would wait for its writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0)
-    return failure(errno == ENOENT ? Code::not_found : Code::io, "{}: cannot open: {}", path, std::strerror(errno));
-  struct stat info {};
-  const bool known = fstat(fd, &info) == 0;
-  if (!known || !S_ISREG(info.st_mode)) {
-    close(fd);
-    return failure(Code::io, "{}: not a regular file{}{}", path, known ? " but " : "",
-                   known ? kindOf(info.st_mode) : "");
-  }
-  const uint64_t size = static_cast<uint64_t>(info.st_size);
-  if (size == 0) {
-    close(fd);
-    return Bytes();
-  }
-  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  close(fd);
-  if (data == MAP_FAILED) return failure(Code::io, "{}: cannot map: {}", path, std::strerror(errno));
-  return Bytes::wrap(data, size,
-                     std::shared_ptr<const void>(data, [size](const void* p) { munmap(const_cast<void*>(p), size); }));
+/// A file of that name and nobody else's: what was left there, or a link, is not written through.
+int openExclusively(const std::string& name) {
+  const auto make = [&] { return open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); };
+  const int file = make();
+  return file < 0 && errno == EEXIST && std::remove(name.c_str()) == 0 ? make() : file;
 }
+
+} // namespace
 
 Status writeFile(const std::string& path, const void* data, uint64_t size) {
   return writeFile(path, [&](std::FILE* file) { return size == 0 || std::fwrite(data, 1, size, file) == size; });
@@ -71,10 +44,9 @@ Status writeFile(const std::string& path, const std::function<bool(std::FILE*)>&
   struct stat info {};
   const bool isInPlace = stat(path.c_str(), &info) == 0 && (!S_ISREG(info.st_mode) || info.st_nlink == 0);
   const std::string temporary = fmt::format("{}.tmp{}", path, getpid());
-  constexpr int kAnew = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-  int fd = isInPlace ? -1 : openUnnamed(path);
-  const bool isUnnamed = fd >= 0;
-  if (!isUnnamed) fd = open((isInPlace ? path : temporary).c_str(), kAnew, 0666);
+  int fd = isInPlace ? open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : openUnnamed(path);
+  const bool isUnnamed = !isInPlace && fd >= 0;
+  if (!isInPlace && !isUnnamed) fd = openExclusively(temporary);
   std::FILE* const file = fd < 0 ? nullptr : fdopen(fd, "wb");
   if (!file) {
     const int reason = errno;

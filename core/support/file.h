@@ -7,7 +7,8 @@
 
 namespace candela {
 
-/// The whole file, mapped read-only. Failure: not_found or io, naming the file. A directory is refused.
+/// The whole file, read-only: a copy up to kCopiedBytes (mapped_file.h), mapped above. Failure: not_found or io, naming the
+/// file. A directory is refused.
 Result<Bytes> mapFile(const std::string& path);
 
 /// Writes beside the target and renames, so that an old file survives a full disk. Failure: io with the path and the

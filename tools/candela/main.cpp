@@ -11,6 +11,7 @@
 #include <new>
 
 #include "candela/candela.hpp"
+#include "core/support/mapped_file.h"
 #include "core/support/out_of_memory.h"
 #include "tools/candela/command.h"
 #include "tools/candela/new_backend.h"
@@ -124,6 +125,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+  candela::endOnCutFiles(kWorkFailed);
   try {
     expectErrors();
     return run(argc, argv);

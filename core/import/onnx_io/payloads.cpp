@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "core/support/mapped_file.h"
+
 namespace candela::onnx_io {
 namespace {
 
@@ -138,7 +140,7 @@ Status Payloads::restore(onnx::TensorProto& proto) const {
                                                   static_cast<int>(span.size));
     if (!proto.MergePartialFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
       return badModel("malformed elements");
-    dropPages(file_.data() + span.offset, span.size);
+    if (isMapped(file_)) dropPages(file_.data() + span.offset, span.size);
   }
   return Status::ok();
 }

@@ -13,6 +13,7 @@
 
 #include "core/support/diagnostic.h"
 #include "core/support/file.h"
+#include "core/support/mapped_file.h"
 #include "core/support/out_of_memory.h"
 #include "core/support/pages.h"
 #include "core/support/payload.h"
@@ -300,4 +301,45 @@ TEST_F(Files, MappingNamesWhatIsWrong) {
 }
 
 } // namespace
+TEST_F(Files, SmallOnesAreCopiedAndLargeOnesWatched) {
+  const std::string small(1000, 's'), large(kCopiedBytes + 1, 'l');
+  write("small", small);
+  write("large", large);
+  FileWatch outer;
+  FileWatch watch;
+  const Bytes copied = mapFile(path("small")).orAbort();
+  Bytes mapped = mapFile(path("large")).orAbort();
+  EXPECT_FALSE(isMapped(copied));
+  EXPECT_TRUE(isMapped(mapped));
+  EXPECT_TRUE(isMapped(mapped.slice(kCopiedBytes, 1)));
+  const FileWatch::Files files = watch.take();
+  EXPECT_EQ(files.size(), 1u);
+  EXPECT_EQ(outer.take().size(), 1u);
+  EXPECT_TRUE(checkUnchanged(files));
+  std::fstream(path("small"), std::ios::in | std::ios::out) << "other";
+  EXPECT_EQ(std::memcmp(copied.data(), small.data(), small.size()), 0);
+  std::fstream(path("large"), std::ios::in | std::ios::out) << "other";
+  fs::last_write_time(path("large"), fs::last_write_time(path("large")) + std::chrono::seconds(1)); // clocks are coarse
+  const Status changed = checkUnchanged(files);
+  EXPECT_EQ(changed.code(), Code::io);
+  EXPECT_NE(changed.message().find(path("large") + ": it was changed"), std::string::npos) << changed.message();
+  fs::resize_file(path("large"), 7);
+  EXPECT_NE(checkUnchanged(files).message().find(fmt::format("{} bytes then, 7 now", large.size())), std::string::npos);
+  mapped = {};
+  EXPECT_TRUE(checkUnchanged(files)) << "nobody reads it any more";
+}
+
+TEST_F(Files, WhatIsCutOffEndsAProgramWithAMessage) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto readBehindTheEnd = [&](const std::string& name) {
+    write(name, std::string(kCopiedBytes + 4096, 'l'));
+    endOnCutFiles(3);
+    const Bytes mapped = mapFile(path(name)).orAbort();
+    fs::resize_file(path(name), 1);
+    volatile std::byte last = mapped.data()[mapped.size() - 1];
+    (void)last;
+  };
+  EXPECT_EXIT(readBehindTheEnd("cut\x1b"), testing::ExitedWithCode(3), "error: .*cut.x1b: it was cut off while it was in use");
+}
+
 } // namespace candela
