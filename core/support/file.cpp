@@ -1,5 +1,6 @@
 #include "core/support/file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
