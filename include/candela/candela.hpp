@@ -93,12 +93,10 @@ public:
 
   /// Runs once; inputs and outputs as candela_run wants them.
   void run(const std::vector<candela_tensor_t>& inputs, std::vector<candela_tensor_t>& outputs) const {
-    char error[4096]; // on the stack: a run allocates nothing
-    error[0] = '\0';
-    const candela_status_t status =
-        candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()), outputs.data(),
-                    static_cast<uint32_t>(outputs.size()), error, sizeof error);
-    if (status != CANDELA_OK) throw Error(status, error);
+    check([&](char* error, size_t size) {
+      return candela_run(model_.get(), inputs.data(), static_cast<uint32_t>(inputs.size()), outputs.data(),
+                         static_cast<uint32_t>(outputs.size()), error, size);
+    });
   }
 
   void profile(bool on) { candela_profile(model_.get(), on ? 1 : 0); }
@@ -120,9 +118,14 @@ private:
   };
   explicit Model(candela_model_t* model) : model_(model) {}
 
+  /// Long enough for a list of every unsupported node of a large model; kept, so that a run allocates nothing.
+  static std::vector<char>& roomForError() {
+    thread_local std::vector<char> room(1 << 16, '\0');
+    return room;
+  }
   template <typename F> static void check(F&& call) {
-    // Long enough for a list of every unsupported node of a large model.
-    std::vector<char> error(1 << 16, '\0');
+    std::vector<char>& error = roomForError();
+    error[0] = '\0';
     const candela_status_t status = call(error.data(), error.size());
     if (status != CANDELA_OK) throw Error(status, error.data());
   }
