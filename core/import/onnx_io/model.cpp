@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "core/import/onnx_io/external_data.h"
 #include "core/import/onnx_io/messages.h"
@@ -193,16 +194,14 @@ std::string nodeContext(const onnx::NodeProto& proto, size_t index) {
   return fmt::format("node '{}' ({})", named ? proto.name() : fmt::format("{}_{}", op, index), op);
 }
 
-/// Whether a node of the graph or of one within it reads the name, or the graph gives it.
-bool isRead(const onnx::GraphProto& graph, const std::string& name) {
-  for (const auto& output : graph.output())
-    if (output.name() == name) return true;
+/// What the nodes of the graph and of those within it read, and what these graphs give.
+void collectReads(const onnx::GraphProto& graph, std::unordered_set<std::string_view>& names) {
+  for (const auto& output : graph.output()) names.insert(output.name());
   for (const auto& node : graph.node()) {
-    if (std::find(node.input().begin(), node.input().end(), name) != node.input().end()) return true;
+    names.insert(node.input().begin(), node.input().end());
     for (const auto& attribute : node.attribute())
-      if (attribute.has_g() && isRead(attribute.g(), name)) return true;
+      if (attribute.has_g()) collectReads(attribute.g(), names);
   }
-  return false;
 }
 
 class Reader {
@@ -227,11 +226,16 @@ private:
     graph.name = isPrintable(proto.name()) ? proto.name() : "";
     if (proto.sparse_initializer_size() > 0)
       return failure(Code::unsupported, "{} sparse initializers are not supported", proto.sparse_initializer_size());
+    std::optional<std::unordered_set<std::string_view>> reads; // once, where there is something to leave out
+    const auto isRead = [&](const std::string& name) {
+      if (!reads) collectReads(proto, reads.emplace());
+      return reads->count(name) > 0;
+    };
     for (onnx::TensorProto& tensorProto : *proto.mutable_initializer()) {
       std::string key;
       CDL_TRY(name(tensorProto.name(), "an initializer's name", key));
       auto tensor = take(tensorProto);
-      if (!tensor && tensor.status().code() == Code::unsupported && !isRead(proto, key)) continue;
+      if (!tensor && tensor.status().code() == Code::unsupported && !isRead(key)) continue;
       CDL_TRY(tensor.status().context(fmt::format("initializer '{}'", key)));
       graph.initializers.push_back({key, *std::move(tensor)});
     }
