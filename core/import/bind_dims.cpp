@@ -35,7 +35,8 @@ public:
     }
     std::vector<const ValueInfo*> inputs;
     for (const ValueInfo& input : graph_.inputs)
-      if (!initializers_.count(input.name) && !options_.frozen.count(input.name)) inputs.push_back(&input);
+      if ((!initializers_.count(input.name) || options_.shapes.count(input.name)) && !options_.frozen.count(input.name))
+        inputs.push_back(&input);
     for (const ValueInfo* input : inputs) applyShape(*input);
     for (const ValueInfo* input : inputs) bind(*input);
     for (const auto& [name, who] : unbound_)
@@ -167,6 +168,10 @@ bool isDeclared(const ValueInfo& declared, const graph::TensorType& type) {
     agrees = dim.value <= 0 || dim.value == type.dims[i];
   }
   return agrees;
+}
+
+bool isDeclaredRank(const ValueInfo& declared, const graph::TensorType& type) {
+  return declared.elem == type.elem && (!declared.hasShape || declared.dims.size() == type.dims.size());
 }
 
 std::string declaredText(const ValueInfo& declared) {

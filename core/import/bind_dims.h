@@ -17,6 +17,8 @@ std::map<std::string, Shape> bindInputs(const onnx_io::Graph& graph, const Impor
 
 /// Whether a type is what the model declares; dims without a value are free.
 bool isDeclared(const onnx_io::ValueInfo& declared, const graph::TensorType& type);
+/// The same, but for the values of dims.
+bool isDeclaredRank(const onnx_io::ValueInfo& declared, const graph::TensorType& type);
 /// "f32[N,3]"
 std::string declaredText(const onnx_io::ValueInfo& declared);
 

@@ -145,7 +145,7 @@ std::vector<Slot> Walk::addGraph(const Place& place, const onnx_io::Graph& graph
       complaints_.add(badModel("node '{}': its graph's output '{}' is produced by nothing",
                                place.prefix.substr(0, place.prefix.size() - 1), output.name));
     if (!result.poisoned && output.elem != Elem::none && place.frame.isTyped(result))
-      complaints_.add(checkDeclared(output, place.frame.typeOf(result), {})
+      complaints_.add(checkOutput(output, place.frame.typeOf(result), {})
                           .context(fmt::format("node '{}'", place.prefix.substr(0, place.prefix.size() - 1))),
                       Reach::block);
     results.push_back(std::move(result));
@@ -195,12 +195,12 @@ Status Walk::addIf(const Place& place, const onnx_io::Node& node, const std::str
   }
   for (const onnx_io::Graph* graph : {thenGraph, elseGraph}) CDL_TRY(checkBranch(*graph));
   std::vector<Branch> branches;
-  for (const onnx_io::Graph* graph : {thenGraph, elseGraph}) branches.push_back(addBranch(place, *graph, name, outputs.size()));
+  for (const onnx_io::Graph* graph : {thenGraph, elseGraph})
+    branches.push_back(addBranch(place, *graph, name, outputs.size()));
   return addBranches(place, node, name, branches, inputs[0], outputs);
 }
 
-Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph, const std::string& name,
-                             size_t outputs) {
+Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph, const std::string& name, size_t outputs) {
   const size_t complaints = complaints_.count();
   Branch branch;
   branch.body = &frames_.emplace_back(script_.flow, &place.frame, options_.foldLimitBytes);
@@ -223,8 +223,7 @@ Walk::Branch Walk::addBranch(const Place& place, const onnx_io::Graph& graph, co
 }
 
 Status Walk::addBranches(const Place& place, const onnx_io::Node& node, const std::string& name,
-                         const std::vector<Branch>& branches, const Slot& condition,
-                         std::vector<Slot>& outputs) {
+                         const std::vector<Branch>& branches, const Slot& condition, std::vector<Slot>& outputs) {
   const auto hasFailed = [](const Branch& branch) { return !branch.failed.empty(); };
   const auto isPoisoned = [&](const Branch& branch) { return !hasFailed(branch) && anyPoisoned(branch.results); };
   if (std::ranges::all_of(branches, hasFailed) || std::ranges::any_of(branches, isPoisoned)) {

@@ -114,6 +114,7 @@ std::vector<flow::Step> Walk::finishFrame(Frame& frame, std::set<flow::SlotId>& 
     }
     auto section = std::make_shared<Section>();
     section->claim = options_.claim;
+    section->randomSeed = options_.randomSeed;
     flow::Step deferred;
     std::set<flow::SlotId> made, read, frozen;
     for (auto node = stage->deferred.rbegin(); node != stage->deferred.rend(); ++node) {
@@ -280,7 +281,7 @@ std::vector<std::pair<std::string, std::string>> supportedOperators() {
 }
 
 Result<Script> importSection(const Section& section, std::span<const flow::Value> inputs) {
-  const ImportOptions options{.claim = section.claim};
+  const ImportOptions options{.claim = section.claim, .randomSeed = section.randomSeed};
   return Walk(section.model, options).run(section, inputs);
 }
 

@@ -32,7 +32,8 @@ struct Section {
   std::vector<std::string> outputs;
   std::map<std::string, Tensor> constants;
   std::string why; ///< why the first node waits
-  ClaimOp claim;   ///< of the options that the model was imported with
+  ClaimOp claim;   ///< of the options that the model was imported with, as is
+  std::optional<uint64_t> randomSeed;
 };
 
 struct Script {

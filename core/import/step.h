@@ -97,6 +97,13 @@ public:
   Status trim(std::vector<Trim> trims, Value* count);
   const std::vector<Trim>& trims() const { return trims_; }
 
+  /// Writers of models count otherwise than ONNX does now, so that the extents which a model declares may be theirs.
+  void disputeExtents() { disputed_ = true; }
+  bool hasDisputedExtents() const { return disputed_; }
+
+  /// What tells the numbers of random nodes without a seed from those of another run; nullopt: always the same ones.
+  std::optional<uint64_t> randomSeed;
+
 private:
   Status wrongType(const std::string& name, const onnx_io::Attribute& wanted) const;
   std::vector<Value*> inputs_, outputs_;
@@ -106,6 +113,7 @@ private:
   Value* demanded_ = nullptr;
   size_t asked_ = 0;
   std::vector<Trim> trims_;
+  bool disputed_ = false;
 };
 
 /// Every axis of the first input, in order.

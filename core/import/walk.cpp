@@ -47,7 +47,7 @@ Result<Script> Walk::run() {
   if (!model_->graph.name.empty()) frame.stage(0).graph.name = model_->graph.name;
   addInputs();
   for (const onnx_io::Initializer& initializer : model_->graph.initializers)
-    if (!options_.frozen.count(initializer.name))
+    if (!options_.frozen.count(initializer.name) && !isOverridden(initializer.name))
       addConstant(frame, scope_, initializer.name, initializer.tensor, "initializer");
   addFrozen();
   std::vector<Slot> outputs;
@@ -64,7 +64,8 @@ Result<Script> Walk::run() {
 void Walk::addInputs() {
   const auto shapes = bindInputs(model_->graph, options_, complaints_);
   std::set<std::string> seen, initialized;
-  for (const onnx_io::Initializer& initializer : model_->graph.initializers) initialized.insert(initializer.name);
+  for (const onnx_io::Initializer& initializer : model_->graph.initializers)
+    if (!isOverridden(initializer.name)) initialized.insert(initializer.name);
   for (const onnx_io::ValueInfo& input : model_->graph.inputs) {
     if (!seen.insert(input.name).second || input.name.empty()) {
       complaints_.add(
@@ -117,10 +118,16 @@ std::vector<Slot> Walk::addOutputs() {
     if (!found) complaints_.add(badModel("output '{}' is produced by nothing", output.name));
     if (!found || found->poisoned) continue;
     if (frames_.front().isTyped(*found))
-      complaints_.add(checkDeclared(output, frames_.front().typeOf(*found), options_.dims));
+      complaints_.add(checkOutput(output, frames_.front().typeOf(*found), options_.dims));
     outputs.push_back(*found);
   }
   return outputs;
+}
+
+Status Walk::checkOutput(const onnx_io::ValueInfo& declared, const graph::TensorType& inferred,
+                         const std::map<std::string, int64_t>& named) const {
+  if (disputed_ && declared.elem != Elem::none && isDeclaredRank(declared, inferred)) return Status::ok();
+  return checkDeclared(declared, inferred, named);
 }
 
 bool Walk::checkOpset(const Opsets& opsets, const std::string& who) {
@@ -249,7 +256,8 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   if (opset == place.opsets.end())
     return badModel("domain '{}' has no opset import", node.domain.empty() ? "ai.onnx" : node.domain);
   for (const auto& add : {&Walk::addControl, &Walk::addList})
-    if (const auto status = (this->*add)(place, node, name, inputs, outputs)) return complainOfTypes(*status, name, node);
+    if (const auto status = (this->*add)(place, node, name, inputs, outputs))
+      return complainOfTypes(*status, name, node);
   const Importer importer = findImporter(node);
   if (!importer && !node.domain.empty()) return addCustom(place, node, name, opset->second, inputs, outputs);
   if (!importer)
@@ -275,7 +283,10 @@ Status Walk::addOperator(const Place& place, const onnx_io::Node& node, const st
   std::optional<onnx_io::Node> raised;
   if (node.domain.empty() && opset->second == 6) CDL_TRY(raiseOpset6(builder, raised.emplace(node), values));
   Step step(builder, raised ? *raised : node, static_cast<int>(opset->second), std::move(values), std::move(known));
-  if (const Status status = importer.import(step); !status) {
+  step.randomSeed = options_.randomSeed;
+  const Status status = importer.import(step);
+  disputed_ |= step.hasDisputedExtents();
+  if (!status) {
     if (!step.trims().empty()) return addTrims(place, name, step, index, status.message(), outputs);
     std::set<size_t> frozen;
     for (const size_t i : step.demandedInputs())

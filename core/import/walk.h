@@ -59,6 +59,13 @@ private:
   void addFrozen();
   void addConstant(Frame& frame, Scope& scope, const std::string& name, const Tensor& tensor, const char* role);
   std::vector<Slot> addOutputs();
+  /// An output against what the model declares of it, unless that may be another writer's count.
+  Status checkOutput(const onnx_io::ValueInfo& declared, const graph::TensorType& inferred,
+                     const std::map<std::string, int64_t>& named) const;
+  /// Whether the input is one although the model has a value for it, which is a default then.
+  bool isOverridden(const std::string& name) const {
+    return options_.shapes.count(name) > 0 && std::ranges::count(model_->graph.inputs, name, &onnx_io::ValueInfo::name);
+  }
   bool checkOpset(const Opsets& opsets, const std::string& who);
   void addNodes(const Place& place, const std::vector<onnx_io::Node>& nodes);
   /// known: what Step::contents() gives.
@@ -150,10 +157,11 @@ private:
   Functions functions_;
   std::deque<Frame> frames_; ///< the first one is the model
   Scope scope_;
-  int64_t nodes_ = 0; ///< imported so far, turns and calls counted
+  int64_t nodes_ = 0;                       ///< imported so far, turns and calls counted
   std::set<const onnx_io::Graph*> turning_; ///< bodies that could not be written out
-  int64_t unrolled_ = 1; ///< how often what is imported now is written out
-  int depth_ = 0;     ///< of graphs in graphs
+  int64_t unrolled_ = 1;                    ///< how often what is imported now is written out
+  int depth_ = 0;                           ///< of graphs in graphs
+  bool disputed_ = false;                   ///< Step::disputeExtents()
   std::unordered_map<std::string_view, const onnx_io::ValueInfo*> declared_; ///< the graph's inner values
 };
 

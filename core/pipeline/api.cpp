@@ -129,6 +129,18 @@ struct Request {
   pipeline::CompileOptions compile;
 };
 
+/// "import.key=value" is for no backend, but for how a model is read.
+Status takeImportOptions(Request& request) {
+  const auto given = request.options.extract("import");
+  if (given.empty()) return Status::ok();
+  for (const auto& [key, value] : given.mapped()) {
+    if (key != "random_seed") return badArgument("option 'import.{}': known is import.random_seed", key);
+    request.import.randomSeed = text::parseNumber<uint64_t>(value);
+    if (!request.import.randomSeed) return badArgument("option 'import.{}': '{}' is no number", key, value);
+  }
+  return Status::ok();
+}
+
 Result<Request> parseOptions(const candela_options_t* given) {
   candela_options_t options = CANDELA_OPTIONS_INIT;
   if (given) std::memcpy(&options, given, std::min<size_t>(given->struct_size, sizeof(options)));
@@ -163,6 +175,7 @@ Result<Request> parseOptions(const candela_options_t* given) {
     const size_t name = key.find('.') + 1; // 0 where there is no dot
     request.options[key.substr(0, name ? name - 1 : 0)][key.substr(name)] = text.substr(equals + 1);
   }
+  CDL_TRY(takeImportOptions(request));
   for (const char* const* s = options.states; s && *s; ++s) request.states.emplace_back(*s);
   request.import.bindAtRun = options.flags & CANDELA_FLAG_BIND_AT_RUN;
   request.compile.toPrimitives = options.flags & CANDELA_FLAG_TO_PRIMITIVES;

@@ -152,7 +152,10 @@ Result<std::vector<Tensor>> run(const graph::Graph& graph, std::span<const Tenso
     std::vector<Tensor> operands;
     for (const Value* operand : node->operands()) operands.push_back(operand ? values.at(operand) : Tensor{});
     auto results = evaluate(*node, operands);
-    if (!results) return results.status().context(fmt::format("{} '{}'", graph::opName(node->kind), node->userName()));
+    if (!results) {
+      const std::string who = fmt::format("{} '{}'", graph::opName(node->kind), node->userName());
+      return results.status().message().starts_with(who) ? results.status() : results.status().context(who);
+    }
     for (size_t i = 0; i < node->results().size(); ++i) define(node->results()[i], std::move((*results)[i]));
     for (const Value* operand : node->operands())
       if (operand && --usesLeft[operand] == 0 && !graph.isOutput(operand)) values.erase(operand);

@@ -89,8 +89,12 @@ typedef struct {
   uint32_t flags;          /* CANDELA_FLAG_* */
   const char* backends;    /* "acme,soft": names or paths, the first one first. NULL: "soft". "reference": the oracle */
   const char* const* dims; /* "N=1", ended by NULL: symbolic dims by name */
-  const char* const* shapes;  /* "images=1x3x224x224", ended by NULL */
-  const char* const* options; /* "key=value" or "backend.key=value", ended by NULL: for the backends */
+  /* "images=1x3x224x224" or "k=scalar", ended by NULL. An input for which the model has a value is that constant, and
+   * no input of the compiled model, unless it is given a shape here. */
+  const char* const* shapes;
+  /* "key=value" or "backend.key=value", ended by NULL: for the backends. "import.random_seed=N": the numbers of random
+   * nodes that have no seed of their own. */
+  const char* const* options;
   /* Called now and then on the calling thread with a stage and 0..1 of it; NULL is allowed. */
   void (*progress)(void* context, const char* stage, double fraction);
   void* progress_context;

@@ -84,7 +84,9 @@ Status importConvTranspose(Step& step) {
       const bool given = step.has("output_shape"); // it alone may ask for places that no element of x reaches
       const int64_t total = given ? all - wanted[i] : std::max<int64_t>(0, all - extent * strides[i]);
       const int64_t half = total >> 1;
-      pads[i] = upper ? half : total - half;
+      // Without a mode, places that are only added stand at the end, as ONNX Runtime and ONNX's own evaluator have
+      // them.
+      pads[i] = !same && total < 0 ? 0 : upper ? half : total - half;
       end = total - pads[i];
     } else if (mode == "VALID") {
       pads[i] = end = 0;

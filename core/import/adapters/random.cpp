@@ -13,8 +13,9 @@
 ///
 /// What users get: a node with a `seed` gives the same numbers in each run and on each machine, as does every other
 /// node with this seed; the key is (the 32 bits of the seed as a float, 0). Nodes without one differ from each other;
-/// their key comes from their names, so they too repeat their numbers in each run, and in each turn of a loop. Values
-/// are those of no other runtime, whose generators are their own.
+/// their key comes from their names and from the caller's seed (--seed, import.random_seed), so they too repeat their
+/// numbers in each run of a compiled model, and in each turn of a loop. Values are those of no other runtime, whose
+/// generators are their own.
 namespace candela::import {
 namespace {
 
@@ -24,7 +25,8 @@ struct Key {
 
 Key keyOf(Step& step, std::optional<float> seed) {
   if (seed) return {std::bit_cast<uint32_t>(*seed), 0};
-  const std::string name = step.node.name + "/" + step.node.outputs.front();
+  std::string name = step.node.name + "/" + step.node.outputs.front();
+  if (step.randomSeed) name += fmt::format("/{}", *step.randomSeed);
   const Hash hash = sha256(name.data(), name.size());
   Key key;
   std::memcpy(&key, hash.data(), sizeof(key));

@@ -81,7 +81,15 @@ Window poolWindow(Step& step, int dilatedSince) {
 bool ceilMode(Step& step, const Window& window, int since) {
   const bool ceil = step.opset >= since && need(step.flagAttr("ceil_mode", false));
   // With auto_pad the number of windows is exact, and rounding up would change nothing.
-  return ceil && !window.fixed;
+  if (!ceil || window.fixed) return false;
+  // ONNX once counted a last window that begins behind the input and its padding in front.
+  const size_t spatial = window.kernel.size();
+  for (size_t i = 0; i < spatial; ++i) {
+    const int64_t stride = window.strides[i], reach = step.input(0)->type.dim(static_cast<int>(i) + 2) + window.pads[i];
+    const int64_t left = reach + window.pads[i + spatial] - (window.kernel[i] - 1) * window.dilations[i] - 1;
+    if (left > 0 && (left + stride - 1) / stride * stride >= reach) step.disputeExtents();
+  }
+  return true;
 }
 
 std::vector<int64_t> kernelOf(Step& step, const graph::TensorType& weight) {

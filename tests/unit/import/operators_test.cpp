@@ -718,13 +718,41 @@ TEST(ConvTranspose, ResolvesPads) {
   expect(convolve().attr("auto_pad", "SAME_UPPER"), f32({1, 1, 4}, {1, 2, 13, 20}));
   expect(convolve().attr("auto_pad", "SAME_LOWER"), f32({1, 1, 4}, {2, 13, 20, 30}));
   expect(convolve().attr("auto_pad", "VALID").attr("pads", Ints{1, 1}), f32({1, 1, 5}, {1, 2, 13, 20, 30}));
-  expect(convolve().attr("output_shape", Ints{7}), f32({1, 1, 7}, {0, 1, 2, 13, 20, 30, 0}));
+  // What is only added stands at the end, as ONNX Runtime and ONNX's own evaluator have it; a mode places it.
+  expect(convolve().attr("output_shape", Ints{6}), f32({1, 1, 6}, {1, 2, 13, 20, 30, 0}));
+  expect(convolve().attr("output_shape", Ints{7}), f32({1, 1, 7}, {1, 2, 13, 20, 30, 0, 0}));
+  expect(convolve().attr("output_shape", Ints{8}), f32({1, 1, 8}, {1, 2, 13, 20, 30, 0, 0, 0}));
+  expect(convolve().attr("output_shape", Ints{7}).attr("auto_pad", "SAME_UPPER"),
+         f32({1, 1, 7}, {0, 1, 2, 13, 20, 30, 0}));
   expect(convolve().attr("output_shape", Ints{2}), f32({1, 1, 2}, {13, 20}));
   EXPECT_THAT(refusal(convolve().attr("pads", Ints{3, 3})), HasSubstr("gives no extent"));
   EXPECT_THAT(refusal(convolve().attr("output_shape", Ints{1, 7})),
               HasSubstr("'output_shape' has 2 values, expected 1"));
   EXPECT_THAT(refusal(convolve().attr("group", 2)), HasSubstr("input has 1 channels but weight has 1, in 2 groups"));
   EXPECT_THAT(refusal(Op(11, "ConvTranspose").in(x).in(f32({1, 1, 1, 1}, {1}))), HasSubstr("weight f32[1,1,1,1]"));
+}
+
+TEST(Pools, OutputsDeclaredByAnotherRuleOfRoundingUpAreTaken) {
+  for (const char* op : {"MaxPool", "AveragePool", "LpPool"}) {
+    const auto pooled = [&](const std::vector<DimSpec>& declared, int64_t ceil) {
+      ModelMaker maker(22);
+      maker.input("x", {1, 1, 5}).output("y", declared);
+      auto& node = maker.node(op, {"x"}, {"p"});
+      setAttr(node, "kernel_shape", Ints{2});
+      setAttr(node, "strides", Ints{2});
+      setAttr(node, "pads", Ints{1, 1});
+      setAttr(node, "ceil_mode", ceil);
+      maker.node("Neg", {"p"}, {"y"});
+      return maker.import();
+    };
+    const auto graph = pooled({1, 1, 4}, 1); // a window of padding alone, which ONNX does not count
+    ASSERT_TRUE(graph) << op << ": " << messageOf(graph);
+    EXPECT_EQ(graph->outputs()[0]->type.shape(), (Shape{1, 1, 3}));
+    EXPECT_TRUE(pooled({1, 1, 3}, 1)) << op;
+    EXPECT_THAT(messageOf(pooled({1, 4}, 1)), HasSubstr("is declared f32[1,4] but inference gives f32[1,1,3]"));
+    EXPECT_THAT(messageOf(pooled({1, 1, 4}, 0)), HasSubstr("is declared f32[1,1,4] but inference gives f32[1,1,3]"))
+        << "both rules agree";
+  }
 }
 
 TEST(Dropout, IsTheIdentityInInference) {

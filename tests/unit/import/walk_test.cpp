@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "core/graph/text.h"
+#include "core/reference/reference.h"
 #include "tests/unit/import/model_maker.h"
 
 namespace candela::test {
@@ -299,6 +300,44 @@ TEST(Walk, SortsNodesThatAreOutOfOrder) {
   auto graph = maker.import();
   ASSERT_TRUE(graph) << messageOf(graph);
   EXPECT_EQ(kinds(*graph), (std::vector{OpKind::Relu, OpKind::Abs, OpKind::Neg}));
+}
+
+TEST(Walk, AnInitializerThatIsAnInputIsADefault) {
+  ModelMaker maker;
+  maker.input("x", {2}).input("w", {2}).output("y", {2}).initializer("w", {2}, std::vector<float>{1, 2});
+  maker.initializer("fixed", {2}, std::vector<float>{1, 2});
+  maker.node("Add", {"x", "w"}, {"s"});
+  maker.node("Mul", {"s", "fixed"}, {"y"});
+  const auto inputs = [&](std::map<std::string, Shape> shapes) {
+    const auto graph = maker.import({.shapes = std::move(shapes)});
+    std::string names;
+    for (size_t i = 0; graph && i < graph->inputs().size(); ++i) names += graph->inputs()[i]->name;
+    return graph ? names : messageOf(graph);
+  };
+  EXPECT_EQ(inputs({}), "x");
+  EXPECT_EQ(inputs({{"w", {2}}}), "xw");
+  EXPECT_THAT(inputs({{"w", {3}}}), HasSubstr("m.onnx: --shape w=3 has 3 in dim 0 but the model declares 2"));
+  EXPECT_EQ(inputs({{"fixed", {2}}}), "m.onnx: --shape fixed=2: no such input in the model, which has 'x'");
+}
+
+TEST(Walk, ASeedChangesRandomNodesThatHaveNone) {
+  const auto numbers = [](std::optional<uint64_t> seed, bool own) {
+    ModelMaker maker;
+    maker.output("y");
+    auto& node = maker.node("RandomUniform", {}, {"y"});
+    setAttr(node, "shape", std::vector<int64_t>{4});
+    if (own) setAttr(node, "seed", 3.f);
+    const auto graph = maker.import({.randomSeed = seed});
+    EXPECT_TRUE(graph) << messageOf(graph);
+    const auto made = reference::run(*graph, {});
+    EXPECT_TRUE(made) << messageOf(made);
+    return std::vector<float>((*made)[0].as<float>(), (*made)[0].as<float>() + 4);
+  };
+  EXPECT_EQ(numbers({}, false), numbers({}, false));
+  EXPECT_EQ(numbers(7, false), numbers(7, false));
+  EXPECT_NE(numbers(7, false), numbers({}, false));
+  EXPECT_NE(numbers(7, false), numbers(8, false));
+  EXPECT_EQ(numbers(7, true), numbers({}, true)) << "a node's own seed stands";
 }
 
 TEST(Walk, NamesTheNodesOfACycle) {
