@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    count = arguments.count or (400 if arguments.every else 1)
+    count = arguments.count or (150 if arguments.every else 1)
     choice = random.Random(arguments.seed)
     print(f"seed {arguments.seed}, {count} places of each command", flush=True)
     least = least_to_start(arguments.candela)
