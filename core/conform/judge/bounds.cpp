@@ -271,6 +271,12 @@ private:
     return *orThrow(sized_.addNode(node_.kind, operands, attrs, {}, nullptr, static_cast<int>(node_.results().size())));
   }
 
+  /// How many elements of the first operand may meet in one of y: windows overlap.
+  double mostTerms(const Interval& y) const {
+    if (node_.kind == OpKind::AveragePool) return static_cast<double>(*elementCount(node_.intsAttr("kernel_shape")));
+    return static_cast<double>(operands_[0]->count()) / std::max<double>(1, static_cast<double>(y.count()));
+  }
+
   /// c * K * u * sum |x||w|, and what the operands' own errors make of it.
   std::vector<double> ofSum(size_t r) {
     Interval& y = results_[r];
@@ -282,8 +288,7 @@ private:
     // What products may reach on their way: an overflow or lost digits, which the result does not show.
     const std::vector<Array> most = onSizes([&](double lo, double hi) { return std::max(1.0, largest(lo, hi)); }, 1);
     const std::vector<Array> least = onSizes([&](double lo, double hi) { return std::min(1.0, largest(lo, hi)); });
-    const double terms =
-        static_cast<double>(operands_[0]->count()) / std::max<double>(1, static_cast<double>(y.count()));
+    const double terms = mostTerms(y);
     const bool whole = std::ranges::all_of(operands_, [](const Interval* x) {
       return !x || std::ranges::all_of(x->lo.real, [](double v) { return v == std::floor(v); });
     });
@@ -293,7 +298,11 @@ private:
     const bool finite = std::ranges::all_of(operands_, [](const Interval* x) {
       return !x || std::ranges::all_of(x->lo.real, [](double v) { return std::isfinite(v); });
     });
-    if (!finite && info_.has(graph::kTraitWindow)) return std::vector<double>(slack.size(), std::nan(""));
+    if (!finite && info_.has(graph::kTraitWindow)) {
+      for (int64_t i = 0; i < y.count() && !points; ++i)
+        if (std::isnan(y.lo.real[i])) y.makeWild(i); // 0 times both ends of what may be anything
+      return std::vector<double>(slack.size(), std::nan(""));
+    }
     for (int64_t i = 0; i < y.count(); ++i) {
       const double size = std::abs(sizes[r].real[i]), own = sizeOf(y, i);
       const double k = std::max({1.0, terms, std::abs(counts[r].real[i])});

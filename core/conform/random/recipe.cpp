@@ -19,7 +19,8 @@ namespace {
 
 graph::LoopForm loopForm(const graph::Attrs& attrs) {
   const auto whole = [&](const char* name) { return std::get<int64_t>(attrs.find(name)->second); };
-  graph::LoopForm form{whole("trips"), static_cast<size_t>(whole("carried")), static_cast<size_t>(whole("scanned")), {}};
+  graph::LoopForm form{
+      whole("trips"), static_cast<size_t>(whole("carried")), static_cast<size_t>(whole("scanned")), {}};
   if (const auto found = attrs.find("backward"); found != attrs.end())
     form.backward = std::get<std::vector<int64_t>>(found->second);
   return form;

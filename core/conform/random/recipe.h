@@ -16,7 +16,7 @@ struct Recipe {
     graph::OpKind kind;
     std::vector<int> operands; ///< ids; kAbsent
     graph::Attrs attrs;
-    std::vector<int> results; ///< ids
+    std::vector<int> results;                           ///< ids
     std::shared_ptr<const graph::Graph> body = nullptr; ///< of a loop
   };
   static constexpr int kAbsent = -1;
