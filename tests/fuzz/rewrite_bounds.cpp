@@ -64,6 +64,64 @@ bool isScaled(const Node& node) {
   });
 }
 
+/// How many times as large as the spread a mean may be that a batch norm of this type need not subtract first: three
+/// bits of halves, of what stands alone and of others behind a product ten.
+double mostCancellation(const Node& node) {
+  const Value* x = node.operand(0);
+  const bool behindProduct = x->producer && (x->producer->kind == OpKind::Conv || x->producer->kind == OpKind::Gemm);
+  if (elemBits(x->type.elem) == 16) return behindProduct ? 8 : 0;
+  return behindProduct ? 1024 : 8;
+}
+
+/// A batch norm as x * s + t: both terms are rounded relative to themselves.
+void allowProductAndShift(const Node& node, const std::vector<const Interval*>& operands, Interval& y) {
+  if (node.intAttr("training_mode") != 0) return;
+  const Array &x = operands[0]->lo, &scale = operands[1]->lo, &bias = operands[2]->lo, &mean = operands[3]->lo,
+              &variance = operands[4]->lo;
+  int64_t inner = 1;
+  for (size_t d = 2; d < x.dims.size(); ++d) inner *= x.dims[d];
+  const auto channelOf = [&](int64_t i) { return static_cast<size_t>(i / inner % x.dims[1]); };
+  const auto spreadOf = [&](size_t c) { return std::sqrt(variance.real[c] + node.floatAttr("epsilon")); };
+  double most = 0;
+  for (size_t c = 0; c < mean.real.size(); ++c) most = std::max(most, std::abs(mean.real[c]) / spreadOf(c));
+  if (!(most <= mostCancellation(node))) return;
+  for (int64_t i = 0; i < y.count(); ++i) {
+    const size_t c = channelOf(i), e = static_cast<size_t>(i);
+    const double largest = std::max(std::abs(x.real[e]), std::abs(operands[0]->hi.real[e]));
+    const double terms =
+        (largest + std::abs(mean.real[c])) * std::abs(scale.real[c] / spreadOf(c)) + std::abs(bias.real[c]);
+    const double slack = 3 * unitOf(y.elem()) * terms;
+    if (!std::isfinite(slack) || y.isWild(i)) continue;
+    y.lo.real[e] -= slack, y.hi.real[e] += slack;
+  }
+}
+
+/// How many biases of products may be rounded to whole steps of their sums before this is quantized.
+int biasesBefore(const Value* value, int depth = 0) {
+  const Node* node = value ? value->producer : nullptr;
+  if (!node || depth > 8) return 0;
+  int count = 0;
+  switch (node->kind) {
+  case OpKind::Conv:
+  case OpKind::Gemm:
+  case OpKind::Matmul: return 1;
+  case OpKind::Dequantize: return node->operand(0)->type.elem == Elem::i32_;
+  case OpKind::Relu:
+  case OpKind::Clip:
+  case OpKind::Reshape:
+  case OpKind::Transpose:
+  case OpKind::Add:
+  case OpKind::Sub:
+  case OpKind::Concat:
+  case OpKind::MaxPool:
+  case OpKind::AveragePool:
+  case OpKind::GlobalAveragePool:
+    for (const Value* operand : node->operands()) count += biasesBefore(operand, depth + 1);
+    return count;
+  default: return 0;
+  }
+}
+
 Interval roundedOnceMore(Interval x) {
   const double unit = unitOf(x.elem());
   for (int64_t i = 0; i < x.count(); ++i) {
@@ -113,10 +171,25 @@ private:
     if (node.kind == OpKind::Loop) return runsOf(node, own);
     std::vector<const Interval*> operands;
     for (size_t i = 0; i < own.size(); ++i) operands.push_back(node.operand(i) ? &own[i] : nullptr);
+    const Interval x = node.kind == OpKind::Quantize ? withRoundedBiases(node, own) : Interval{};
+    if (node.kind == OpKind::Quantize) operands[0] = &x;
     CDL_ASSIGN(std::vector<Interval> results, analyze(node, operands, pipeline::hostTarget()));
+    if (node.kind == OpKind::BatchNorm) allowProductAndShift(node, operands, results[0]);
     if (node.kind == OpKind::Quantize) CDL_TRY(eitherStep(node, operands, results[0]));
     allowNumbersBeyond(node, operands, results);
     return results;
+  }
+
+  /// Each moves the result by 1/128 of its step at most.
+  static Interval withRoundedBiases(const Node& node, const std::vector<Interval>& own) {
+    Interval x = own[0];
+    const double moved = biasesBefore(node.operand(0)) / 128.0;
+    if (moved == 0 || own[1].count() != 1) return x;
+    for (int64_t i = 0; i < x.count(); ++i) {
+      if (x.isWild(i)) continue;
+      x.lo.real[i] -= moved * own[1].lo.real[0], x.hi.real[i] += moved * own[1].lo.real[0];
+    }
+    return x;
   }
 
   /// Where the middle between two steps lies in the operand's interval.

@@ -63,7 +63,7 @@ private:
     return random_.of(kReals);
   }
   Elem anyInteger() {
-    static constexpr Elem kWhole[] = {Elem::i8_, Elem::u8_,  Elem::i16_, Elem::u16_, Elem::i32_,
+    static constexpr Elem kWhole[] = {Elem::i8_,  Elem::u8_,  Elem::i16_, Elem::u16_, Elem::i32_,
                                       Elem::i32_, Elem::u32_, Elem::i64_, Elem::u64_};
     return random_.of(kWhole);
   }
@@ -115,7 +115,8 @@ private:
         put(tensor, i, real(elem, range, centre));
       else
         storeElement(elem, tensor.bytes.mutableData(), i,
-                     static_cast<uint64_t>(elem == Elem::bool_ ? random_.below(2) : whole(elem, range)) & elemMask(elem));
+                     static_cast<uint64_t>(elem == Elem::bool_ ? random_.below(2) : whole(elem, range)) &
+                         elemMask(elem));
     }
     return tensor;
   }
@@ -126,7 +127,8 @@ private:
       if (isFloat(elem))
         put(tensor, i, value);
       else
-        storeElement(elem, tensor.bytes.mutableData(), i, static_cast<uint64_t>(static_cast<int64_t>(value)) & elemMask(elem));
+        storeElement(elem, tensor.bytes.mutableData(), i,
+                     static_cast<uint64_t>(static_cast<int64_t>(value)) & elemMask(elem));
     }
     return tensor;
   }
@@ -147,8 +149,8 @@ private:
   double nearly(Elem elem, double number) {
     static constexpr double kBeside[] = {1e-7, 5e-7, 1e-6, 1e-5, 3e-4, 1e-3, 2.5e-3, 3.9e-3, 5e-3};
     if (!random_.oneIn(3)) return number;
-    const double step = random_.oneIn(2) ? 2 * unitOf(elem) * static_cast<double>(random_.between(1, 3))
-                                         : random_.of(kBeside);
+    const double step =
+        random_.oneIn(2) ? 2 * unitOf(elem) * static_cast<double>(random_.between(1, 3)) : random_.of(kBeside);
     return number * (1 + sign() * step);
   }
 
@@ -167,7 +169,9 @@ private:
   }
   Id number(Elem elem, double value) { return leaf(tensorOf(elem, {}, {value}), true); }
   Id constant(Elem elem, const Shape& dims, Range range) { return leaf(numbers(elem, dims, range), true); }
-  Id constantOf(Elem elem, const Shape& dims, const Doubles& values) { return leaf(tensorOf(elem, dims, values), true); }
+  Id constantOf(Elem elem, const Shape& dims, const Doubles& values) {
+    return leaf(tensorOf(elem, dims, values), true);
+  }
   /// An input, or what an earlier motif computed.
   Id source(Elem elem, const Shape& dims) {
     std::vector<Id> fitting;
@@ -180,7 +184,8 @@ private:
   Id source() { return source(elem_, anyShape()); }
   Shape anyShape(int64_t least = 1, int64_t most = 4) {
     Shape dims;
-    for (int64_t i = random_.between(least, most); i > 0; --i) dims.push_back(random_.oneIn(5) ? 1 : random_.between(2, 4));
+    for (int64_t i = random_.between(least, most); i > 0; --i)
+      dims.push_back(random_.oneIn(5) ? 1 : random_.between(2, 4));
     return dims;
   }
   std::vector<Id> nodeOf(OpKind kind, const std::vector<Id>& ids, const Attrs& attrs, int results) {
@@ -226,7 +231,7 @@ private:
     emit(x);
   }
   void casts() {
-    static constexpr Elem kElems[] = {Elem::f16_, Elem::bf16_, Elem::f32_, Elem::f64_, Elem::i8_,   Elem::u8_,
+    static constexpr Elem kElems[] = {Elem::f16_, Elem::bf16_, Elem::f32_, Elem::f64_, Elem::i8_,  Elem::u8_,
                                       Elem::i16_, Elem::u16_,  Elem::i32_, Elem::u32_, Elem::i64_, Elem::bool_};
     const Elem from = random_.oneIn(2) ? elem_ : random_.of(kElems);
     Id x = source(from, anyShape());
@@ -236,7 +241,8 @@ private:
   Ints permutation(int64_t rank) {
     Ints perm(static_cast<size_t>(rank));
     std::iota(perm.begin(), perm.end(), 0);
-    for (size_t i = perm.size(); i > 1; --i) std::swap(perm[i - 1], perm[static_cast<size_t>(random_.below(int64_t(i)))]);
+    for (size_t i = perm.size(); i > 1; --i)
+      std::swap(perm[i - 1], perm[static_cast<size_t>(random_.below(int64_t(i)))]);
     return perm;
   }
   Shape refactored(const Shape& dims) {
@@ -278,8 +284,9 @@ private:
   }
   void selects() {
     const Id x = source(), y = source(elem_, shapeOf(x));
-    emit(node(OpKind::Select, {constantOf(Elem::bool_, random_.oneIn(2) ? Shape{} : shapeOf(x), {double(random_.below(2))}),
-                               x, random_.oneIn(3) ? x : y}));
+    emit(node(OpKind::Select,
+              {constantOf(Elem::bool_, random_.oneIn(2) ? Shape{} : shapeOf(x), {double(random_.below(2))}), x,
+               random_.oneIn(3) ? x : y}));
   }
   void idempotent() {
     static constexpr OpKind kKinds[] = {OpKind::Relu, OpKind::Abs, OpKind::Floor, OpKind::Ceil, OpKind::Neg};
@@ -335,8 +342,11 @@ private:
     if (x == kRefused) return x;
     Ints starts, counts, steps;
     for (const int64_t dim : shapeOf(x)) {
-      const int64_t step = random_.oneIn(2) ? 1 : random_.oneIn(2) ? -1 : random_.between(1, 2) * (random_.oneIn(2) ? 1 : -1);
-      const int64_t start = step > 0 ? random_.below(std::min<int64_t>(dim, 2)) : dim - 1 - random_.below(std::min<int64_t>(dim, 2));
+      const int64_t step = random_.oneIn(2)   ? 1
+                           : random_.oneIn(2) ? -1
+                                              : random_.between(1, 2) * (random_.oneIn(2) ? 1 : -1);
+      const int64_t start =
+          step > 0 ? random_.below(std::min<int64_t>(dim, 2)) : dim - 1 - random_.below(std::min<int64_t>(dim, 2));
       const int64_t room = step > 0 ? (dim - 1 - start) / step + 1 : start / -step + 1;
       starts.push_back(start), counts.push_back(random_.between((room + 1) / 2, room)), steps.push_back(step);
     }
@@ -389,8 +399,9 @@ private:
     case 1: return node(OpKind::Concat, {y, node(OpKind::Neg, {y})}, {{"axis", axis}});
     case 2: {
       const OpKind kind = anyReduction();
-      return node(kind, {y}, {{"axes", random_.oneIn(2) || rankOf(y) < 2 ? Ints{axis} : Ints{0, rankOf(y) - 1}},
-                              {"keepdims", int64_t(!random_.oneIn(4))}});
+      return node(kind, {y},
+                  {{"axes", random_.oneIn(2) || rankOf(y) < 2 ? Ints{axis} : Ints{0, rankOf(y) - 1}},
+                   {"keepdims", int64_t(!random_.oneIn(4))}});
     }
     case 3: return slice(y);
     case 4: {
@@ -414,7 +425,8 @@ private:
     const Id x = source();
     const bool divides = random_.oneIn(2);
     const double inner = nearly(elem_, divides ? std::numbers::sqrt2 : std::numbers::sqrt2 / 2);
-    const Id gate = either(OpKind::Add, node(OpKind::Erf, {scaled(x, inner, divides)}), number(elem_, nearly(elem_, 1)));
+    const Id gate =
+        either(OpKind::Add, node(OpKind::Erf, {scaled(x, inner, divides)}), number(elem_, nearly(elem_, 1)));
     const Id half = number(elem_, nearly(elem_, 0.5));
     switch (random_.below(3)) {
     case 0: return emit(either(OpKind::Mul, either(OpKind::Mul, x, gate), half));
@@ -425,7 +437,8 @@ private:
   void sigmoid() {
     const Id x = source(), exp = node(OpKind::Exp, {node(OpKind::Neg, {x})});
     const Id sum = either(OpKind::Add, exp, number(elem_, nearly(elem_, 1)));
-    emit(random_.oneIn(2) ? node(OpKind::Reciprocal, {sum}) : node(OpKind::Div, {number(elem_, nearly(elem_, 1)), sum}));
+    emit(random_.oneIn(2) ? node(OpKind::Reciprocal, {sum})
+                          : node(OpKind::Div, {number(elem_, nearly(elem_, 1)), sum}));
   }
   void softmax() {
     Id x = source(elem_, anyShape(1, 3));
@@ -446,10 +459,13 @@ private:
     return random_.oneIn(2) ? constantOf(elem_, dims, values) : leaf(tensorOf(elem_, dims, values), false);
   }
   void attention() {
-    const int64_t b = random_.between(1, 2), s = random_.between(1, 4), t = random_.between(1, 4), d = random_.of(kDepths);
+    const int64_t b = random_.between(1, 2), s = random_.between(1, 4), t = random_.between(1, 4),
+                  d = random_.of(kDepths);
     Id q = source(elem_, {b, s, d}), k = source(elem_, random_.oneIn(3) ? Shape{b, d, t} : Shape{b, t, d});
     const Id v = source(elem_, {b, t, random_.between(1, 4)});
-    const double scale = random_.oneIn(2) ? 1 / std::sqrt(static_cast<double>(d)) : factor(elem_);
+    const double scale = random_.oneIn(3)   ? 1 / std::sqrt(static_cast<double>(d))
+                         : random_.oneIn(2) ? std::ldexp(1, between(-10, -2))
+                                            : factor(elem_);
     const int64_t where = random_.below(4); // of the factor
     if (where == 0) q = scaled(q, scale, random_.oneIn(3));
     if (where == 1 || (where == 0 && random_.oneIn(3))) k = scaled(k, scale, random_.oneIn(3));
@@ -471,14 +487,17 @@ private:
     if (random_.oneIn(6)) axes = {0};
     const Attrs rows{{"axes", axes}};
     const Id n = random_.oneIn(2) ? x : node(OpKind::Sub, {x, node(OpKind::ReduceMean, {x}, rows)});
-    const Id squares = random_.oneIn(2) ? node(OpKind::Mul, {n, n}) : node(OpKind::Pow, {n, number(elem_, nearly(elem_, 2))});
+    const Id squares =
+        random_.oneIn(2) ? node(OpKind::Mul, {n, n}) : node(OpKind::Pow, {n, number(elem_, nearly(elem_, 2))});
     static constexpr double kEpsilons[] = {1e-5, 1e-12, 1e-3, 0.5, 0.0, -0.25};
     const Id sum = either(OpKind::Add, node(OpKind::ReduceMean, {squares}, rows), number(elem_, random_.of(kEpsilons)));
     const Id spread = node(OpKind::Sqrt, {sum});
-    Id y = random_.oneIn(2) ? node(OpKind::Div, {n, spread}) : either(OpKind::Mul, n, node(OpKind::Reciprocal, {spread}));
+    Id y =
+        random_.oneIn(2) ? node(OpKind::Div, {n, spread}) : either(OpKind::Mul, n, node(OpKind::Reciprocal, {spread}));
     const Shape dims = shapeOf(x), row(dims.begin() + random_.between(first, rank - 1), dims.end());
     if (random_.oneIn(2)) y = either(OpKind::Mul, y, constant(elem_, row, anyRange()));
-    if (random_.oneIn(2)) y = either(OpKind::Add, y, random_.oneIn(2) ? constant(elem_, row, range_) : source(elem_, row));
+    if (random_.oneIn(2))
+      y = either(OpKind::Add, y, random_.oneIn(2) ? constant(elem_, row, range_) : source(elem_, row));
     emit(y);
   }
 
@@ -513,12 +532,14 @@ private:
     if (conv) {
       const int64_t group = random_.between(1, 2), c = group * random_.between(1, 2);
       const Id x = source(elem_, {1, c, random_.between(2, 3), random_.between(1, 3)});
-      y = node(OpKind::Conv, {x, constant(elem_, {outs, c / group, random_.between(1, 2), 1}, weights), bias}, {{"group", group}});
+      y = node(OpKind::Conv, {x, constant(elem_, {outs, c / group, random_.between(1, 2), 1}, weights), bias},
+               {{"group", group}});
     } else {
       const int64_t k = random_.between(1, 4), transB = random_.below(2);
       static constexpr double kBetas[] = {1.0, 1.0, 2.0, 0.5, 0.0};
       y = node(OpKind::Gemm,
-               {source(elem_, {random_.between(1, 3), k}), constant(elem_, transB ? Shape{outs, k} : Shape{k, outs}, weights), bias},
+               {source(elem_, {random_.between(1, 3), k}),
+                constant(elem_, transB ? Shape{outs, k} : Shape{k, outs}, weights), bias},
                {{"transB", transB}, {"alpha", random_.of(kBetas) + 0.25}, {"beta", random_.of(kBetas)}});
     }
     if (y == kRefused) return;
@@ -531,7 +552,7 @@ private:
       Shape dims(static_cast<size_t>(rankOf(y) - 1), 1);
       dims[0] = outs;
       const bool mul = random_.oneIn(2);
-      const Id c = random_.oneIn(3) ? number(elem_, factor(elem_))
+      const Id c = random_.oneIn(3)   ? number(elem_, factor(elem_))
                    : random_.oneIn(8) ? constant(elem_, shapeOf(y), Range::calm)
                                       : constant(elem_, dims, random_.oneIn(2) ? Range::calm : anyRange());
       y = either(mul ? OpKind::Mul : OpKind::Add, y, c);
@@ -548,16 +569,20 @@ private:
     const int64_t kind = integer ? 0 : random_.below(3);
     static constexpr double kFills[] = {0.0, 0.0, -0.0, 1.0};
     const double zero = integer ? static_cast<double>(random_.below(3)) : 0;
-    const double fill = kind == 2 ? (random_.oneIn(4) ? 0 : -INFINITY) : integer ? (random_.oneIn(4) ? 1 : zero) : random_.of(kFills);
+    const double fill = kind == 2 ? (random_.oneIn(4) ? 0 : -INFINITY)
+                        : integer ? (random_.oneIn(4) ? 1 : zero)
+                                  : random_.of(kFills);
     static constexpr const char* kModes[] = {"constant", "constant", "constant", "constant", "constant", "edge"};
     const std::string mode = random_.of(kModes);
     const Id pad = node(OpKind::Pad, {x, random_.oneIn(6) || mode == "edge" ? kAbsent : number(elem, fill)},
                         {{"lo", lo}, {"hi", hi}, {"mode", mode}});
-    const Ints own{random_.below(2), 0, 0, random_.below(2)}, kernel{2, random_.between(1, 2)}, strides{1, random_.between(1, 2)};
+    const Ints own{random_.below(2), 0, 0, random_.below(2)}, kernel{2, random_.between(1, 2)},
+        strides{1, random_.between(1, 2)};
     if (pad == kRefused) return;
     const int64_t depth = typeOf(pad).dim(1);
     if (kind == 2 || kind == 1) {
-      Attrs attrs{{"kernel_shape", kernel}, {"pads", own}, {"strides", strides}, {"ceil_mode", int64_t(random_.oneIn(4))}};
+      Attrs attrs{
+          {"kernel_shape", kernel}, {"pads", own}, {"strides", strides}, {"ceil_mode", int64_t(random_.oneIn(4))}};
       if (kind == 1) attrs["count_include_pad"] = int64_t(!random_.oneIn(4));
       return emit(node(kind == 1 ? OpKind::AveragePool : OpKind::MaxPool, {pad}, attrs));
     }
@@ -566,7 +591,8 @@ private:
     if (!integer) return emit(node(OpKind::Conv, {pad, constant(elem, weights, Range::calm)}, attrs));
     emit(node(OpKind::ConvInteger,
               {pad, constant(Elem::i8_, weights, Range::wide), kAbsent,
-               zero == 0 && random_.oneIn(2) ? kAbsent : constantOf(elem, {1}, {zero})}, attrs));
+               zero == 0 && random_.oneIn(2) ? kAbsent : constantOf(elem, {1}, {zero})},
+              attrs));
   }
 
   // ---- fold-constants, common-subexpressions, dead-code
@@ -580,7 +606,8 @@ private:
       case 0: c = cast(c, random_.oneIn(2) ? anyInteger() : anyReal()); break;
       case 1: c = moved(c); break;
       case 2: c = node(OpKind::Expand, {random_.oneIn(2) ? number(elemOf(c), 1) : c}, {{"shape", shapeOf(c)}}); break;
-      default: c = node(random_.of(kKinds), {c, constant(elemOf(c), random_.oneIn(2) ? Shape{} : shapeOf(c), anyRange())});
+      default:
+        c = node(random_.of(kKinds), {c, constant(elemOf(c), random_.oneIn(2) ? Shape{} : shapeOf(c), anyRange())});
       }
     if (c == kRefused) return;
     emit(either(OpKind::Add, source(elemOf(c), shapeOf(c)), c));
@@ -680,7 +707,8 @@ private:
     Steps steps{kElems[random_.below(wide ? 6 : 4)], anyScale(), 0};
     const IntegerRange range = integerRange(steps.elem);
     if (random_.oneIn(2))
-      steps.zero = static_cast<double>(random_.between(static_cast<int64_t>(range.lowest), static_cast<int64_t>(range.highest)));
+      steps.zero =
+          static_cast<double>(random_.between(static_cast<int64_t>(range.lowest), static_cast<int64_t>(range.highest)));
     if (steps.elem == Elem::u8_ && random_.oneIn(2)) steps.zero = 128;
     return steps;
   }
@@ -704,7 +732,9 @@ private:
       const double reach = steps.scale * (random_.oneIn(3) ? 200 : 40);
       const bool coarse = random_.oneIn(2); // in half steps: ties
       for (int64_t i = 0; i < reals.count(); ++i)
-        put(reals, i, coarse ? steps.scale * static_cast<double>(random_.between(-60, 60)) / 2 : reach * (random_.unit() * 2 - 1));
+        put(reals, i,
+            coarse ? steps.scale * static_cast<double>(random_.between(-60, 60)) / 2
+                   : reach * (random_.unit() * 2 - 1));
       return dequantized(quantized(leaf(std::move(reals), false), steps), steps);
     }
     return dequantized(leaf(numbers(steps.elem, dims, random_.oneIn(3) ? Range::high : Range::wide), false), steps);
@@ -727,27 +757,32 @@ private:
       return dequantized(stored, steps);
     }
     Doubles zeros;
-    for (int64_t i = 0; i < channels; ++i) scales.push_back(anyScale()), zeros.push_back(random_.oneIn(2) ? steps.zero : 0);
+    for (int64_t i = 0; i < channels; ++i)
+      scales.push_back(anyScale()), zeros.push_back(random_.oneIn(2) ? steps.zero : 0);
     if (random_.oneIn(2)) zeros.assign(zeros.size(), 0);
-    return node(OpKind::Dequantize, {stored, constantOf(scaleElem_, {channels}, scales), constantOf(steps.elem, {channels}, zeros)},
+    return node(OpKind::Dequantize,
+                {stored, constantOf(scaleElem_, {channels}, scales), constantOf(steps.elem, {channels}, zeros)},
                 {{"axis", int64_t(axis)}});
   }
   /// A bias: int32 in the steps of the sums or in steps of its own, or reals.
   Id biasOf(int64_t channels, double xScale, const Doubles& scales) {
     const int64_t how = random_.below(5);
     Doubles values, own;
-    for (int64_t c = 0; c < channels; ++c) own.push_back(xScale * scales[scales.size() == 1 ? 0 : static_cast<size_t>(c)]);
+    for (int64_t c = 0; c < channels; ++c)
+      own.push_back(xScale * scales[scales.size() == 1 ? 0 : static_cast<size_t>(c)]);
     if (how <= 1) {
       for (int64_t c = 0; c < channels; ++c)
-        values.push_back(static_cast<double>(random_.oneIn(3) ? random_.between(-(int64_t{1} << 31), (int64_t{1} << 31) - 1)
-                                                              : random_.between(-30000, 30000)));
+        values.push_back(static_cast<double>(random_.oneIn(3)
+                                                 ? random_.between(-(int64_t{1} << 31), (int64_t{1} << 31) - 1)
+                                                 : random_.between(-30000, 30000)));
       if (how == 1) own.assign(own.size(), anyScale());
-      return node(OpKind::Dequantize, {constantOf(Elem::i32_, {channels}, values), constantOf(scaleElem_, {channels}, own)},
+      return node(OpKind::Dequantize,
+                  {constantOf(Elem::i32_, {channels}, values), constantOf(scaleElem_, {channels}, own)},
                   {{"axis", int64_t{0}}});
     }
     for (int64_t c = 0; c < channels; ++c) {
       const double step = own[static_cast<size_t>(c)];
-      values.push_back(how == 2 ? step * static_cast<double>(random_.between(-500, 500)) // a whole number of steps
+      values.push_back(how == 2   ? step * static_cast<double>(random_.between(-500, 500)) // a whole number of steps
                        : how == 3 ? step * (static_cast<double>(random_.between(-50, 50)) + random_.unit())
                                   : random_.unit() * 4 - 2);
     }
@@ -772,8 +807,9 @@ private:
       const double alpha = random_.oneIn(3) ? 0.5 : 1;
       for (double& scale : scales) scale *= alpha;
       const Id bias = random_.oneIn(3) ? kAbsent : biasOf(outs, steps.scale, scales);
-      return finish(node(OpKind::Gemm, {x, w, bias},
-                         {{"transA", transA}, {"transB", transB}, {"alpha", alpha}, {"beta", random_.oneIn(4) ? 2.0 : 1.0}}));
+      return finish(
+          node(OpKind::Gemm, {x, w, bias},
+               {{"transA", transA}, {"transB", transB}, {"alpha", alpha}, {"beta", random_.oneIn(4) ? 2.0 : 1.0}}));
     }
     const Id x = activation({m, k}, steps), w = weights({k, outs}, outs, 1, scales);
     const Id y = node(OpKind::Matmul, {x, w});
@@ -815,11 +851,15 @@ private:
     const Id x = activation({1, random_.between(1, 3), random_.between(2, 4), random_.between(2, 4)}, steps);
     switch (random_.below(3)) {
     case 0: return finish(node(OpKind::GlobalAveragePool, {x}));
-    case 1: return finish(node(OpKind::ReduceMean, {x}, {{"axes", random_.oneIn(2) ? Ints{2, 3} : Ints{1}}, {"keepdims", random_.below(2)}}));
+    case 1:
+      return finish(node(OpKind::ReduceMean, {x},
+                         {{"axes", random_.oneIn(2) ? Ints{2, 3} : Ints{1}}, {"keepdims", random_.below(2)}}));
     default:
       return finish(node(OpKind::AveragePool, {x},
-                         {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{random_.below(2), 0, 0, random_.below(2)}},
-                          {"count_include_pad", random_.below(2)}, {"ceil_mode", int64_t(random_.oneIn(4))}}));
+                         {{"kernel_shape", Ints{2, 2}},
+                          {"pads", Ints{random_.below(2), 0, 0, random_.below(2)}},
+                          {"count_include_pad", random_.below(2)},
+                          {"ceil_mode", int64_t(random_.oneIn(4))}}));
     }
   }
   void movedBytes() {
@@ -827,8 +867,13 @@ private:
     const Id x = activation({1, 2, random_.between(2, 4), random_.between(2, 3)}, steps);
     Id y = kRefused;
     switch (random_.below(4)) {
-    case 0: y = node(OpKind::Concat, {x, activation(shapeOf(x), random_.oneIn(2) ? steps : anySteps())}, {{"axis", int64_t{1}}}); break;
-    case 1: y = node(OpKind::MaxPool, {x}, {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{0, random_.below(2), 0, 0}}}); break;
+    case 0:
+      y = node(OpKind::Concat, {x, activation(shapeOf(x), random_.oneIn(2) ? steps : anySteps())},
+               {{"axis", int64_t{1}}});
+      break;
+    case 1:
+      y = node(OpKind::MaxPool, {x}, {{"kernel_shape", Ints{2, 2}}, {"pads", Ints{0, random_.below(2), 0, 0}}});
+      break;
     case 2: y = node(OpKind::Gather, {x, constantOf(Elem::i64_, {2}, {1, 0})}, {{"axis", int64_t{2}}}); break;
     default: y = moved(x);
     }
