@@ -158,12 +158,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         scratch = Scratch(Build(arguments.build), pathlib.Path(folder))
         scratch.objects(arguments.jobs)
-        graphs, said = scratch.judge(None, arguments.graphs)
-        if said or graphs < arguments.graphs:
-            print(f"nightly_pass_mutants: without a mutant {graphs} graphs ran; {said}", file=sys.stderr)
-            return 1
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            whole = pool.submit(scratch.judge, None, arguments.graphs)
             results = list(pool.map(lambda mutant: judged(scratch, mutant, arguments.graphs), chosen))
+            graphs, said = whole.result()
+    if said or graphs < arguments.graphs:
+        print(f"nightly_pass_mutants: without a mutant {graphs} graphs ran; {said}", file=sys.stderr)
+        return 1
     survived = [result["name"] for result in results if not result["found"]]
     print(f"{len(results) - len(survived)} of {len(results)} found" + (f"; not {', '.join(survived)}" if survived else ""))
     if not arguments.only:
