@@ -4,6 +4,7 @@
 
 #include "core/pipeline/pipeline.h"
 #include "core/program/emit/emit.h"
+#include "core/target/idle_rows.h"
 
 namespace candela::pipeline {
 namespace {
@@ -56,7 +57,12 @@ Json describeTarget(const target::Target& target) {
                       {"capacity_bytes", space.space.capacity_bytes},
                       {"alignment", space.space.alignment},
                       {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
-  return {{"profiles", profiles}, {"rows", {{"native", native}, {"emulated", emulated}}}, {"spaces", spaces}};
+  Json idle = Json::array();
+  for (const target::IdleRow& row : target::idleRows(target))
+    idle.push_back({{"row", row.row}, {"text", row.text}, {"why", row.why}});
+  return {{"profiles", profiles},
+          {"rows", {{"native", native}, {"emulated", emulated}, {"idle", std::move(idle)}}},
+          {"spaces", spaces}};
 }
 
 Json describePlugin(const std::string& nameOrPath) {

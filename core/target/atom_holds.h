@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include "candela/cdl.h"
 
@@ -16,5 +17,8 @@ inline bool atomHolds(const cdl_atom_t& atom, int64_t value) {
   default: return std::find(atom.set, atom.set + atom.set_count, value) != atom.set + atom.set_count;
   }
 }
+
+/// "rank of operand 0 = 2"
+std::string atomText(const cdl_atom_t& atom);
 
 } // namespace candela::target

@@ -147,6 +147,8 @@ Objection judge(const Target::Row& entry, size_t index, const InstrDesc& desc,
 
 } // namespace
 
+std::string atomText(const cdl_atom_t& atom) { return subjectText(atom) + " " + relationText(atom); }
+
 bool sameLayout(const cdl_layout_t& a, const cdl_layout_t& b) {
   return a.count == b.count && a.logical_rank == b.logical_rank && a.pad_content == b.pad_content &&
          a.opaque == b.opaque && std::equal(a.dim, a.dim + a.count, b.dim) &&

@@ -52,7 +52,7 @@ def main():
         sys.exit(f"rungs {sorted({row['rung'] for row in rows})}, expected {rung}")
     if rows and not rows[0]["op"].startswith(first):
         sys.exit(f"the heaviest row is {rows[0]['op']}, expected {first}")
-    queries = sorted({row["query"] for row in rows})
+    queries = sorted({row["query"] for row in rows} | {row["layout_query"] for row in rows if "layout_query" in row})
     cases = []
     for query in queries:  # --cases refuses a query that selects nothing
         cases += ["--cases", query]

@@ -12,7 +12,7 @@ constexpr const char* kFooter = R"(Examples:
 
 --next runs each model on each plugin that is named, or on all that are found, with random inputs, and lists the rows
 that it does not run natively, by their part of the time: rung B1 is a required row of the primitives, B2 an op or a
-function that has a decomposition. Parts overlap: an op's row takes all of a node, those of primitives a part of each.)";
+function that has a decomposition. Of a port that declares layouts the cases on layouts are named too. Parts overlap: an op's row takes all of a node, those of primitives a part of each.)";
 
 struct Arguments {
   std::vector<std::string> paths, next;
@@ -38,7 +38,7 @@ void backends(const Arguments& arguments, Console& console) {
     fail(kWorkFailed, "the list of backends is not what it should be");
   Table table({"backend", "version", "device", "profiles", "native rows", "emulated rows", "options"});
   std::vector<std::pair<std::string, std::string>> problems;
-  std::vector<std::string> plugins;
+  std::vector<std::string> plugins, idle;
   for (const Json& backend : known["backends"]) {
     const std::string name = backend.value("name", ""), origin = backend.value("origin", "");
     const Json error = backend.value("error", Json());
@@ -59,11 +59,16 @@ void backends(const Arguments& arguments, Console& console) {
       table.add({name, backend.value("version", ""), device.value("name", ""),
                  names(device.value("profiles", Json::array())), fmt::format("{}", rows.value("native", 0)),
                  fmt::format("{}", rows.value("emulated", 0)), names(options)});
+      for (const Json& row : rows.value("idle", Json::array()))
+        if (asked)
+          idle.push_back(fmt::format("{}: row {} ({}) never answers: {}", name, row.value("row", 0),
+                                     row.value("text", ""), row.value("why", "")));
     }
   }
   console.printText(table.text(0));
   for (const auto& [name, problem] : problems) // which may begin with its name
     console.print("{}  {}{}\n", console.red("unusable"), problem.starts_with(name) ? "" : name + ": ", problem);
+  for (const std::string& row : idle) console.print("{}\n", row);
   Json report = console.report("backends");
   report["backends"] = known["backends"];
   if (!arguments.next.empty()) {

@@ -128,6 +128,22 @@ public:
     return "";
   }
 
+  /// The cases of the row on layouts of a device's own; "" where there are none.
+  std::string onLayouts(const Wanted& row) const {
+    const std::string head = fmt::format("ops:{}_layouts/", kindName(row.kind));
+    const auto at = addresses_.find(head);
+    if (at == addresses_.end()) return "";
+    std::vector<std::string> queries;
+    const std::string fn(fnName(row.kind, row.fn));
+    for (const std::string& types : namesOf(row.types))
+      queries.push_back(fmt::format("{}{}{}{}*", head, fn, fn.empty() ? "" : "_", types));
+    queries.push_back(head + "*");
+    for (const std::string& query : queries)
+      if (std::ranges::any_of(at->second, [&](const std::string& a) { return conform::matchesQuery(a, query); }))
+        return query;
+    return "";
+  }
+
 private:
   /// The ways in which families name types, those that say most first.
   static std::vector<std::string> namesOf(const std::vector<std::string>& types) {
@@ -157,6 +173,7 @@ public:
     if (device_->compiles()) nativeOnly_ = device_->target().nativeOnly();
   }
   const target::Target& target() const { return nativeOnly_ ? *nativeOnly_ : device_->target(); }
+  bool declaresLayouts() const { return target().layouts().size() > 1; }
   /// Its ops of domains that import does not know.
   import::ClaimOp claims() const { return check(pipeline::claimBy({device_})); }
 
@@ -290,7 +307,7 @@ std::string command(const std::string& backend, const std::string& query) {
   return query.empty() ? "" : fmt::format("candela conform --backend {} --cases {}", backend, shellQuoted(query));
 }
 
-Json toJson(const Findings& found, const std::string& backend, const Queries& queries) {
+Json toJson(const Findings& found, const std::string& backend, const Queries& queries, bool hasLayouts) {
   Json list = Json::array();
   for (const Wanted* row : found.sorted()) {
     Json attrs = Json::object();
@@ -313,6 +330,8 @@ Json toJson(const Findings& found, const std::string& backend, const Queries& qu
                     {"attributes", std::move(attrs)},
                     {"query", query},
                     {"check", command(backend, query)}});
+    if (const std::string onLayouts = hasLayouts ? queries.onLayouts(*row) : ""; !onLayouts.empty())
+      list.back().update({{"layout_query", onLayouts}, {"layout_check", command(backend, onLayouts)}});
   }
   return {{"nodes", found.nodes},   {"native_nodes", found.nativeNodes},
           {"macs", found.macs},     {"native_macs", found.nativeMacs},
@@ -323,7 +342,7 @@ Json toJson(const Findings& found, const std::string& backend, const Queries& qu
 std::string percent(double part) { return fmt::format("{:>5.1f} %", 100 * part); }
 
 void print(const Findings& found, const std::string& title, Console& console, const std::string& backend,
-           const Queries* queries) {
+           const Queries* queries, bool hasLayouts) {
   const auto part = [](double of, double all) { return all > 0 ? of / all : 1; };
   console.print("\n{}  {} of {} nodes, {:.1f} % of the time, {:.1f} % of the MACs native\n", console.bold(title),
                 found.nativeNodes, found.nodes, 100 * part(found.nativeMs, found.ms),
@@ -346,6 +365,8 @@ void print(const Findings& found, const std::string& title, Console& console, co
     for (const auto& [name, values] : row.attrs) met += fmt::format("; {} {}", name, values.text());
     console.print("{}\n    met    {}\n", row.text(), met);
     if (const std::string query = queries->of(row); !query.empty())
+      console.print("    check  {}\n", command(backend, query));
+    if (const std::string query = hasLayouts ? queries->onLayouts(row) : ""; !query.empty())
       console.print("    check  {}\n", command(backend, query));
   }
 }
@@ -370,16 +391,17 @@ Json nextSteps(const std::vector<std::string>& models, const ModelOptions& model
     }
     all.add(counted);
   }
+  const bool hasLayouts = asked.declaresLayouts();
   print(all, fmt::format("{} in {} model{}", backend, models.size(), models.size() == 1 ? "" : "s"), console, backend,
-        &queries);
+        &queries, hasLayouts);
   for (const Findings& one : found) {
     Json entry = {{"model", one.model}};
-    entry.update(toJson(one, backend, queries));
+    entry.update(toJson(one, backend, queries, hasLayouts));
     each.push_back(std::move(entry));
-    if (found.size() > 1) print(one, fileName(one.model), console, backend, nullptr);
+    if (found.size() > 1) print(one, fileName(one.model), console, backend, nullptr, hasLayouts);
   }
   Json report = {{"backend", backend}};
-  report.update(toJson(all, backend, queries));
+  report.update(toJson(all, backend, queries, hasLayouts));
   report["models"] = std::move(each);
   return report;
 }

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "core/target/idle_rows.h"
 #include "core/target/views.h"
 #include "tests/unit/target/tables.h"
 
@@ -290,6 +291,71 @@ TEST(Query, Atoms) {
   EXPECT_EQ(answer(strideIn12, conv), CDL_REASON_NONE);
   conv.attrs = {{CDL_ATTR_STRIDES, {1, 3}}};
   EXPECT_EQ(answer(strideIn12, conv), CDL_REASON_ATTRIBUTE);
+}
+
+/// "3 row 2 takes all of it" for each idle row behind the required ones, counted from there.
+std::vector<std::string> idle(Table& table, size_t first) {
+  std::vector<std::string> texts;
+  const auto target = table.target().orAbort();
+  for (const IdleRow& row : idleRows(target)) {
+    EXPECT_GE(row.row, first) << row.text << ": " << row.why;
+    texts.push_back(fmt::format("{} {}", row.row - first, row.why));
+  }
+  return texts;
+}
+
+TEST(IdleRows, NameAtomsThatContradictEachOther) {
+  Table table = fp32();
+  const size_t first = table.rows.size();
+  const auto conv = [&] { table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_F32, CDL_F32}); };
+  conv();
+  table.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4);
+  table.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 64).dim = 1;
+  table.limit(CDL_ATOM_DIM, CDL_REL_GE, 0, 8).dim = 1;
+  table.limit(CDL_ATOM_DIM, CDL_REL_MOD, 0, 16).dim = 1;
+  conv();
+  table.limit(CDL_ATOM_DIM, CDL_REL_LE, 1, 8).dim = 2;
+  table.limit(CDL_ATOM_DIM, CDL_REL_GE, 1, 9).dim = 2;
+  conv();
+  table.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 2);
+  conv();
+  table.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4);
+  table.limit(CDL_ATOM_DIM, CDL_REL_GE, 0, 1).dim = 4;
+  conv();
+  table.limit(CDL_ATOM_DIM, CDL_REL_MOD, 0, 4, 1).dim = 3;
+  table.limit(CDL_ATOM_DIM, CDL_REL_MOD, 0, 6, 2).dim = 3;
+  EXPECT_THAT(idle(table, first),
+              testing::ElementsAre("1 dim 2 of operand 1 >= 9 contradicts dim 2 of operand 1 <= 8",
+                                   "2 constness of operand 1 = 2 is never so",
+                                   "3 dim 4 of operand 0 >= 1 asks for a dim that rank 4 does not have",
+                                   "4 dim 3 of operand 0 % 6 = 2 contradicts dim 3 of operand 0 % 4 = 1"));
+}
+
+TEST(IdleRows, NameWhatAnotherRowTakes) {
+  Table table = fp32();
+  const size_t first = table.rows.size();
+  const auto conv = [&](uint8_t cls = CDL_CLASS_DENSE) -> cdl_row_t& {
+    return table.add(CDL_KIND_CONV2D, 0, {CDL_F32, CDL_F32, CDL_F32}, cls);
+  };
+  conv(); // 0: the next but one takes more
+  table.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 64).dim = 1;
+  conv().flags = CDL_ROW_EPILOGUE; // 1: other instructions
+  table.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 32).dim = 1;
+  conv(CDL_CLASS_BROADCAST); // 2
+  table.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 128).dim = 1;
+  conv(CDL_CLASS_BROADCAST); // 3: the same again
+  table.limit(CDL_ATOM_DIM, CDL_REL_LE, 0, 128).dim = 1;
+  conv(CDL_CLASS_AFFINE); // 4: narrower elsewhere
+  table.limit(CDL_ATOM_RANK, CDL_REL_EQ, 0, 4);
+  table.limit(CDL_ATOM_IS_CONST, CDL_REL_EQ, 1, 1);
+  conv(); // 5: no part of any
+  EXPECT_THAT(idle(table, first), testing::ElementsAre("0 row " + std::to_string(first + 2) + " takes all of it",
+                                                       "3 row " + std::to_string(first + 2) + " takes all of it"));
+}
+
+TEST(IdleRows, AreNoneOfTheRequiredOnes) {
+  Table table = fp32();
+  EXPECT_THAT(idle(table, 0), testing::ElementsAre());
 }
 
 TEST(Classify, Classes) {
