@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/plan/movement/through.h"
+#include "core/plan/schedule/described.h"
 #include "core/plan/schedule/lifetimes.h"
 #include "core/plan/schedule/simplify.h"
 #include "core/program/dependences.h"
@@ -25,36 +26,6 @@ bool isElementwise(uint16_t kind) {
   case CDL_KIND_ELEMENTWISE: return true;
   default: return false;
   }
-}
-
-target::OperandDesc described(const Program& program, const View& view, size_t skip) {
-  target::OperandDesc operand;
-  operand.elem = view.elem, operand.dims = view.dims;
-  operand.cls = target::classify(std::span(view.dims).subspan(skip), std::span(view.strides).subspan(skip));
-  operand.isConstant = program.buffers[view.buffer].role == Role::constant;
-  return operand;
-}
-
-/// The question that emit asked of the instruction, of the views that it has now.
-target::InstrDesc described(const Program& program, const Instr& instr) {
-  target::InstrDesc desc;
-  desc.kind = instr.kind, desc.fn = instr.fn;
-  for (const Attr& attr : instr.attrs) desc.attrs.emplace_back(attr.id, attr.values);
-  if (instr.prologue) {
-    // One operand, of which the row speaks; the views that it is computed of are walked as they lie.
-    View x = program::denseView(0, instr.expr[instr.prologue - 1].elem, instr.inputs[0].dims);
-    desc.operands.push_back(described(program, x, 0));
-    desc.operands[0].isConstant = false;
-  }
-  for (size_t i = 0; !instr.prologue && i < instr.operandCount(); ++i) {
-    // MATMUL repeats a batch by stride 0 in every operand class.
-    const View& view = instr.inputs[i];
-    desc.operands.push_back(described(program, view, instr.kind == CDL_KIND_MATMUL && i < 2 && view.strides[0] == 0));
-  }
-  for (const View& view : instr.outputs) desc.operands.push_back(described(program, view, 0));
-  for (size_t s = 0; s < instr.expr.size(); ++s)
-    (s < instr.prologue ? desc.prologueKinds : desc.stepKinds) |= uint64_t(1) << instr.expr[s].kind;
-  return desc;
 }
 
 class Mover {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/plan/schedule/described.h"
 #include "core/plan/tile/device_costs.h"
 #include "core/plan/tile/tiling.h"
 
@@ -186,6 +187,11 @@ private:
     trips_.resize(axes_.size());
     for (size_t a = 0; a < axes_.size(); ++a)
       trips_[a] = axes_[a].extent ? ceilDiv(axes_[a].extent, extents_[a][at[a]]) : 1; // a sum of nothing
+    isDenseInPlace_.clear();
+    for (size_t p = 0; p < ports_.size(); ++p) {
+      isDenseInPlace_.push_back(!ports_[p].isCompact || hasDenseParts(ports_[p], at));
+      if (setting_.stays[p] != Stay::no && !isDenseInPlace_[p]) return;
+    }
     boxes_ = 1;
     for (const int64_t trips : trips_) boxes_ *= static_cast<uint64_t>(trips);
     computing_ = computeCycles(at, boxes_);
@@ -204,6 +210,24 @@ private:
           if (!costs_.storesLast || !tryOrder(at, order, buffers, hold, holdSmall, true))
             tryOrder(at, order, buffers, hold, holdSmall, false);
     } while (std::next_permutation(families.begin(), families.end()));
+  }
+
+  /// Whether each tile at hand of a view that lies among the others is dense: what is cut has no rows outside of it.
+  bool hasDenseParts(const Port& port, const std::vector<size_t>& at) const {
+    const View& view = port.view;
+    int64_t outer = 1, run = 1; // elements of a tile in the dims outside
+    for (size_t d = view.dims.size(); d-- > 0;) {
+      if (!repeats(view, d) && view.strides[d] != run) return false;
+      run *= repeats(view, d) ? 1 : view.dims[d];
+    }
+    for (size_t d = 0; d < view.dims.size(); ++d) {
+      if (repeats(view, d)) continue;
+      const bool isCut = port.map[d].how != DimMap::How::whole && trips_[port.map[d].axis] > 1;
+      if (isCut && outer > 1) return false;
+      outer *= isCut ? lengthOf(port.map[d], view.dims[d], axes_, extents_[port.map[d].axis][at[port.map[d].axis]]).most
+                     : view.dims[d];
+    }
+    return true;
   }
 
   /// Bit i of `hold`: operand i of the first link is held. False where that does not fit.
@@ -236,7 +260,9 @@ private:
       const bool isMain = isOperand_[0][p] || isOperand_[1][p];
       const bool asked = (isOperand_[0][p] && (hold & 1)) || (isOperand_[1][p] && (hold & 2));
       if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return true; // nothing to win
-      const bool isSmall = holdSmall && !isMain && load.copies > 1 && (whole <= rotating || whole <= room_ / 32);
+      if (asked && !isDenseInPlace_[p]) return true;
+      const bool isSmall = holdSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 &&
+                           (whole <= rotating || whole <= room_ / 32);
       const bool held = asked || isSmall;
       held_[p] = held;
       local += held ? whole : rotating;
@@ -436,6 +462,7 @@ private:
   double computing_ = 0;           ///< under it, in cycles
   std::vector<Load> loads_;        ///< by port and what is between, in the order at hand
   std::vector<bool> held_;
+  std::vector<bool> isDenseInPlace_; ///< by port, under the tile at hand: the parts of what stays or is held are as wanted
   uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
   std::optional<Tiling> best_;
   std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask
@@ -443,7 +470,57 @@ private:
 
 } // namespace
 
-std::vector<Port> portsOf(const Chain& chain, bool hasSums) {
+namespace {
+
+/// Dense, or with gaps between its rows.
+View laidOut(View view, int64_t gap) {
+  int64_t run = 1;
+  for (size_t d = view.dims.size(); d-- > 0;) {
+    if (!repeats(view, d)) view.strides[d] = run, run = (run + gap) * view.dims[d];
+    else if (view.strides[d]) view.strides[d] = run;
+  }
+  view.offset = 0;
+  return view;
+}
+
+/// Some row of the function takes nothing with gaps: the question below is dear, and most devices need not be asked.
+bool hasDenseRow(const target::Target& target, const Instr& instr) {
+  return std::ranges::any_of(target.rows(), [&](const target::Target::Row& entry) {
+    const cdl_row_t& row = entry.row;
+    return row.kind == instr.kind && row.fn == instr.fn && row.operand_class < CDL_CLASS_ROW_STRIDED;
+  });
+}
+
+/// Whether the target takes the instruction with all views dense and refuses it with gaps in this one.
+bool needsDense(const Program& program, const Instr& work, bool output, size_t operand, const target::Target& target) {
+  if (!hasDenseRow(target, work)) return false;
+  Instr dense = work;
+  for (auto* views : {&dense.inputs, &dense.outputs})
+    for (View& view : *views) {
+      if (!view.layout.isRowMajor()) return false;
+      view = laidOut(view, 0);
+    }
+  Instr gapped = dense;
+  View& view = (output ? gapped.outputs : gapped.inputs)[operand];
+  view = laidOut(view, 1);
+  const target::Support support = target.query(described(program, dense)).support;
+  return support != target::Support::none && target.query(described(program, gapped)).support != support;
+}
+
+/// Of those that use the port, and of the link that follows where it is a result.
+bool needsDense(const Program& program, const Chain& chain, const Port& port, const target::Target& target) {
+  for (const auto& [l, operand] : port.uses) {
+    if (needsDense(program, chain.links[l].work, port.output, operand, target)) return true;
+    if (!port.output || l + 1 == chain.links.size()) continue;
+    for (const size_t i : chain.links[l + 1].fromBefore)
+      if (needsDense(program, chain.links[l + 1].work, false, i, target)) return true;
+  }
+  return false;
+}
+
+} // namespace
+
+std::vector<Port> portsOf(const Program& program, const Chain& chain, const Machine& machine, bool hasSums) {
   std::vector<Port> ports;
   for (size_t l = 0; l < chain.links.size(); ++l) {
     const Link& link = chain.links[l];
@@ -469,6 +546,8 @@ std::vector<Port> portsOf(const Chain& chain, bool hasSums) {
     for (size_t i = 0; i < link.work.outputs.size(); ++i)
       ports.push_back({link.work.outputs[i], link.outputs[i], {{l, i}}, true, link.work.inout, isSum});
   }
+  if (machine.target)
+    for (Port& port : ports) port.isCompact = needsDense(program, chain, port, *machine.target);
   return ports;
 }
 

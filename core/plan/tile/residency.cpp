@@ -18,7 +18,7 @@ public:
           const LocalMemory& memory, const LocalMemory* sums, const Machine& machine, const TileOptions& options)
       : program_(program), chains_(chains), memory_(memory), costs_(machine.costs), memo_(chains.size()) {
     for (const Chain& chain : chains) {
-      out_.ports.push_back(portsOf(chain, sums != nullptr));
+      out_.ports.push_back(portsOf(program, chain, machine, sums != nullptr));
       Setting& setting = out_.settings.emplace_back();
       setting.memory = &memory;
       setting.sums = sums;

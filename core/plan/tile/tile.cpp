@@ -133,7 +133,7 @@ private:
     std::vector<Chain> apart = chainsOf(program_, isDone_, options);
     if (!options.fuse) return apart;
     const auto costOf = [&](const Chain& chain) {
-      const std::vector<Port> ports = portsOf(chain, sums != nullptr);
+      const std::vector<Port> ports = portsOf(program_, chain, machine_, sums != nullptr);
       const auto tiling = chooseTiling(chain, ports,
                                        {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no), options_.buffers,
                                         options_.splitSums, machine_.computeEngine},

@@ -15,9 +15,11 @@ struct Port {
   bool output = false;
   bool inout = false; ///< an output that is read too
   bool sums = false;  ///< an output that lies in the memory for sums while it is computed
+  /// No row takes a part of it where it lies among the rest, with gaps between its rows.
+  bool isCompact = false;
 };
 /// Inputs first, those with the same view once.
-std::vector<Port> portsOf(const Chain& chain, bool hasSums);
+std::vector<Port> portsOf(const program::Program& program, const Chain& chain, const Machine& machine, bool hasSums);
 
 /// Where a whole buffer stays for several chains.
 enum class Stay : uint8_t {

@@ -8,8 +8,10 @@
 #include <cstring>
 
 #include "core/conform/random/random_graphs.h"
+#include "core/graph/text.h"
 #include "core/pipeline/pipeline.h"
 #include "core/plan/parts/parts.h"
+#include "core/plan/schedule/described.h"
 #include "core/plan/schedule/schedule.h"
 #include "core/plan/tile/tile.h"
 #include "core/program/emit/emit.h"
@@ -21,6 +23,7 @@
 #include "tests/unit/layout/blocking.h"
 #include "tests/unit/layout/random_network.h"
 #include "tests/unit/plan_tile/refusals.h"
+#include "tests/unit/target/tables.h"
 
 using namespace candela;
 
@@ -151,4 +154,81 @@ TEST(PlanTileGraph, DoesWhatItDidBefore) {
     EXPECT_GT(counts.tiled, static_cast<int>(count / 2));
     EXPECT_GT(counts.cut, static_cast<int>(count / 10));
   }
+}
+
+namespace {
+
+/// The first instruction that no row of the target takes; empty: there is none.
+std::string refusedBy(const target::Target& target, const program::Program& program) {
+  for (uint32_t i = 0; i < program.instrs.size(); ++i)
+    if (const target::Answer answer = target.query(plan::described(program, program.instrs[i]));
+        answer.support == target::Support::none)
+      return fmt::format("{}: {}", program.instrName(i), answer.detail);
+  return "";
+}
+
+/// Rows of dense operands alone, as a port has them that walks no strides.
+const target::Target& denseTarget() {
+  static const target::Target target = [] {
+    target::Table table = target::Table::all();
+    return table.target().orAbort();
+  }();
+  return target;
+}
+
+/// Ten convolutions of 20 channels, whose columns are parts of matrices that stay in local memory.
+graph::Graph chainOfConvolutions() {
+  std::string text = "graph @chain(%x: f32[1,1,8,8]) -> (%c9: f32[1,20,8,8]) {\n";
+  for (int i = 0; i < 10; ++i)
+    text += fmt::format("  %w{0} = constant random({1}) : f32[20,{2},3,3]\n"
+                        "  %c{0} = conv {3}, %w{0} {{pads = [1, 1, 1, 1]}} loc(\"C{0}\")\n",
+                        i, i + 1, i ? 20 : 1, i ? fmt::format("%c{}", i - 1) : "%x");
+  Diagnostics diagnostics;
+  return graph::parse(text + "}\n", "chain.cdl", diagnostics).orAbort();
+}
+
+/// Tiled for a device of these memories and rows; what its rows took before they take in tiles, and the results stay.
+void expectTaken(const program::Program& program, const std::vector<Tensor>& inputs, plan::Machine machine) {
+  ASSERT_EQ(refusedBy(denseTarget(), program), "");
+  machine.target = &denseTarget();
+  program::Program tiled = program;
+  const auto report = plan::tile(tiled, machine);
+  if (!report) return candela::testing::expectBothNumbers(report.status().message());
+  EXPECT_EQ(refusedBy(denseTarget(), tiled), "");
+  ASSERT_TRUE(program::verify(tiled)) << program::verify(tiled).message();
+  const auto expected = reference::interpret(program, inputs, {false, false});
+  if (!expected) return;
+  const auto results = reference::interpret(tiled, inputs, {true, true});
+  ASSERT_TRUE(results) << results.status().message();
+  for (size_t i = 0; i < results->size(); ++i) expectSame((*results)[i], (*expected)[i], true, i);
+}
+
+} // namespace
+
+TEST(PlanTileGraph, AsksForNoStridesThatNoRowTakes) {
+  const program::Program program = lowered(chainOfConvolutions(), denseTarget()).orAbort();
+  conform::Random random(7);
+  const std::vector<Tensor> inputs{conform::randomData(Elem::f32_, {1, 1, 8, 8}, conform::Data::calm, random)};
+  for (const uint64_t kilobytes : {8192, 256, 64, 24}) {
+    SCOPED_TRACE(fmt::format("{} KB", kilobytes));
+    plan::Machine machine;
+    machine.memories = {{"sram", kilobytes << 10, 64}};
+    expectTaken(program, inputs, machine);
+  }
+}
+
+TEST(PlanTileGraph, AsksForNoStridesInRandomGraphsEither) {
+  int tried = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const conform::Recipe recipe = seed % 2 ? conform::stackedGraph(seed) : conform::randomGraph(seed);
+    auto graph = recipe.build();
+    if (!graph) continue;
+    const auto program = lowered(std::move(*graph), denseTarget());
+    if (!program || !refusedBy(denseTarget(), *program).empty()) continue; // what the host would do
+    ++tried;
+    conform::Random random(seed ^ 0xde45e);
+    expectTaken(*program, recipe.inputs(), randomMachine(random));
+  }
+  EXPECT_GE(tried, 15);
 }
