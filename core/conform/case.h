@@ -35,12 +35,17 @@ struct CaseResult {
   Outcome outcome = Outcome::failed;
   bool rawPassed = false;  ///< passed without its shape operands frozen
   std::string reason = {}; ///< of what did not pass
+  /// What failed is run again: in the same way each time, or not.
+  enum class Again : uint8_t { unknown, same, otherwise };
+  Again again = Again::unknown;
+  bool isLate = false; ///< its time was over
   Work work = {};
   double milliseconds = 0;
   std::vector<std::string> placement = {}; ///< of a network: what went where, a line per op and place
 
   static CaseResult passed() { return {.outcome = Outcome::passed}; }
   static CaseResult unsupported(std::string why) { return {.outcome = Outcome::unsupported, .reason = std::move(why)}; }
+  bool isUnsteady() const { return again == Again::otherwise; }
   /// passed, or failed with the message.
   static CaseResult of(const Status& status) {
     return {.outcome = status ? Outcome::passed : Outcome::failed, .reason = status.message()};

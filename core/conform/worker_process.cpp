@@ -200,8 +200,12 @@ std::optional<CaseResult> WorkerProcess::receive() {
     }
   }
   if (over) return fail("");
-  if (Clock::now() >= deadline_)
-    return fail(closed_ ? "the process closed its connection" : fmt::format("{}{} s", kNoAnswer, limitSeconds_));
+  if (Clock::now() >= deadline_) {
+    CaseResult result =
+        fail(closed_ ? "the process closed its connection" : fmt::format("{}{} s", kNoAnswer, limitSeconds_));
+    result.isLate = true;
+    return result;
+  }
   // Without a connection it has only its end left to show.
   if (closed_) deadline_ = std::min(deadline_, Clock::now() + std::chrono::seconds(1));
   return std::nullopt;

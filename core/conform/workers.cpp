@@ -3,13 +3,40 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <span>
 
+#include "core/conform/report/query.h"
 #include "core/conform/worker_process.h"
+#include "core/support/text/scan.h"
 
 namespace candela::conform {
 namespace {
 
 using Clock = WorkerProcess::Clock;
+
+/// Whether a case failed in another way than before. What says how long it waited says something else each time.
+bool isAnother(const CaseResult& first, const CaseResult& again) {
+  const bool isTimed = text::isOneOf(std::string(tierOf(first.name)), "abi|memory|queue");
+  return again.outcome != first.outcome || (again.reason != first.reason && !isTimed);
+}
+
+/// One result of all runs of a case.
+CaseResult ofRuns(std::vector<CaseResult> runs) {
+  CaseResult result = std::move(runs[0]);
+  if (runs.size() == 1) return result;
+  const auto others = std::span(runs).subspan(1);
+  const bool isSteady = std::ranges::none_of(others, [&](const CaseResult& run) { return isAnother(result, run); });
+  result.again = isSteady ? CaseResult::Again::same : CaseResult::Again::otherwise;
+  if (isSteady) return result;
+  const auto failures = 1 + std::ranges::count(others, CaseResult::Outcome::failed, &CaseResult::outcome);
+  const auto all = static_cast<ptrdiff_t>(runs.size());
+  result.reason = failures == all
+                      ? fmt::format("unsteady, fails in another way in {} runs: {}", all, result.reason)
+                      : fmt::format("unsteady, {} of {} runs fail: {}", failures, all, result.reason);
+  return result;
+}
 
 class Supervisor {
 public:
@@ -28,9 +55,14 @@ public:
 
 private:
   Status keepBusy(std::unique_ptr<WorkerProcess>& worker) {
-    if ((worker && worker->isBusy()) || next_ == names_.size()) return Status::ok();
+    if ((worker && worker->isBusy()) || (repeats_.empty() && next_ == names_.size())) return Status::ok();
     if (!worker || worker->isOver()) { CDL_ASSIGN(worker, WorkerProcess::start(names_, run_)); }
-    worker->send(next_++, options_.timeLimitSeconds);
+    size_t index = next_;
+    if (repeats_.empty())
+      ++next_;
+    else
+      index = repeats_.front(), repeats_.pop_front();
+    worker->send(index, options_.timeLimitSeconds);
     return Status::ok();
   }
 
@@ -56,7 +88,15 @@ private:
   }
 
   void record(size_t index, CaseResult result) {
-    results_[index] = std::move(result);
+    std::vector<CaseResult>& runs = runs_[index];
+    runs.push_back(std::move(result));
+    const bool repeats = runs[0].outcome == CaseResult::Outcome::failed && !runs.back().isLate;
+    if (repeats && runs.size() <= static_cast<size_t>(std::max(options_.repeats, 0))) {
+      repeats_.push_back(index);
+      return;
+    }
+    results_[index] = ofRuns(std::move(runs));
+    runs_.erase(index);
     ++finished_;
     if (done_) done_(results_[index], finished_);
   }
@@ -67,6 +107,8 @@ private:
   const std::function<void(const CaseResult&, size_t)>& done_;
   std::vector<CaseResult> results_;
   std::vector<std::unique_ptr<WorkerProcess>> workers_;
+  std::map<size_t, std::vector<CaseResult>> runs_; ///< of cases that are not finished
+  std::deque<size_t> repeats_;                     ///< that wait for a worker
   size_t next_ = 0, finished_ = 0;
 };
 

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 
@@ -55,6 +57,63 @@ TEST(Workers, BringEveryFieldBack) {
   EXPECT_EQ(results[4].work.nativeMacs, 4u);
   EXPECT_TRUE(results[0].rawPassed);
   EXPECT_EQ(results[0].milliseconds, 1.5);
+}
+
+/// Counts the runs of each case over all processes.
+class SharedCounts {
+public:
+  explicit SharedCounts(size_t count)
+      : counts_(static_cast<std::atomic<int>*>(mmap(nullptr, count * sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  int next(size_t i) const { return counts_[i]++; }
+  int operator[](size_t i) const { return counts_[i]; }
+
+private:
+  std::atomic<int>* counts_; // goes with the test
+};
+
+TEST(Workers, TellWhatIsWrongFromWhatIsUnsteady) {
+  const std::vector<std::string> names = {"ops:right", "ops:wrong",  "ops:now_and_then",
+                                          "ops:other", "ops:crashes", "queue:waits"};
+  const SharedCounts counts(names.size());
+  const auto run = [&](size_t i) -> CaseResult {
+    const int before = counts.next(i);
+    CaseResult result = passed();
+    if (i == 0 || (i == 2 && before == 1)) return result;
+    if (i == 4 && before > 0) std::abort();
+    result.outcome = Outcome::failed;
+    result.reason = i >= 3 ? fmt::format("element 7 is {}", before) : "element 7 is 3";
+    return result;
+  };
+  size_t told = 0;
+  const auto results = runInWorkers(names, run, {.jobs = 2, .timeLimitSeconds = 60, .repeats = 2},
+                                    [&](const CaseResult&, size_t finished) { EXPECT_EQ(finished, ++told); });
+  ASSERT_TRUE(results.isOk()) << results.status().message();
+  EXPECT_EQ(told, names.size());
+  using Again = CaseResult::Again;
+  const Again expected[] = {Again::unknown,   Again::same,      Again::otherwise,
+                            Again::otherwise, Again::otherwise, Again::same};
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(results->at(i).name, names[i]);
+    EXPECT_EQ(results->at(i).outcome, i == 0 ? Outcome::passed : Outcome::failed) << names[i];
+    EXPECT_EQ(results->at(i).again, expected[i]) << names[i];
+    EXPECT_EQ(counts[i], i == 0 ? 1 : 3) << names[i];
+  }
+  EXPECT_EQ(results->at(1).reason, "element 7 is 3");
+  EXPECT_EQ(results->at(2).reason, "unsteady, 2 of 3 runs fail: element 7 is 3");
+  EXPECT_EQ(results->at(3).reason, "unsteady, fails in another way in 3 runs: element 7 is 0");
+}
+
+TEST(Workers, DoNotRepeatWhatHangs) {
+  const SharedCounts counts(1);
+  const auto run = [&](size_t) -> CaseResult {
+    counts.next(0);
+    for (;;) pause();
+  };
+  const auto results = runInWorkers({"ops:hangs"}, run, {.jobs = 1, .timeLimitSeconds = 0.2, .repeats = 2}, {});
+  ASSERT_TRUE(results.isOk()) << results.status().message();
+  EXPECT_EQ(results->at(0).again, CaseResult::Again::unknown);
+  EXPECT_EQ(counts[0], 1);
 }
 
 TEST(Workers, ACrashIsOneFailedCase) {

@@ -18,6 +18,8 @@ namespace {
 
 using conform::Case, conform::CaseResult, conform::Report, conform::Selection;
 
+constexpr int kRepeats = 2; ///< of a case that failed: whether it is wrong, or unsteady
+
 struct Chosen {
   Selection selection;
   std::vector<std::string> tiers; ///< that there are cases of
@@ -159,6 +161,7 @@ std::vector<CaseResult> runCases(const ConformArguments& arguments, const std::v
   conform::WorkerOptions options;
   options.jobs = conformJobs(arguments);
   options.timeLimitSeconds = arguments.timeLimit;
+  options.repeats = kRepeats;
   const auto runOne = [&](size_t index) {
     const auto began = std::chrono::steady_clock::now();
     CaseResult result = cases[left[index]].run(port);

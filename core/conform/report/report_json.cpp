@@ -113,6 +113,7 @@ Json listed(const std::vector<CaseResult>& results, Outcome outcome) {
     if (result.outcome != outcome) continue;
     list.push_back({{"case", result.name}, {"reason", result.reason}});
     if (outcome == Outcome::unsupported) list.back()["class"] = reasonClass(result.reason);
+    if (result.again != CaseResult::Again::unknown) list.back()["steady"] = !result.isUnsteady();
   }
   return list;
 }
@@ -122,6 +123,7 @@ Json listed(const std::vector<CaseResult>& results, Outcome outcome) {
 Json caseJson(const CaseResult& result) {
   Json json{{"case", result.name}, {"outcome", outcomeName(result.outcome)}};
   if (!result.reason.empty()) json["reason"] = result.reason;
+  if (result.again != CaseResult::Again::unknown) json["steady"] = !result.isUnsteady();
   if (result.rawPassed) json["raw_passed"] = true;
   if (result.work.nodes) json["nodes"] = {result.work.nativeNodes, result.work.nodes};
   if (result.work.macs) json["macs"] = {result.work.nativeMacs, result.work.macs};
@@ -139,6 +141,8 @@ CaseResult caseOf(const Json& json) {
   if (!outcomeNamed(outcome)) throw Unreadable(fmt::format("{}: '{}' is no outcome of a case", result.name, outcome));
   result.outcome = *outcomeNamed(outcome);
   result.reason = takenOr(json, "reason", std::string());
+  if (json.contains("steady"))
+    result.again = taken<bool>(json, "steady") ? CaseResult::Again::same : CaseResult::Again::otherwise;
   result.rawPassed = takenOr(json, "raw_passed", false);
   take(json, "case_ms", result.milliseconds);
   const auto pair = [&](const char* key, uint64_t& native, uint64_t& all) {
