@@ -114,6 +114,19 @@ std::vector<size_t> smoke(const std::vector<Point>& points, const std::vector<bo
   return taken;
 }
 
+/// Takes a point of each row for each thing that its points tell and that none of the taken ones tells, and sorts.
+void addTelling(std::vector<size_t>& taken, const std::vector<Point>& points, const Family& family) {
+  std::map<std::pair<uint32_t, std::string>, std::vector<size_t>> telling;
+  std::vector<std::string> told;
+  for (size_t i = 0; i < points.size(); ++i) {
+    told.push_back(family.tells(choiceOf(family, points[i])));
+    if (!told.back().empty()) telling[{points[i][0], told.back()}].push_back(i);
+  }
+  for (const size_t i : taken) telling.erase({points[i][0], told[i]});
+  for (const auto& [rowAndWord, own] : telling) taken.push_back(own[splitmix64(rowAndWord.first) % own.size()]);
+  std::ranges::sort(taken);
+}
+
 } // namespace
 
 std::vector<Case> expand(const Family& family, const Selection& selection, const Budget& budget) {
@@ -125,6 +138,7 @@ std::vector<Case> expand(const Family& family, const Selection& selection, const
     for (size_t i = 0; i < points.size(); ++i) typical[i] = family.isTypical(choiceOf(family, points[i]));
   if (selection.size == Size::full) taken = pairwise(points, typical, budget.full, selection.seed);
   if (selection.size == Size::quick) taken = smoke(points, typical, budget.quick);
+  if (family.tells && selection.size != Size::nightly) addTelling(taken, points, family);
   std::vector<Case> cases;
   const auto shared = std::make_shared<const Family>(family);
   for (const size_t i : taken)

@@ -21,7 +21,9 @@ loaded like any plugin (`candela conform --backend soft --option fault=matmul.ha
 tier kills them. A column is a primitive or an object of the interface; a line is a class of faults, and `-` stands where
 it does not apply, which is a rule of the class ([fault_classes.cpp](../../core/conform/mutants/fault_classes.cpp)) over the
 facts of [primitives.md](primitives.md). A number in front says how many faults of a class there are: one for each operand
-and the result `y`, each attribute, each slot. `candela conform --mutants` runs them, and names the case that killed each.
+and the result `y`, each attribute, each slot. What rounds ties another way (`half_up`, `half_away`, `half_even`) is killed
+by `--size quick` already, also where it rounds a step of an expression. `candela conform --mutants` runs them, and names the
+case that killed each.
 
 )";
 
@@ -34,8 +36,8 @@ int run(const std::string& path, bool write) {
     if (verdict.isProper()) return;
     ++wrong;
     if (verdict.killed)
-      fmt::print("{} was killed by {}, not by {}: {}\n", verdict.fault->name, verdict.address, verdict.fault->tier,
-                 verdict.reason);
+      fmt::print("{} was killed by {}, not by {}{}: {}\n", verdict.fault->name, verdict.address,
+                 verdict.fault->faultClass->isQuick ? "quick " : "", verdict.fault->tier, verdict.reason);
     else
       fmt::print("{} survives\n", verdict.fault->name);
     std::fflush(stdout);

@@ -223,6 +223,10 @@ private:
     const Interval& x = *operands_[0];
     return isFloat(x.elem()) ? x.lo.real[i] != y.lo.real[i] : x.lo.whole[i] != static_cast<Whole>(y.lo.real[i]);
   }
+  /// A conversion of one number rounds once, as CONVERT says, and its formula has done so.
+  bool convertsKnown(const Interval& y, int64_t i) const {
+    return info_.instrKind == CDL_KIND_CONVERT && operands_[0]->count() == y.count() && operands_[0]->isPoint(i);
+  }
   /// How much a function of this value may be off, in units relative to it.
   double units(Elem elem, double size) const {
     if (info_.tolerance == Tolerance::Rounded) return 2;
@@ -236,7 +240,7 @@ private:
     for (int64_t i = 0; i < y.count(); ++i) {
       const double size = sizeOf(y, i);
       const bool exact = rounded && y.lo.real[i] == y.hi.real[i] && isExact(y.elem(), size) && !isNarrowed(y, i);
-      slack[i] = exact || !std::isfinite(size) ? 0 : units(y.elem(), size) * unit * size + least;
+      slack[i] = exact || convertsKnown(y, i) || !std::isfinite(size) ? 0 : units(y.elem(), size) * unit * size + least;
     }
     return slack;
   }

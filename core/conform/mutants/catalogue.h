@@ -24,6 +24,8 @@ void addValueFaults(Catalogue& catalogue);
 // What several numbers become one by, and RESCALE and TABLE.
 void addSumFaults(Catalogue& catalogue);
 void addQuantizedFaults(Catalogue& catalogue);
+// Steps of expressions that round: of ELEMENTWISE, and around the sums of other kinds.
+void addExpressionFaults(Catalogue& catalogue);
 // What holds for all primitives: backends that do nothing right, but look busy.
 void addVacuousFaults(Catalogue& catalogue);
 // Capability rows and executables.

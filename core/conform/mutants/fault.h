@@ -20,6 +20,7 @@ struct FaultClass {
   const char* name;    ///< "offset_ignored"
   const char* summary; ///< what a backend with it does
   bool (*applies)(const Subject& subject);
+  bool isQuick = false; ///< `quick` must show it, whatever else it leaves to `full`
 };
 std::span<const FaultClass> faultClasses();
 

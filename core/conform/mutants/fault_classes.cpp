@@ -98,7 +98,10 @@ bool givesSignedZeros(const Subject& s) { return givesFloats(s) && (isFree(s) ||
 bool rounds(const Subject& s) {
   return isKind(s) && (roundsOnce(s) || rescales(s) || (looksUp(s) && takes(s, CDL_I16)));
 }
-bool roundsToEven(const Subject& s) { return isKind(s) && (rescales(s) || hasFn(s, "rne") || hasFn(s, "round_even")); }
+bool isExpression(const Subject& s) { return s.name == "expression"; }
+bool tiesToEven(const Subject& s) {
+  return isExpression(s) || (isKind(s) && (roundsOnce(s) || rescales(s) || hasFn(s, "round_even")));
+}
 bool roundsWide(const Subject& s) { return converts(s) || rescales(s); }
 bool wraps(const Subject& s) {
   return isKind(s) && takes(s, CDL_I32) && !moves(s) &&
@@ -108,6 +111,8 @@ bool saturates(const Subject& s) { return converts(s) || rescales(s); }
 bool shifts(const Subject& s) { return isKind(s) && hasFn(s, "shl"); }
 bool divides(const Subject& s) { return isKind(s) && hasFn(s, "div"); }
 bool takesUnsigned(const Subject& s) { return isKind(s) && takes(s, CDL_U8) && (!moves(s) || looksUp(s)); }
+/// Between two entries, to nearest, and ties up.
+bool interpolates(const Subject& s) { return looksUp(s) && takes(s, CDL_I16); }
 bool isAll(const Subject& s) { return s.name == "primitives"; }
 bool isCapability(const Subject& s) { return s.name == "capability"; }
 bool isExecutable(const Subject& s) { return s.name == "executable"; }
@@ -124,7 +129,6 @@ bool canFail(const Subject& s) { return isMemory(s) || isQueue(s) || isExecutabl
 bool outlivesErrors(const Subject& s) { return isMemory(s) || isQueue(s); }
 bool isClaimed(const Subject& s) { return isCapability(s) || isExecutable(s); }
 bool isBusy(const Subject& s) { return isAll(s) || isExecutable(s); }
-bool interpolates(const Subject& s) { return looksUp(s) && takes(s, CDL_I16); }
 
 } // namespace
 
@@ -134,6 +138,7 @@ std::span<const Subject> subjects() {
     for (uint16_t kind = 1; const cdl_kind_facts_t* known = cdl_kind_facts(kind); ++kind)
       if (known->primitive) rows.push_back({known->name, kind});
     for (const auto& [name, tier] : {std::pair{"primitives", "primitives"},
+                                     {"expression", "ops"},
                                      {"capability", "abi"},
                                      {"memory", "memory"},
                                      {"queue", "queue"},
@@ -178,7 +183,9 @@ std::span<const FaultClass> faultClasses() {
       {"half_accumulator", "sums of floats are rounded to f16 on the way", accumulates},
       {"float_accumulator", "integers accumulate in f32", accumulates},
       {"truncated", "rounds toward zero or down instead of to nearest", rounds},
-      {"half_up", "ties go up instead of to even", roundsToEven},
+      {"half_up", "ties go up instead of to even", tiesToEven, true},
+      {"half_away", "ties go away from zero instead of to even", tiesToEven, true},
+      {"half_even", "ties go to even instead of up", interpolates, true},
       {"rounded_twice", "rounds to something else before it rounds", roundsWide},
       {"overflow_saturates", "integers saturate instead of wrapping", wraps},
       {"no_saturation", "integers wrap instead of saturating", saturates},

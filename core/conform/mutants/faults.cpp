@@ -33,8 +33,8 @@ Fault& Catalogue::fault(std::string_view name) {
 const std::vector<Fault>& allFaults() {
   static const std::vector<Fault> all = [] {
     Catalogue catalogue;
-    for (const auto add : {addAddressFaults, addValueFaults, addSumFaults, addQuantizedFaults, addVacuousFaults,
-                           addObjectFaults, addSlotFaults})
+    for (const auto add : {addAddressFaults, addValueFaults, addSumFaults, addQuantizedFaults, addExpressionFaults,
+                           addVacuousFaults, addObjectFaults, addSlotFaults})
       add(catalogue);
     std::vector<Fault> faults = catalogue.take();
     std::ranges::stable_sort(faults, {}, [](const Fault& f) { return std::pair(f.subject, f.faultClass); });

@@ -24,6 +24,7 @@ constexpr unsigned kCaseSeconds = 6;
 /// The cases of one tier and size.
 struct Listing {
   std::string tier;
+  Size size;
   std::vector<Case> cases;
 };
 
@@ -94,7 +95,7 @@ Result<std::vector<Verdict>> runMutants(const MutantOptions& options,
       selection.size = size;
       selection.onnxData = options.onnxData;
       auto cases = tier.list(selection);
-      if (cases) listings.push_back({tier.name, std::move(*cases)}); // else what it tests with is not installed
+      if (cases) listings.push_back({tier.name, size, std::move(*cases)}); // else what it tests with is not installed
     }
   std::vector<const Fault*> faults;
   std::vector<std::string> names;
@@ -114,6 +115,7 @@ Result<std::vector<Verdict>> runMutants(const MutantOptions& options,
     const Listing& listing = listings[board[i].listing];
     verdict.killed = true;
     verdict.tier = listing.tier;
+    verdict.size = listing.size;
     verdict.address = listing.cases[board[i].index].address;
     verdict.reason = result.reason;
     return verdict;

@@ -12,9 +12,12 @@ struct Verdict {
   std::string tier = {};    ///< that killed it
   std::string address = {}; ///< of the case
   std::string reason = {};  ///< what the case said
+  Size size = Size::full; ///< of the listing that it stands in
   double milliseconds = 0;
-  /// By the tier that its fault belongs to.
-  bool isProper() const { return killed && tier == fault->tier; }
+  /// By the tier that its fault belongs to, and by `quick` where its class wants that.
+  bool isProper() const {
+    return killed && tier == fault->tier && (size == Size::quick || !fault->faultClass->isQuick);
+  }
 };
 
 struct MutantOptions {

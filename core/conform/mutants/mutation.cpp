@@ -119,11 +119,20 @@ cdl_code_t Mutation::run() {
                        static_cast<uint64_t>(std::max<int64_t>((high + 1) * width - end, 0))});
   }
   if (needed > margin_) stage((needed + 63) / 64 * 64);
+  return runOn(copy(), {});
+}
+
+cdl_code_t Mutation::runIn(const Bytes& image, const std::vector<void*>& more) {
+  return runOn(reinterpret_cast<const cdl_image_t*>(image.data()), more);
+}
+
+cdl_code_t Mutation::runOn(const cdl_image_t* image, const std::vector<void*>& more) {
   std::vector<void*> addresses(rooms_.size(), nullptr);
   for (auto& [buffer, staged] : staged_) addresses[buffer] = base(buffer);
   char text[512] = "";
   cdl_error_t error{text, sizeof text, 0};
-  const cdl_code_t code = soft::run(copy(), index_, loops_.data(), addresses.data(), &error);
+  addresses.insert(addresses.end(), more.begin(), more.end());
+  const cdl_code_t code = soft::run(image, index_, loops_.data(), addresses.data(), &error);
   message = text;
   return code;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "candela/cdl.h"
-#include "core/support/elem.h"
+#include "core/support/payload.h"
 
 /// One instruction on its way through soft, where a fault may take hold of it.
 namespace candela::conform {
@@ -65,6 +65,11 @@ public:
 
   /// Runs soft on the copies; its code, and `message`.
   cdl_code_t run();
+  /// The image as given, and which of its instructions this is.
+  Bytes image() const { return Bytes::copyOf(reinterpret_cast<const std::byte*>(image_.data()), copy()->size); }
+  uint32_t index() const { return index_; }
+  /// Runs the instruction of this place in another image, which has `more` buffers behind those of this one.
+  cdl_code_t runIn(const Bytes& image, const std::vector<void*>& more);
   /// Leaves the device's memory as it is.
   void drop() { dropped_ = true; }
   /// Brings what was changed to the device.
@@ -78,6 +83,7 @@ private:
   const std::byte* base(uint32_t buffer) const { return staged_.at(buffer).data() + margin_; }
   int64_t element(uint32_t v, const Index& at) const;
   void stage(uint64_t margin);
+  cdl_code_t runOn(const cdl_image_t* image, const std::vector<void*>& more);
 
   const cdl_instr_t instr_;
   const uint32_t index_;

@@ -26,6 +26,44 @@ inline uint64_t towardZero(Elem elem, double value) {
   return std::isfinite(rounded) && std::abs(rounded) > std::abs(value) ? near - 1 : near;
 }
 
+/// Where a number goes that lies half-way between two others.
+enum class Ties : uint8_t {
+  up,   ///< to the larger one
+  away, ///< to the one farther from zero
+};
+
+/// The whole number next to x, which lies half-way between two.
+inline double halfRounded(double x, Ties ties) {
+  const double down = std::floor(x);
+  return ties == Ties::up || x > 0 ? down + 1 : down;
+}
+
+/// The number of the type on the other side of `value` than `near`, which it was rounded to.
+inline uint64_t otherSide(Elem elem, double value, uint64_t near) {
+  return std::abs(toReal(elem, near)) < std::abs(value) ? near + 1 : near - 1;
+}
+
+/// The number of the type nearest to `value`, ties as said.
+inline uint64_t nearestReal(Elem elem, double value, Ties ties) {
+  const uint64_t even = fromReal(elem, value);
+  const double rounded = toReal(elem, even);
+  if (!std::isfinite(value) || !std::isfinite(rounded) || rounded == value) return even;
+  const uint64_t bits = otherSide(elem, value, even) & elemMask(elem);
+  const double other = toReal(elem, bits);
+  if (!std::isfinite(other) || std::abs(other - value) != std::abs(rounded - value)) return even;
+  const bool takesLarger = ties == Ties::up || value > 0;
+  return takesLarger == (other > rounded) ? bits : even;
+}
+
+/// The f64 nearest to sum + error, where `sum` is what ties to even make of it and `error` the exact rest.
+inline double nearestDouble(double sum, double error, Ties ties) {
+  if (error == 0 || !std::isfinite(sum) || !std::isfinite(error)) return sum;
+  const double other = std::nextafter(sum, error > 0 ? HUGE_VAL : -HUGE_VAL);
+  if (std::abs(other - sum) != 2 * std::abs(error)) return sum;
+  const bool takesLarger = ties == Ties::up || sum > 0;
+  return takesLarger == (other > sum) ? other : sum;
+}
+
 /// The integer of the type that is nearest.
 inline uint64_t clamped(Elem elem, __int128 value) {
   const IntegerRange range = integerRange(elem);

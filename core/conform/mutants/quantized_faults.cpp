@@ -68,6 +68,10 @@ uint64_t halfUp(const Rescale& r) {
   if (r.s <= 0 || r.s > 62) return r.finished(nearest(r.sum(), r.s));
   return r.finished(static_cast<int64_t>((__int128(r.sum()) + (__int128(1) << (r.s - 1))) >> r.s));
 }
+uint64_t halfAway(const Rescale& r) {
+  if (r.sum() >= 0 || r.s <= 0 || r.s > 62) return halfUp(r);
+  return r.finished(-static_cast<int64_t>((-__int128(r.sum()) + (__int128(1) << (r.s - 1))) >> r.s));
+}
 uint64_t roundedTwice(const Rescale& r) {
   if (r.mb != 0)
     return r.finished(nearest(Rescale::part(r.a * r.ma, r.ka), r.s) + nearest(Rescale::part(r.b * r.mb, r.kb), r.s));
@@ -133,6 +137,9 @@ int64_t nextEntry(const std::function<int64_t(int64_t)>& entry, int64_t place, i
 int64_t entryBelow(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t, int64_t) {
   return entry(place);
 }
+int64_t halfEven(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest, int64_t) {
+  return rest ? entry(place) + nearest((entry(place + 1) - entry(place)) * rest, 7) : entry(place);
+}
 int64_t roundedDown(const std::function<int64_t(int64_t)>& entry, int64_t place, int64_t rest, int64_t) {
   return rest ? between(entry(place), entry(place + 1), rest, 0) : entry(place);
 }
@@ -142,6 +149,7 @@ int64_t roundedDown(const std::function<int64_t(int64_t)>& entry, int64_t place,
 void addQuantizedFaults(Catalogue& catalogue) {
   catalogue.add("truncated", "rescale", rescaling(truncated));
   catalogue.add("half_up", "rescale", rescaling(halfUp));
+  catalogue.add("half_away", "rescale", rescaling(halfAway));
   catalogue.add("rounded_twice", "rescale", rescaling(roundedTwice));
   catalogue.add("no_saturation", "rescale", rescaling(wrapped));
   catalogue.add("alignment_lost", "rescale", rescaling(unaligned));
@@ -155,6 +163,7 @@ void addQuantizedFaults(Catalogue& catalogue) {
   catalogue.add("table_off_by_one", "table", lookingUp(nextEntry));
   catalogue.add("no_interpolation", "table", lookingUp(entryBelow));
   catalogue.add("truncated", "table", lookingUp(roundedDown));
+  catalogue.add("half_even", "table", lookingUp(halfEven));
 }
 
 } // namespace candela::conform

@@ -72,6 +72,17 @@ uint64_t towardZeroSum(Elem elem, std::span<const Term> terms) {
   for (const Term& term : terms) sum += term.real, whole += term.whole;
   return isFloat(elem) ? towardZero(elem, sum) : static_cast<uint64_t>(whole);
 }
+/// The sum of floats in an accumulator of f32, or in one of their own if that is wider, ties in it and at the end as
+/// said.
+template <Ties ties> uint64_t tiedSum(Elem elem, std::span<const Term> terms) {
+  double sum = 0;
+  __int128 whole = 0;
+  for (const Term& term : terms) {
+    sum = elem == Elem::f64_ ? sum + term.real : toReal(Elem::f32_, nearestReal(Elem::f32_, sum + term.real, ties));
+    whole += term.whole;
+  }
+  return isFloat(elem) ? nearestReal(elem, sum, ties) : static_cast<uint64_t>(whole);
+}
 uint64_t saturatedSum(Elem elem, std::span<const Term> terms) {
   double sum = 0;
   __int128 whole = 0;
@@ -113,6 +124,10 @@ Catalogue::Run scattering(uint64_t (*add)(Elem, const Term& old, const Term& upd
 }
 uint64_t addTowardZero(Elem elem, const Term& old, const Term& update) {
   return isFloat(elem) ? towardZero(elem, old.real + update.real) : static_cast<uint64_t>(old.whole + update.whole);
+}
+template <Ties ties> uint64_t addTied(Elem elem, const Term& old, const Term& update) {
+  return isFloat(elem) ? nearestReal(elem, old.real + update.real, ties)
+                       : static_cast<uint64_t>(old.whole + update.whole);
 }
 uint64_t addSaturated(Elem elem, const Term& old, const Term& update) {
   return isFloat(elem) ? fromReal(elem, old.real + update.real) : clamped(elem, old.whole + update.whole);
@@ -181,10 +196,14 @@ void addSumFaults(Catalogue& catalogue) {
     catalogue.add("half_accumulator", kind, folding(inHalf));
     catalogue.add("float_accumulator", kind, folding(inFloat));
     catalogue.add("truncated", kind, folding(towardZeroSum));
+    catalogue.add("half_up", kind, folding(tiedSum<Ties::up>));
+    catalogue.add("half_away", kind, folding(tiedSum<Ties::away>));
     catalogue.add("overflow_saturates", kind, folding(saturatedSum));
   }
   catalogue.add("nan_dropped", "matmul", folding(withoutZeros));
   catalogue.add("truncated", "scatter", scattering(addTowardZero));
+  catalogue.add("half_up", "scatter", scattering(addTied<Ties::up>));
+  catalogue.add("half_away", "scatter", scattering(addTied<Ties::away>));
   catalogue.add("overflow_saturates", "scatter", scattering(addSaturated));
   for (const char* kind : {"gather", "scatter"}) {
     catalogue.add("index_unclamped", kind, reachNeighbours);

@@ -100,7 +100,7 @@ uint64_t skipNan(const Mutation& m, Elem elem, uint64_t bits) {
 /// What the element is before it is rounded, as far as a double holds it; NaN where that is not known.
 double exactly(const Cell& c) {
   if (c.kind == CDL_KIND_CONVERT && isFloat(c.elem))
-    return c.isIntegral(0) ? static_cast<double>(static_cast<int64_t>(c.whole(0))) : c.real(0);
+    return c.isIntegral(0) ? static_cast<double>(c.whole(0)) : c.real(0);
   if (c.kind != CDL_KIND_BINARY || !isFloat(c.elem) || c.elem == Elem::f64_) return std::nan("");
   switch (c.fn) {
   case CDL_BINARY_ADD: return c.real(0) + c.real(1);
@@ -119,15 +119,36 @@ uint64_t truncated(const Cell& c) {
   const double x = exactly(c);
   return std::isnan(x) || std::isinf(toReal(c.elem, c.bits)) ? c.bits : towardZero(c.elem, x);
 }
-uint64_t halfUp(const Cell& c) {
-  const bool convert = c.kind == CDL_KIND_CONVERT && c.fn == CDL_CONVERT_RNE && !isFloat(c.elem);
+/// A sum, difference or product of doubles, and what its rounding took away.
+std::pair<double, double> withError(uint16_t fn, double a, double b) {
+  if (fn == CDL_BINARY_MUL) return {a * b, std::fma(a, b, -(a * b))};
+  if (fn == CDL_BINARY_SUB) b = -b;
+  const double sum = a + b, second = sum - a;
+  return {sum, (a - (sum - second)) + (b - second)};
+}
+/// To an integer, of its type or not.
+template <Ties ties> uint64_t tiedInteger(const Cell& c) {
+  const double x = c.real(0);
+  if (x - std::floor(x) != 0.5) return c.bits;
+  const double rounded = halfRounded(x, ties);
+  if (isFloat(c.elem)) return fromReal(c.elem, rounded);
+  const auto whole = static_cast<__int128>(rounded);
+  return c.saturate ? clamped(c.elem, whole) : static_cast<uint64_t>(whole) & elemMask(c.elem);
+}
+template <Ties ties> uint64_t tied(const Cell& c) {
+  const bool convert = c.kind == CDL_KIND_CONVERT && c.fn == CDL_CONVERT_RNE && isInteger(c.elem);
   const bool round = c.kind == CDL_KIND_UNARY && c.fn == CDL_UNARY_ROUND_EVEN;
-  if ((!convert && !round) || c.isIntegral(0)) return c.bits;
-  const double x = c.real(0), down = std::floor(x);
-  if (x - down != 0.5) return c.bits;
-  if (round) return fromReal(c.elem, down + 1);
-  const bool fits = integerOf(c.elem, c.bits) == static_cast<__int128>(down);
-  return fits ? c.bits + 1 : c.bits;
+  if ((convert || round) && !c.isIntegral(0)) return tiedInteger<ties>(c);
+  const bool isSum = c.kind == CDL_KIND_BINARY &&
+                     (c.fn == CDL_BINARY_ADD || c.fn == CDL_BINARY_SUB || c.fn == CDL_BINARY_MUL);
+  if (isSum && c.elem == Elem::f64_) {
+    const auto [sum, error] = withError(c.fn, c.real(0), c.real(1));
+    return fromReal(c.elem, nearestDouble(sum, error, ties));
+  }
+  const double x = exactly(c);
+  const bool isKnown = !std::isnan(x) && !(c.kind == CDL_KIND_CONVERT && c.isIntegral(0) &&
+                                           static_cast<__int128>(x) != c.whole(0));
+  return isKnown && fromReal(c.elem, x) == c.bits ? nearestReal(c.elem, x, ties) : c.bits;
 }
 uint64_t roundedTwice(const Cell& c) {
   const double x = exactly(c);
@@ -222,7 +243,8 @@ void addValueFaults(Catalogue& catalogue) {
     catalogue.add("denormal_operands", kind, feeding(flushOperand));
   each("loose_bools", looseBool, {"convert", "binary", "compare", "scatter", "reduce"});
   each("truncated", truncated, {"convert", "binary"});
-  each("half_up", halfUp, {"convert", "unary"});
+  each("half_up", tied<Ties::up>, {"convert", "binary", "unary"});
+  each("half_away", tied<Ties::away>, {"convert", "binary", "unary"});
   each("rounded_twice", roundedTwice, {"convert"});
   each("overflow_saturates", saturatedBinary, {"binary"});
   each("overflow_saturates", saturatedConvert, {"convert"});

@@ -37,6 +37,18 @@ Result<SuiteVersion> parseSuiteVersion(const std::string& text) {
   return SuiteVersion{*major, *minor};
 }
 
+Result<std::string> casesOf(Size size) {
+  std::string text;
+  size_t count = 0;
+  for (const Tier& tier : allTiers()) {
+    if (std::string_view(tier.name) == "onnx") continue;
+    CDL_ASSIGN(const std::vector<Case> cases, tier.list({.size = size, .onnxData = {}, .failures = {}}));
+    count += cases.size();
+    for (const Case& one : cases) text += one.address + "\n";
+  }
+  return fmt::format("{} {}", count, hashText(sha256(text.data(), text.size())));
+}
+
 Result<Corpus> wholeCorpus(const Selection& selection) {
   Corpus corpus;
   Selection all = selection;

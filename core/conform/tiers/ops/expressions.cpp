@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "core/conform/tiers/ops/families.h"
+#include "core/conform/tiers/ops/ties.h"
+#include "core/conform/tiers/primitives/fills.h"
 #include "core/support/out_of_memory.h"
 #include "core/support/text/literal.h"
 #include "core/target/rows.h"
@@ -101,7 +103,30 @@ constexpr Expression kExpressions[] = {
      "t6 = abs(t5); t7 = add(t6, 1.0); t8 = sqrt(t7); t9 = div(t4, t8); t10 = neg(t9); t11 = max(t10, t5); "
      "t12 = add(t11, t3); t13 = mul(t12, 0.5); t14 = min(t13, t8); sub(t14, v2)",
      "f32_f32_f32"},
+    {"round", "convert_i32_rne_saturate(v0)", "T"},
+    {"even", "round_even(v0)", "T"},
+    {"narrow", "convert_f16(v0)", "f32"},
+    {"narrower", "convert_bf16(v0)", "f32"},
+    {"float", "convert_f32(v0)", "i32"},
+    {"rescale-i8", "rescale_i8(v0, v1, v2, v3)", "i32_i32_i32_i32"},
+    {"rescale-u8", "rescale_u8(v0, v1, v2, v3)", "i32_i32_i32_i32"},
+    {"rescale-i16", "rescale_i16(v0, v1, v2, v3)", "i32_i32_i32_i32"},
 };
+
+/// Operands of an expression that rounds; none of others.
+std::vector<TrialBuilder::Fill> tiedOperands(const std::string& name, Elem elem) {
+  if (name == "quantize") return {wholeNumbers(elem, 20), halfFactors(elem)};
+  if (name == "round" || name == "even") return {wholesAndHalf(elem)};
+  if (name == "narrow") return {betweenTwo(elem, Elem::f16_)};
+  if (name == "narrower") return {betweenTwo(elem, Elem::bf16_)};
+  if (name == "float") return {betweenTwo(elem, Elem::f32_)};
+  if (name == "halves") // a number of f16, and half of a step of it
+    return {reals(elem, [](int64_t, Random& random) { return 1 + static_cast<double>(random.below(900)) * 0x1p-10; }),
+            reals(Elem::f32_, [](int64_t, Random&) { return 0x1p-11; })};
+  if (name.starts_with("rescale"))
+    return {wholeNumbers(elem, 50), halfMultipliers(), halfShifts(), wholeNumbers(elem, 9)};
+  return {};
+}
 
 std::vector<std::string> expressionRows() {
   std::vector<std::string> rows;
@@ -142,10 +167,13 @@ OpFamily elementwise() {
                  expressionRows(),
                  {{"shape", {"17", "3x5x7", "2x3x4x5x6", "1x65", "0x4"}},
                   {"last", {"dense", "scalar", "row", "column", "transposed", "negative"}},
-                  {"data", {"calm", "steps", "corners"}}},
+                  {"data", {"calm", "steps", "corners", "ties"}}},
                  [](const Choice& c) {
                    const std::string &shape = c.at("shape"), &last = c.at("last"), &data = c.at("data");
                    const Expression& expression = expressionOf(c.at("row"));
+                   if (data == "ties")
+                     return shape == "3x5x7" && last == "dense" && !tiedOperands(expression.name, Elem::f32_).empty();
+                   if (std::string_view(expression.name).starts_with("rescale")) return false;
                    if (shape == "0x4") return last == "dense" && data == "calm" && wordOf(c.at("row")) == "muladd";
                    if (operandsOf(expression) == 1 && last != "dense" && last != "transposed") return false;
                    if (last == "transposed" && (shape == "17" || shape == "1x65")) return false;
@@ -156,6 +184,8 @@ OpFamily elementwise() {
                    return last == "dense" || shape == "2x3x4x5x6";
                  },
                  {}};
+  made.family.isTypical = [](const Choice& choice) { return choice.at("data") != "ties"; };
+  made.family.tells = [](const Choice& choice) { return choice.at("data") == "ties" ? "ties" : ""; };
   made.budget = {10, 30};
   made.make = [](const Choice& choice) {
     const Expression& expression = expressionOf(choice.at("row"));
@@ -164,7 +194,10 @@ OpFamily elementwise() {
     const Shape shape = shapeOf(choice.at("shape"));
     const std::string& last = choice.at("last");
     OpCase made;
-    for (const Elem elem : elems) made.operands.push_back({elem, shape, fillOf(elem, choice.at("data"))});
+    const bool isTied = choice.at("data") == "ties";
+    const auto tied = isTied ? tiedOperands(expression.name, elems[0]) : std::vector<TrialBuilder::Fill>();
+    for (size_t i = 0; i < elems.size(); ++i)
+      made.operands.push_back({elems[i], shape, isTied ? tied[i] : fillOf(elems[i], choice.at("data"))});
     Shape& dims = made.operands.back().dims;
     if (last == "scalar") dims = {};
     if (last == "row") dims = {shape.back()};
@@ -251,6 +284,13 @@ constexpr Epilogue kEpilogues[] = {
     {"clamp", Elem::i8_, "min(max(acc, -3), 5)", ""},
 };
 
+/// Whether it rounds what the base gives exactly, whole numbers, to others half-way to them.
+bool hasTies(const Base& base, const Epilogue& epilogue) {
+  const std::string first = base.name, end = epilogue.name;
+  if (end == "real") return first == "reducesum-i32"; // the only sums that f32 does not hold
+  return end.starts_with("rescale") || (text::isOneOf(end, "quantize|bytes") && !first.starts_with("average"));
+}
+
 bool quantizes(const Epilogue& epilogue) { return isFloat(epilogue.acc) && epilogue.text[0] == 'c'; }
 
 std::vector<std::string> epilogueRows() {
@@ -312,11 +352,16 @@ OpCase epilogue(const Choice& choice) {
   const Shaped shapes = shaped(base, choice.at("size"));
   const bool constant = choice.at("second") == "constant";
   OpCase made;
-  const auto data = [&](Elem elem) { return fillOf(elem, isFloat(elem) ? choice.at("data") : "bits"); };
+  const bool isTied = choice.at("data") == "ties";
+  const auto data = [&](Elem elem) {
+    if (isTied) return std::string_view(end.name) == "real" ? longIntegers() : wholeNumbers(elem, 1);
+    return fillOf(elem, isFloat(elem) ? choice.at("data") : "bits");
+  };
   made.operands = {{base.first, shapes.operands[0], data(base.first)}};
   if (base.second != Elem::none)
     made.operands.push_back({base.second, shapes.operands[1], data(base.second), constant});
-  if (base.hasZero) made.operands.push_back({base.first, {1}, fillOf(base.first, "steps"), true});
+  if (base.hasZero)
+    made.operands.push_back({base.first, {1}, isTied ? wholeNumbers(base.first, 1) : fillOf(base.first, "steps"), true});
   const size_t own = made.operands.size();
   std::vector<Elem> elems{base.acc};
   for (const char view : std::string_view(end.views)) {
@@ -327,8 +372,13 @@ OpCase epilogue(const Choice& choice) {
         if (d != (dims.size() == 4 ? 1 : dims.size() - 1)) dims[d] = 1;
     }
 
-    made.operands.push_back(
-        {base.acc, dims, fillOf(base.acc, quantizes(end) ? "calm" : "steps"), constant && view == 'c'});
+    // Of a RESCALE multiplier, shift and zero, of a quantizer the factor.
+    const TrialBuilder::Fill tied = quantizes(end)        ? halfFactors(base.acc)
+                                    : elems.size() == 1 ? halfMultipliers()
+                                    : elems.size() == 2 ? halfShifts()
+                                                        : wholeNumbers(base.acc, 9);
+    made.operands.push_back({base.acc, dims, isTied ? tied : fillOf(base.acc, quantizes(end) ? "calm" : "steps"),
+                             constant && view == 'c'});
     elems.push_back(base.acc);
   }
   const std::string text = end.text;
@@ -361,18 +411,26 @@ OpFamily epilogues() {
                  {{"size", {"small", "large"}},
                   {"second", {"constant", "input"}},
                   {"layout", {"rows", "claimed"}},
-                  {"data", {"steps", "calm"}}},
+                  {"data", {"steps", "calm", "ties"}}},
                  [](const Choice& c) {
                    const Base& base = baseOf(c.at("row"));
                    const bool two = base.second != Elem::none, constant = c.at("second") == "constant";
+                   const bool claimed = c.at("layout") == "claimed", large = c.at("size") == "large";
+                   if (c.at("data") == "ties")
+                     return hasTies(base, epilogueOf(c.at("row"))) && constant && large == claimed && (two || !claimed);
                    // Exact sums of halves lie on the steps of a quantizer.
                    const bool rounds = quantizes(epilogueOf(c.at("row")));
                    if (c.at("data") == (rounds ? "steps" : isFloat(base.first) ? "" : "calm")) return false;
-                   if (c.at("layout") == "claimed")
-                     return two && constant && c.at("size") == "large" && (rounds || c.at("data") == "steps");
+                   if (claimed)
+                     return two && constant && large && (rounds || c.at("data") == "steps");
                    return constant || two || std::string_view(epilogueOf(c.at("row")).views).find('c') == 0;
                  },
                  {}};
+  made.family.isTypical = [](const Choice& choice) { return choice.at("data") != "ties"; };
+  // A store on blocked layouts may be another piece of code.
+  made.family.tells = [](const Choice& choice) {
+    return choice.at("data") == "ties" ? "ties on " + choice.at("layout") : "";
+  };
   made.budget = {15, 34};
   made.make = epilogue;
   return made;

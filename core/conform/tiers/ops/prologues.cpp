@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/conform/tiers/ops/families.h"
+#include "core/conform/tiers/ops/ties.h"
 
 namespace candela::conform {
 namespace {
@@ -30,7 +31,17 @@ constexpr Prologue kPrologues[] = {
     {"bytes", "max(v0, v1)", "u8_u8", "min"},
     {"count", "convert_i32(lt(v0, v1))", "f32_f32", "sum"},
     {"product", "select(lt(v0, 2), 1, v0)", "i32", "prod"},
+    {"rounded", "convert_i32_rne_saturate(mul(v0, 0.5))", "f32", "sum"},
+    {"rescaled", "rescale_i32(v0, v1, v2, v3)", "i32_i32_i32_i32", "sum"},
 };
+
+/// Operands of a prologue that rounds; none of others.
+std::vector<TrialBuilder::Fill> tiedOperands(std::string_view name) {
+  if (name == "rounded") return {wholeNumbers(Elem::f32_, 50)};
+  if (name == "rescaled")
+    return {wholeNumbers(Elem::i32_, 50), halfMultipliers(), halfShifts(), wholeNumbers(Elem::i32_, 9)};
+  return {};
+}
 const Prologue& prologueOf(const std::string& row) {
   return *std::ranges::find_if(kPrologues, [&](const Prologue& each) { return wordOf(row) == each.name; });
 }
@@ -46,7 +57,9 @@ OpCase prologue(const Choice& choice) {
     if (i && lie != "whole") // a number for each sum, for each place along it, or one alone
       for (size_t d = 0; d < dims.size(); ++d)
         if (lie == "one" || (lie == "sums") == (d == 1)) dims[d] = 1;
-    made.operands.push_back({elems[i], dims, fillOf(elems[i], isFloat(elems[i]) ? choice.at("data") : "bits")});
+    made.operands.push_back({elems[i], dims,
+                             choice.at("data") == "ties" ? tiedOperands(form.name)[i]
+                                                         : fillOf(elems[i], isFloat(elems[i]) ? choice.at("data") : "bits")});
   }
   const std::string text = form.text, end = form.epilogue, fn = form.fn;
   const Elem folded = endOf(text, elems);
@@ -75,13 +88,18 @@ std::vector<OpFamily> prologueFamilies() {
                  rows,
                  {{"shape", {"6x5x4", "3x130x1", "1x7x37", "2x1x3", "4x16x16"}},
                   {"others", {"whole", "sums", "along", "one"}},
-                  {"data", {"steps", "calm"}}},
+                  {"data", {"steps", "calm", "ties"}}},
                  [](const Choice& c) {
                    const std::vector<Elem> elems = elemsIn(c.at("row"));
+                   if (c.at("data") == "ties")
+                     return !tiedOperands(wordOf(c.at("row"))).empty() && c.at("shape") == "6x5x4" && c.at("others") == "whole";
+                   if (wordOf(c.at("row")) == "rescaled") return false;
                    if (elems.size() == 1 && c.at("others") != "whole") return false;
                    return c.at("data") == (isFloat(elems[0]) ? "calm" : "steps") || (isFloat(elems[0]) && c.at("shape") == "6x5x4");
                  },
                  {}};
+  made.family.isTypical = [](const Choice& choice) { return choice.at("data") != "ties"; };
+  made.family.tells = [](const Choice& choice) { return choice.at("data") == "ties" ? "ties" : ""; };
   made.budget = {15, 34};
   made.make = prologue;
   return {made};

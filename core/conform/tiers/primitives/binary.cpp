@@ -100,6 +100,12 @@ std::vector<Case> binaryCases(const Selection& selection) {
         .oneIn = 16,
         .oneInDense = 8,
         .budget = {6, 10}},
+       // Sums and products of neighbours of 1 lie half-way between two numbers.
+       {.rows = {"add_f64", "sub_f64", "mul_f64"},
+        .shapes = {"1031"},
+        .views = {"dense,dense,dense"},
+        .data = {"pairs"},
+        .budget = {0, 3}},
        inLoops(required, {"dense,dense,dense", "dense,broadcast,dense", "rows,strided,rows", "dense,dense,in0"},
                {"corners"}, {1, 4}),
        witnesses({"sub_i32"}, {"15x17"}, {"dense,negative,dense"}, {"pairs"}),

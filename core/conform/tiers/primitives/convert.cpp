@@ -34,6 +34,18 @@ Call callOf(const Choice& choice) {
 
 std::vector<Axis> roundings(std::string_view fn) { return {{"fn", {std::string(fn)}}, {"sat", {"0", "1"}}}; }
 
+/// Binary digits that every number of the type may have.
+int digitsOf(Elem elem) {
+  if (!isFloat(elem)) return elem == Elem::bool_ ? 1 : elemBits(elem) - (isSigned(elem) ? 1 : 0);
+  switch (elem) {
+  case Elem::f64_: return 53;
+  case Elem::f32_: return 24;
+  case Elem::f16_: return 11;
+  case Elem::bf16_: return 8;
+  default: return 4; // of storage: at most
+  }
+}
+
 /// The pairs that mean something with this rounding; "" with any.
 struct Pairs {
   std::vector<std::string> arithmetic, storage, bytes, halves, wide;
@@ -55,6 +67,29 @@ Pairs allPairs(bool toIntegers) {
       if (elemBits(from) > 16) all.wide.push_back(row);
     }
   return all;
+}
+
+/// Whether some number of the one type lies half-way between two of the other.
+bool hasTies(uint16_t fn, Elem from, Elem to) {
+  if (fn == CDL_CONVERT_RNE) return isFloat(from) && isInteger(to);
+  return isFloat(to) && digitsOf(from) > digitsOf(to);
+}
+
+/// The pairs that round to nearest, each on numbers next to ties: whoever claims one shows how it breaks them.
+Part tiesOf(const Pairs& all, uint16_t fn) {
+  std::vector<std::string> rows;
+  for (const auto* pairs : {&all.arithmetic, &all.storage})
+    for (const std::string& row : *pairs) {
+      const size_t split = row.find('_');
+      const Elem from = *parseElem(row.substr(0, split)), to = *parseElem(row.substr(split + 1));
+      if (hasTies(fn, from, to)) rows.push_back(row);
+    }
+  return {.rows = rows,
+          .shapes = {"1031"},
+          .views = {"dense,dense"},
+          .data = {"near"},
+          .before = {{"fn", {std::string(program::fnName(kKind, fn))}}, {"sat", {"1"}}},
+          .budget = {0, static_cast<unsigned>(rows.size())}};
 }
 
 } // namespace
@@ -106,6 +141,7 @@ std::vector<Case> convertCases(const Selection& selection) {
                      .oneIn = 16,
                      .oneInDense = 4,
                      .budget = {isPlain ? 2u : 1u, isPlain ? 4u : 1u}});
+    if (fn != CDL_CONVERT_FLOOR) parts.push_back(tiesOf(all, fn));
     once(all.bytes, Elem::u8_, name, "every", {1, isPlain ? 2u : 1u});
     once(all.halves, Elem::f16_, name, "every", {1, isPlain ? 2u : 1u});
     once(all.wide, Elem::f32_, name, "every", {1, isPlain ? 2u : 1u});

@@ -10,15 +10,6 @@
 namespace candela::conform {
 namespace {
 
-TrialBuilder::Fill reals(Elem elem, std::function<double(int64_t i, Random& random)> at) {
-  return [elem, at = std::move(at)](int64_t count, Random& random) {
-    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
-    for (int64_t i = 0; i < count; ++i)
-      storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, at(i, random)));
-    return tensor;
-  };
-}
-
 double signedBy(Random& random, double size) { return random.oneIn(2) ? size : -size; }
 
 /// Of many such numbers the product stays near 1.
@@ -52,6 +43,15 @@ std::string seedText(const Choice& choice) {
   std::string text;
   for (const auto& [axis, value] : choice) text += value + ';';
   return text;
+}
+
+TrialBuilder::Fill reals(Elem elem, std::function<double(int64_t i, Random& random)> at) {
+  return [elem, at = std::move(at)](int64_t count, Random& random) {
+    Tensor tensor = orThrow(Tensor::zeros(elem, {count}));
+    for (int64_t i = 0; i < count; ++i)
+      storeElement(elem, tensor.bytes.mutableData(), i, fromReal(elem, at(i, random)));
+    return tensor;
+  };
 }
 
 TrialBuilder::Fill integers(Elem elem, std::function<__int128(int64_t i, Random& random)> at) {
@@ -112,6 +112,8 @@ TrialBuilder::Fill terms(Elem elem, std::string_view data, Line line) {
       return random.oneIn(rarely) ? special(elem, random) : nearOne(random);
     });
   if (data == "ties") return tiedTerms(elem, place);
+  if (data == "halves")
+    return reals(elem, [](int64_t, Random& random) { return static_cast<double>(random.between(-40, 40)) + 0.5; });
   if (data == "near_one") return reals(elem, [](int64_t, Random& random) { return nearOne(random); });
   if (data == "powers")
     return reals(elem, [rarely = 4 * line.k + 1](int64_t i, Random& random) {

@@ -9,7 +9,8 @@ namespace candela::conform {
 /// What seeds the data of a case: all of its values.
 std::string seedText(const Choice& choice);
 
-/// Integers, element by element.
+/// Floats, and integers, element by element.
+TrialBuilder::Fill reals(Elem elem, std::function<double(int64_t i, Random& random)> at);
 TrialBuilder::Fill integers(Elem elem, std::function<__int128(int64_t i, Random& random)> at);
 
 /// Places along a dim of `extent`:
@@ -30,6 +31,7 @@ TrialBuilder::Fill places(Elem elem, std::string_view which, int64_t extent);
 ///   wide         magnitudes far apart
 ///   specials     now and then NaN, an infinity, a zero, the limits of the type
 ///   ties         sums half-way between two numbers of f16, bf16 or f32
+///   halves       half-way between two whole numbers
 ///   near_one     products stay near 1
 ///   powers       signed powers of 2, zeros: every product of them is exact
 struct Line {

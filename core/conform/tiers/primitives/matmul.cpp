@@ -63,8 +63,9 @@ CaseResult runMatmul(const Choice& choice, Port& port) {
   const bool isOutput = view.starts_with("to_"), isA = view.starts_with("a_"), isB = view.starts_with("b_");
   const bool isEnding = text::isOneOf(variant, "bias|relu|relu8");
   TrialBuilder builder(seedText(choice), CDL_KIND_MATMUL);
-  builder.input(product.a, {batch, m, k}, isA ? view.substr(2) : "dense", terms(product.a, data, {k, 1}));
-  const TrialBuilder::Fill second = weights(product.b, data, {k, n});
+  const std::string factors = data == "halves" ? "whole" : data;
+  builder.input(product.a, {batch, m, k}, isA ? view.substr(2) : "dense", terms(product.a, factors, {k, 1}));
+  const TrialBuilder::Fill second = weights(product.b, factors, {k, n});
   if (view == "constant")
     builder.constant(product.b, {batch, k, n}, "dense", second);
   else
@@ -88,9 +89,11 @@ CaseResult runMatmul(const Choice& choice, Port& port) {
 }
 
 bool fits(const Product& product, const std::string& data) {
+  if (product.variant == "relu8" && data == "halves") return isFloat(product.a);
   if (text::isOneOf(product.variant, "bias|relu|relu8")) return text::isOneOf(data, "whole|bits");
   if (isInteger(product.a)) return true;
   if (data == "ties") return product.variant.empty() && product.y != Elem::f64_;
+  if (data == "halves") return false;
   return true;
 }
 
@@ -99,6 +102,7 @@ bool holdsMatmul(const Choice& choice) {
   const std::string &shape = choice.at("shape"), &view = choice.at("view"), &data = choice.at("data");
   if (!fits(product, data)) return false;
   if (view != "dense") return text::isOneOf(shape, "2x3x5x4|3x17x16x33") && text::isOneOf(data, "calm|bits|whole");
+  if (data == "halves") return shape == "3x17x16x33";
   if (data == "ties") return shape == "1x129x2x3" || (product.y != Elem::f32_ && shape == "3x17x16x33");
   // Every tail once; what an accumulator loses, where sums are long.
   if (text::isOneOf(data, "calm|bits|whole") || shape == "2x3x5x4" || shape == "1x7x257x9") return true;
@@ -128,12 +132,18 @@ std::vector<Case> matmulCases(const Selection& selection) {
                     "b_transposed", "b_negative", "to_rows", "to_strided", "constant"}};
   floats.axes = {
       shapes,
-      {"data", {"calm", "zeros", "whole", "positive", "alternating", "large_small", "wide", "specials", "ties"}},
+      {"data",
+       {"calm", "zeros", "whole", "positive", "alternating", "large_small", "wide", "specials", "ties", "halves"}},
       views};
   integers.axes = {shapes, {"data", {"bits", "extremes"}}, views};
   floats.isTypical = integers.isTypical = [](const Choice& choice) {
     return choice.at("view") == "dense" && text::isOneOf(choice.at("shape"), "1x7x257x9|3x17x16x33") &&
-           !text::isOneOf(choice.at("data"), "zeros|specials");
+           !text::isOneOf(choice.at("data"), "zeros|specials|halves");
+  };
+  floats.tells = [](const Choice& choice) {
+    const bool isTied = text::isOneOf(choice.at("data"), "ties|halves") && choice.at("view") == "dense" &&
+                        text::isOneOf(choice.at("shape"), "1x129x2x3|3x17x16x33");
+    return isTied ? "ties" : "";
   };
   std::vector<Case> cases = expand(floats, selection, {.quick = 0, .full = 40});
   std::ranges::move(expand(integers, selection, {.quick = 0, .full = 55}), std::back_inserter(cases));

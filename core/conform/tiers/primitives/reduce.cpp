@@ -81,6 +81,10 @@ std::vector<Case> reduceCases(const Selection& selection) {
     return choice.at("view") == "dense" && text::isOneOf(choice.at("shape"), "5x33x17|64x16x1") &&
            !text::isOneOf(choice.at("data"), "zeros|specials|extremes");
   };
+  floats.tells = [](const Choice& choice) {
+    const bool isTied = choice.at("data") == "ties" && choice.at("view") == "dense" && choice.at("shape") == "17x2x31";
+    return isTied ? "ties" : "";
+  };
   std::vector<Case> cases = expand(floats, selection, {.quick = 0, .full = 36});
   std::ranges::move(expand(integers, selection, {.quick = 0, .full = 40}), std::back_inserter(cases));
   return cases;

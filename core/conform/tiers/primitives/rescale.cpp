@@ -110,6 +110,12 @@ std::vector<Case> rescaleCases(const Selection& selection) {
   family.isTypical = [](const Choice& choice) {
     return choice.at("view") == "dense" && choice.at("shape") == "3x37x5" && choice.at("scale") != "element";
   };
+  family.tells = [typical = family.isTypical](const Choice& choice) {
+    // With one shift for all the sum of two operands, which are alike, would be even.
+    const bool isTied = typical(choice) && choice.at("data") == "ties" && choice.at("limits") == "none" &&
+                        choice.at("scale") == "channel";
+    return isTied ? "ties" : "";
+  };
   return expand(family, selection, {.quick = 0, .full = 52});
 }
 

@@ -74,6 +74,12 @@ std::vector<Case> unaryCases(const Selection& selection) {
         .budget = {2, 5}},
        {.rows = halves, .shapes = {everyShape(Elem::f16_)}, .views = dense, .data = {"every"}, .budget = {1, 5}},
        {.rows = wide, .shapes = {everyShape(Elem::f32_)}, .views = dense, .data = {"every"}, .budget = {1, 6}},
+       // The halves among the specials: whoever rounds shows how it breaks ties.
+       {.rows = {"round_even_f32", "round_even_f16", "round_even_bf16", "round_even_f64"},
+        .shapes = {"15x17"},
+        .views = dense,
+        .data = {"specials"},
+        .budget = {0, 4}},
        inLoops(required, {"dense,dense", "rows,strided", "dense,in0"}, {"calm"}, {1, 2}),
        witnesses({"neg_f32"}, {"scalar"}, {"dense,dense"}, {"calm"})},
       callOf, selection);
