@@ -14,8 +14,8 @@ inline Status checkImage(const cdl_image_t* image) {
   return Status(code, words);
 }
 
-/// That these are instructions of an image that this plugin can read, of kinds that it knows. The rest of the image may
-/// hold kinds that it does not know: the host runs those.
+/// That these are instructions of an image that this plugin can read, of kinds and functions that it knows. The rest of the
+/// image may hold kinds that it does not know: the host runs those.
 inline Status checkInstrs(const cdl_image_t* image, uint32_t first, uint32_t count) {
   if (!image || reinterpret_cast<uintptr_t>(image) % 8 != 0)
     return error(CDL_INVALID_ARGUMENT, "image: data is null or not aligned to 8 bytes");
@@ -25,9 +25,14 @@ inline Status checkInstrs(const cdl_image_t* image, uint32_t first, uint32_t cou
   if (!cdl_check_header(&check, image->size)) return Status(check.code, words);
   if (first == 0 || uint64_t(first) + count > image->instrs.count)
     return error(CDL_INVALID_ARGUMENT, text("instructions ", first, " .. +", count, " of ", image->instrs.count));
-  for (uint32_t i = first; i - first < count; ++i)
-    if (const uint16_t kind = cdl_get_instr(image, i)->kind; !cdl_kind_facts(kind))
-      return error(CDL_INCOMPATIBLE, text("instruction ", i, ": kind ", kind, " is unknown"));
+  for (uint32_t i = first; i - first < count; ++i) {
+    const cdl_instr_t& instr = *cdl_get_instr(image, i);
+    if (!cdl_kind_facts(instr.kind))
+      return error(CDL_INCOMPATIBLE, text("instruction ", i, ": kind ", instr.kind, " is unknown"));
+    if (!cdl_fn_known(instr.kind, instr.fn))
+      return error(CDL_INCOMPATIBLE,
+                   text("instruction ", i, ": function ", instr.fn, " of ", kindName(instr.kind), " is unknown"));
+  }
   return ok();
 }
 
