@@ -4,6 +4,7 @@
 #include "core/conform/mutants/catalogue.h"
 #include "core/conform/mutants/numbers.h"
 #include "core/program/image.h"
+#include "core/support/out_of_memory.h"
 #include "core/reference/scalar.h"
 #include "core/support/tensor.h"
 
@@ -74,7 +75,7 @@ bool rounds(const Step& step) {
 Tensor evaluated(const Mutation& mutation, const program::Expr& expr, WrongStep wrong, const cdl_view_t& like) {
   Evaluation evaluation(mutation, expr, wrong);
   const Shape dims(like.dims, like.dims + like.rank);
-  Tensor values = Tensor::zeros(expr.back().elem, dims).orAbort();
+  Tensor values = orThrow(Tensor::zeros(expr.back().elem, dims));
   int64_t next = 0;
   forEachIndex(like, [&](const Index& at) {
     storeElement(values.elem, values.bytes.mutableData(), next++, evaluation.at(at, 0));
@@ -96,7 +97,7 @@ program::View further(Program& program, Elem elem, const std::vector<int64_t>& d
 cdl_code_t runWrong(Mutation& mutation, WrongStep wrong) {
   const cdl_code_t code = mutation.run();
   if (code != CDL_OK || !mutation.hasExpr()) return code;
-  Program program = program::fromImage(mutation.image(), nullptr).orAbort();
+  Program program = orThrow(program::fromImage(mutation.image(), nullptr));
   const Instr instr = program.instrs[mutation.index() - 1];
   if (instr.inout || std::ranges::none_of(instr.expr, rounds)) return code;
   Instr& plain = program.instrs[mutation.index() - 1];
@@ -111,7 +112,7 @@ cdl_code_t runWrong(Mutation& mutation, WrongStep wrong) {
     if (elem == Elem::none) return code;
     if (!instr.prologue) plain.inputs.resize(instr.operandCount());
     plain.expr.clear(), plain.prologue = 0;
-    more.push_back(Tensor::zeros(elem, instr.outputs[0].dims).orAbort());
+    more.push_back(orThrow(Tensor::zeros(elem, instr.outputs[0].dims)));
     plain.outputs = {further(program, elem, instr.outputs[0].dims)};
     std::vector<void*> addresses;
     for (Tensor& tensor : more) addresses.push_back(tensor.bytes.mutableData());
