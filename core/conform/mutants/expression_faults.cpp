@@ -4,8 +4,8 @@
 #include "core/conform/mutants/catalogue.h"
 #include "core/conform/mutants/numbers.h"
 #include "core/program/image.h"
-#include "core/support/out_of_memory.h"
 #include "core/reference/scalar.h"
+#include "core/support/out_of_memory.h"
 #include "core/support/tensor.h"
 
 namespace candela::conform {
