@@ -176,7 +176,7 @@ class Size(CheckTest):
         self.broken("size", {"core/graph/big.cpp": "int x;\n" * 19801}, "core:1: [size]")
 
     def testFloorTooBig(self):
-        self.broken("size", {"core/target/layout/big.cpp": "int x;\n" * 2151}, "core/passes/algebra.cpp:1: [size]")
+        self.broken("size", {"core/target/layout/big.cpp": "int x;\n" * 2301}, "core/passes/algebra.cpp:1: [size]")
 
     def testFloorsCountOnce(self):
         self.write({"core/graph/a.cpp": "int x;\n" * 17200, "core/target/layout/a.cpp": "int x;\n" * 2000})
