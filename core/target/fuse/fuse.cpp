@@ -101,17 +101,30 @@ private:
     return last;
   }
 
-  Status fuseTree(Node& root) {
-    Nodes inside{&root}, refused;
+  /// Grows `inside` node by node to the largest tree whose expression `accepts` takes.
+  template <typename Accepts>
+  std::optional<Expression> growTree(const Node& root, Nodes& inside, const Accepts& accepts) const {
+    Nodes refused;
     std::optional<Expression> best;
     while (const Node* candidate = nextOfTree(root, inside, refused)) {
       inside.insert(candidate);
-      if (auto expression = expressionOf(root, inside, nullptr); expression && isTaken(root, *expression)) {
+      if (auto expression = expressionOf(root, inside, nullptr); expression && accepts(*expression)) {
         best = std::move(expression);
       } else {
         inside.erase(candidate);
         refused.insert(candidate);
       }
+    }
+    return best;
+  }
+
+  Status fuseTree(Node& root) {
+    // A target that takes the whole is asked once: each question makes a node and reads all of its steps.
+    Nodes inside{&root};
+    std::optional<Expression> best = growTree(root, inside, [](const Expression&) { return true; });
+    if (best && !isTaken(root, *best)) {
+      inside = {&root};
+      best = growTree(root, inside, [&](const Expression& expression) { return isTaken(root, expression); });
     }
     count_ -= best ? 1 : 0; // the expression is a node too
     return best ? apply(root, *best, inside, {}) : Status::ok();

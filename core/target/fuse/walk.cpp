@@ -1,6 +1,7 @@
 #include "core/target/fuse/walk.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/target/lower/lower.h"
 
@@ -53,18 +54,23 @@ void FuseWalk::eraseNew(Node& expr) {
 
 void FuseWalk::eraseAll(const Nodes& inside) {
   // Users stand behind what they use, so that erasing from the end meets no used result.
-  for (size_t i = order_.size(); i-- > 0;) {
-    if (!inside.count(order_[i])) continue;
+  for (const size_t i : positionsOf(inside) | std::views::reverse) {
     position_.erase(order_[i]);
     graph_.erase(order_[i]);
     order_[i] = nullptr;
   }
 }
 
+std::vector<size_t> FuseWalk::positionsOf(const Nodes& inside) const {
+  std::vector<size_t> positions;
+  for (const Node* node : inside) positions.push_back(position_.at(node));
+  std::ranges::sort(positions);
+  return positions;
+}
+
 graph::Provenance FuseWalk::provenanceOf(const Nodes& inside) const {
   graph::Provenance provenance;
-  for (const Node* node : order_)
-    if (inside.count(node)) graph::mergeProvenance(provenance, node->provenance);
+  for (const size_t i : positionsOf(inside)) graph::mergeProvenance(provenance, order_[i]->provenance);
   return provenance;
 }
 

@@ -29,6 +29,8 @@ protected:
   void eraseNew(graph::Node& expr);
   void eraseAll(const Nodes& inside);
   graph::Provenance provenanceOf(const Nodes& inside) const;
+  /// Rising. Nodes that fusion made itself are in no such set.
+  std::vector<size_t> positionsOf(const Nodes& inside) const;
 
   static constexpr size_t kMaxInside = 64;
 

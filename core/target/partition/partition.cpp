@@ -1,7 +1,9 @@
 #include "core/target/partition/partition.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
+#include <utility>
 
 #include "core/graph/text.h"
 #include "core/target/refusal.h"
@@ -51,7 +53,10 @@ bool staysWithProduct(const Graph& graph, const Node& node, size_t target, const
 /// Clusters of nodes on one target, and which cluster feeds which. Merging never closes a cycle.
 class Clusters {
 public:
-  explicit Clusters(size_t count) : parent_(count), next_(count), last_(count), first_(count) {
+  /// `several`: there are several targets. With one, no way from a cluster to another leads through a third, as edges
+  /// come in the graph's order.
+  Clusters(size_t count, bool several)
+      : parent_(count), next_(count), last_(count), first_(count), visit_(count), several_(several) {
     for (size_t i = 0; i < count; ++i) parent_[i] = last_[i] = first_[i] = i;
   }
   size_t find(size_t i) {
@@ -63,7 +68,7 @@ public:
   /// u feeds v. Merges their clusters unless a way from one to the other leads through a third.
   void tryMerge(size_t u, size_t v) {
     const size_t from = find(u), to = find(v);
-    if (from == to || reachesAround(from, to)) return;
+    if (from == to || (several_ && reachesAround(from, to))) return;
     const auto [small, large] = next_[from].size() < next_[to].size() ? std::pair(from, to) : std::pair(to, from);
     parent_[small] = large;
     next_[large].insert(next_[large].end(), next_[small].begin(), next_[small].end());
@@ -76,9 +81,9 @@ public:
 
 private:
   bool reachesAround(size_t from, size_t to) {
+    forgetInner(from);
     std::vector<size_t> stack;
-    std::vector<bool> seen(parent_.size(), false);
-    seen[from] = true;
+    visit_[from] = ++visits_;
     const auto push = [&](size_t cluster, bool direct) {
       for (size_t n : next_[cluster]) {
         const size_t root = find(n);
@@ -88,8 +93,8 @@ private:
         }
         // What begins behind the goal's last node cannot lead to it: edges go forward in the
         // graph's order.
-        if (seen[root] || first_[root] > last_[to]) continue;
-        seen[root] = true;
+        if (visit_[root] == visits_ || first_[root] > last_[to]) continue;
+        visit_[root] = visits_;
         stack.push_back(root);
       }
       return false;
@@ -103,9 +108,21 @@ private:
     return false;
   }
 
+  /// Leaves each cluster that `root` feeds once, and not itself, so that walks are as long as there are such clusters.
+  void forgetInner(size_t root) {
+    visit_[root] = ++visits_;
+    std::erase_if(next_[root], [&](size_t n) {
+      const size_t other = find(n);
+      return std::exchange(visit_[other], visits_) == visits_;
+    });
+  }
+
   std::vector<size_t> parent_;
   std::vector<std::vector<size_t>> next_; ///< of roots: nodes that their nodes feed
   std::vector<size_t> last_, first_;      ///< of roots: indices of nodes
+  std::vector<size_t> visit_;             ///< of roots: the last walk that met them
+  size_t visits_ = 0;
+  const bool several_;
 };
 
 // Parts in dependency order; among those that are ready the one that begins first.
@@ -208,7 +225,8 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
   if (!refused.empty()) return Status(Code::unsupported, refused);
   placeAliases(nodes, indexOf, targetOf, targets.size() - 1);
 
-  Clusters clusters(nodes.size());
+  const bool several = std::ranges::adjacent_find(targetOf, std::not_equal_to<>()) != targetOf.end();
+  Clusters clusters(nodes.size(), several);
   // A constant stands in the part of its first user and is copied to the others: it ties no parts
   // together.
   const auto eachEdge = [&](auto&& visit) {
