@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/graph/custom.h"
+#include "core/graph/loop.h"
 #include "core/passes/passes.h"
 #include "core/pipeline/device_costs.h"
 #include "core/pipeline/pipeline.h"
@@ -137,6 +138,10 @@ public:
   }
 
   Result<std::unique_ptr<runtime::Session>> compile() {
+    // An IR file need not say where its nodes come from: they are their own origin, by which instructions find them.
+    for (graph::Graph* graph : graph::nestedGraphs(graph_))
+      for (const auto& node : graph->nodes())
+        if (node->provenance.empty() && node->kind != graph::OpKind::Constant) node->provenance = {node->userName()};
     if (options_.keepValues) described_.kept = keepValues(graph_);
     progress("optimize", 0);
     {
