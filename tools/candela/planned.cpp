@@ -18,13 +18,12 @@ bool isPlaced(const program::Program& program) {
   });
 }
 
-/// Plans it once more from what was emitted, so that a clock can stand beside it.
+/// Plans it once more from what was emitted, its parts joined, so that a clock can stand beside it.
 void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content, uint64_t bandBytes,
              const std::optional<plan::Machine>& machine, const ModelOptions& options) {
   part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
   part.emittedTraffic = plan::trafficOf(emitted, content).total;
   auto start = std::chrono::steady_clock::now();
-  plan::joinParts(emitted);
   check(plan::schedule(emitted, {true, options.rematerialize}).context(options.path), kWorkFailed);
   if (!machine) plan::markGroups(emitted, bandBytes);
   part.scheduleMs = millisecondsSince(start);
@@ -50,10 +49,12 @@ PlannedPart plannedProgram(program::Program program, const ModelOptions& options
   PlannedPart part;
   const std::optional<plan::Machine> machine = machineOf(options);
   part.wasPlaced = !machine && isPlaced(program);
-  if (part.wasPlaced)
+  if (part.wasPlaced) {
     part.program = std::move(program);
-  else
+  } else {
+    plan::joinParts(program);
     measure(part, std::move(program), {}, 0, machine, options);
+  }
   part.maps = plan::memoryMaps(part.program);
   part.traffic = plan::trafficOf(part.program);
   return part;
@@ -80,13 +81,14 @@ PlannedModel planModel(const ModelOptions& options) {
   for (pipeline::LoweredPart& from : lowered.parts) {
     PlannedPart& part = model.parts.emplace_back();
     part.backend = lowered.backends[from.target];
-    const std::vector<uint64_t> content = pipeline::contentBytes(from);
-    std::swap(from.program, *from.emitted);
+    from.program = *std::move(from.emitted);
     const std::vector<uint64_t> emittedContent = pipeline::contentBytes(from);
     measure(part, std::move(from.program), emittedContent,
             from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0, from.machine, options);
     part.maps = plan::memoryMaps(part.program);
-    part.traffic = part.tiled ? plan::trafficOf(part.program) : plan::trafficOf(part.program, content);
+    from.program = part.program;
+    part.traffic =
+        part.tiled ? plan::trafficOf(part.program) : plan::trafficOf(part.program, pipeline::contentBytes(from));
   }
   return model;
 }
