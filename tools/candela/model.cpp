@@ -123,8 +123,8 @@ std::string wrongSeed(const std::string& text) {
 
 } // namespace
 
-void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help) {
-  command->add_option("--random", seed, help)->type_name("SEED")->check(CLI::Validator(wrongSeed, "SEED"));
+void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help, const std::string& name) {
+  command->add_option(name, seed, help)->type_name("SEED")->check(CLI::Validator(wrongSeed, "SEED"));
 }
 
 bool endsWith(const std::string& text, std::string_view suffix) { return std::string_view(text).ends_with(suffix); }
@@ -177,6 +177,33 @@ Binding parseBinding(const std::string& option, const std::string& text) {
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     fail(kBadInput, "{} {}: expected NAME=VALUE", option, text);
   return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+namespace {
+
+/// Every way to cut NAME=VALUE.
+std::vector<Binding> cutsOf(const std::string& text) {
+  std::vector<Binding> cuts;
+  for (size_t at = text.find('=', 1); at != std::string::npos && at + 1 < text.size(); at = text.find('=', at + 1))
+    cuts.push_back({text.substr(0, at), text.substr(at + 1)});
+  return cuts;
+}
+
+} // namespace
+
+bool hasSeveralCuts(const std::string& text) { return cutsOf(text).size() > 1; }
+
+Binding parseFileBinding(const std::string& option, const std::string& text, const std::set<std::string>& names) {
+  const std::vector<Binding> cuts = cutsOf(text);
+  if (cuts.size() < 2) return parseBinding(option, text);
+  std::vector<Binding> named;
+  std::ranges::copy_if(cuts, std::back_inserter(named), [&](const Binding& cut) { return names.count(cut.name) > 0; });
+  if (named.size() > 1)
+    fail(kBadInput, "{} {}: the model has both '{}' and '{}'", option, text, named[0].name, named[1].name);
+  if (!named.empty()) return named[0];
+  const auto existing =
+      std::ranges::find_if(cuts, [](const Binding& cut) { return std::filesystem::exists(cut.value); });
+  return existing == cuts.end() ? cuts[0] : *existing;
 }
 
 Tensor readTensorFile(const std::string& path) {
@@ -251,15 +278,15 @@ std::string placementLine(const Json& report) {
 
 namespace {
 
-/// The instruction kind that most nodes wait for, by the "emulated a b c" of their reasons; "" when nothing is
-/// emulated.
+/// The instruction kind that most nodes wait for, by the "emulated a b c" of their reasons, which ";" ends; "" when
+/// nothing is emulated.
 std::string nextText(const Json& report) {
   std::map<std::string, int> waiting;
   for (const Json& node : report.value("nodes_detail", Json::array())) {
     const std::string why = node.value("why", "");
     const size_t at = why.find("emulated ");
     if (node.value("class", "") != "emulated" || at == std::string::npos) continue;
-    std::istringstream kinds(why.substr(at + 9));
+    std::istringstream kinds(why.substr(at + 9, why.find(';', at) - (at + 9)));
     for (std::string kind; kinds >> kind;) ++waiting[kind];
   }
   const auto most = std::max_element(waiting.begin(), waiting.end(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "candela/candela.hpp"
 #include "core/support/tensor.h"
@@ -36,8 +37,9 @@ struct ModelOptions {
 
 /// Whether an option of ModelOptions but the model itself was given.
 bool saysHowToCompile(const CLI::App* command);
-/// --random SEED
-void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help);
+/// An option of that name, which takes a number of 64 bits.
+void addSeedOption(CLI::App* command, std::optional<uint64_t>& seed, const std::string& help,
+                   const std::string& name = "--random");
 
 bool endsWith(const std::string& text, std::string_view suffix);
 /// Fails where the file is a bundle, for commands that start from the model itself.
@@ -62,6 +64,12 @@ struct Binding {
 };
 /// Fails when there is no '=' or the name is empty.
 Binding parseBinding(const std::string& option, const std::string& text);
+
+/// NAME=FILE where both may hold '=': of the ways to cut it that are possible, the one whose name is among `names`,
+/// else whose file exists, else the first. Fails where several names fit.
+Binding parseFileBinding(const std::string& option, const std::string& text, const std::set<std::string>& names);
+/// Whether parseFileBinding() has a choice.
+bool hasSeveralCuts(const std::string& text);
 
 /// A .npy file or an ONNX .pb tensor.
 Tensor readTensorFile(const std::string& path);

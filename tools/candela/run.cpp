@@ -20,7 +20,8 @@ constexpr const char* kFooter = R"(Examples:
   candela run model.onnx --backend ./libacme.so --random 1 --profile --trace trace.json
 
 Symbolic dimensions take their values from the given tensors unless --dim or --shape says otherwise.
---random fills what no --input gives; the definition is in tests/models/README.md.)";
+--random fills what no --input gives; the definition is in tests/models/README.md.
+A name may hold '=': a=b=x.npy is the file x.npy for the input a=b where the model has that, or b=x.npy for the input a.)";
 
 struct Arguments {
   RunOptions run;
@@ -28,6 +29,7 @@ struct Arguments {
   std::optional<double> rtol, atol;
   std::string outputFolder, only, labels, namesFile, trace, precision = "f32";
   int top = 0, repeat = 1, threads = 0;
+  std::optional<uint64_t> randomSeed;
   bool explain = false, profile = false;
 };
 
@@ -87,8 +89,10 @@ bool compare(const Arguments& arguments, const Session& session, const std::vect
   bound.absolute = arguments.atol.value_or(bound.absolute);
   bound.exactIntegers = !arguments.rtol && !arguments.atol;
   Json compared = Json::array(), mismatches = Json::array();
+  std::set<std::string> names;
+  for (const sdk::Port& port : session.outputPorts) names.insert(port.name);
   for (const std::string& text : arguments.expects) {
-    const Binding expect = parseBinding("--expect", text);
+    const Binding expect = parseFileBinding("--expect", text, names);
     const size_t index = session.outputIndex("--expect", expect.name);
     const Tensor want = asStored(readTensorFile(expect.value), outputs[index].elem);
     const Comparison result = compareTensors(session.shaped(outputs[index], want.dims), want, bound);
@@ -124,6 +128,11 @@ void run(Arguments& arguments, Console& console) {
   if (arguments.threads) {
     arguments.run.keepsCompiled = false;
     arguments.run.model.passThreads(arguments.threads, console);
+  }
+
+  if (arguments.randomSeed) {
+    arguments.run.keepsCompiled = false;
+    arguments.run.model.options.push_back(fmt::format("import.random_seed={}", *arguments.randomSeed));
   }
 
   Session session = openSession(arguments.run);
@@ -223,8 +232,10 @@ void addRun(CLI::App& app, Console& console) {
   auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
   a.run.model.addTo(command, ".onnx, .cdl or .cdb");
-  addRepeated(command, "--input", a.inputs, "data for an input: .npy or ONNX .pb", "NAME=FILE");
+  addRepeated(command, "--input", a.inputs,
+              "data for an input, or instead of an initializer that is an input too: .npy or ONNX .pb", "NAME=FILE");
   addSeedOption(command, a.run.seed, "random data for the other inputs");
+  addSeedOption(command, a.randomSeed, "other numbers from random nodes without a seed of their own", "--seed");
   a.run.model.addStatesTo(command);
   command->add_option("--output", a.outputFolder, "write the outputs to this folder as .npy")->type_name("DIR");
   command->add_option("--dump", a.run.dumpFolder, "write the value of every node to this folder")->type_name("DIR");

@@ -1,6 +1,7 @@
 // The model and the inputs of `candela run`.
 #include <algorithm>
 
+#include "core/import/onnx_io/model.h"
 #include "core/support/file.h"
 #include "core/support/text/lexer.h"
 #include "tools/candela/run.h"
@@ -14,20 +15,44 @@ sdk::Model loadBundle(const RunOptions& options) {
   if (!options.keepsCompiled || !options.dumpFolder.empty())
     fail(kBadInput,
          "{}: a bundle is compiled already: --backend, --shape, --dim, --option, --require-native, "
-         "--to-primitives, --threads and --dump need the model itself",
+         "--to-primitives, --threads, --seed and --dump need the model itself",
          options.model.path);
   try {
     return sdk::Model::load(options.model.path);
   } catch (const sdk::Error& error) { failWith(error, options.model.path); }
 }
 
-sdk::Model openModel(const RunOptions& options, const Given& given) {
-  if (endsWith(options.model.path, ".cdb")) return loadBundle(options);
-  ModelOptions bound = options.model;
-  bound.keepValues = !options.dumpFolder.empty();
-  if (!endsWith(bound.path, ".onnx") || !bound.shapes.empty() || !bound.dims.empty()) return compileModel(bound);
+/// What an ONNX file says; of another kind of file nothing, and of one that cannot be read: compiling will tell.
+std::set<std::string> inputNames(const std::string& path) {
+  std::set<std::string> names;
+  if (!endsWith(path, ".onnx")) return names;
+  if (const auto model = onnx_io::readModel(path))
+    for (const onnx_io::ValueInfo& input : model->graph.inputs) names.insert(input.name);
+  return names;
+}
+
+std::string shapeOption(const std::string& input, const Tensor& tensor) {
+  return fmt::format("{}={}", input, shapeText(tensor.dims));
+}
+
+/// A failure about `shapes`, of a user who gave files, not --shape: speaks of them.
+Failure aboutFiles(const Failure& failure, const std::vector<std::string>& shapes) {
+  std::string message = failure.what();
+  for (const std::string& shape : shapes) {
+    const std::string said = "--shape " + shape;
+    const size_t at = message.find(said);
+    if (at != std::string::npos)
+      message.replace(at, said.size(),
+                      fmt::format("--input {}: a tensor of shape {}", shape.substr(0, shape.rfind('=')),
+                                  shape.substr(shape.rfind('=') + 1)));
+  }
+  return Failure(failure.exitCode(), message);
+}
+
+sdk::Model compileForShapes(ModelOptions bound, const Given& given) {
+  if (!bound.shapes.empty() || !bound.dims.empty()) return compileModel(bound);
   for (const auto& [name, tensor] : given)
-    if (!tensor.dims.empty()) bound.shapes.push_back(fmt::format("{}={}", name, fmt::join(tensor.dims, "x")));
+    if (!tensor.dims.empty()) bound.shapes.push_back(shapeOption(name, tensor));
   try {
     return compileModel(bound);
   } catch (const Failure& first) {
@@ -38,18 +63,34 @@ sdk::Model openModel(const RunOptions& options, const Given& given) {
     try {
       return compileModel(bound);
     } catch (const Failure&) {}
-    // The user gave files, not --shape: speak of them.
-    std::string message = first.what();
-    for (const std::string& shape : shapes) {
-      const std::string said = "--shape " + shape;
-      const size_t at = message.find(said);
-      if (at != std::string::npos)
-        message.replace(at, said.size(),
-                        fmt::format("--input {}: a tensor of shape {}", shape.substr(0, shape.rfind('=')),
-                                    shape.substr(shape.rfind('=') + 1)));
-    }
-    throw Failure(first.exitCode(), message);
+    throw aboutFiles(first, shapes);
   }
+}
+
+sdk::Model openModel(const RunOptions& options, const Given& given) {
+  if (endsWith(options.model.path, ".cdb")) return loadBundle(options);
+  ModelOptions bound = options.model;
+  bound.keepValues = !options.dumpFolder.empty();
+  if (!endsWith(bound.path, ".onnx")) return compileModel(bound);
+  sdk::Model model = compileForShapes(bound, given);
+  // What is given and no input may be one with a default: a shape makes it an input.
+  const std::vector<sdk::Port> ports = model.inputs();
+  const auto isInput = [&](const std::string& name) {
+    return std::ranges::find(ports, name, &sdk::Port::name) != ports.end();
+  };
+  if (std::ranges::all_of(given, isInput, &Given::value_type::first)) return model;
+  const std::set<std::string> declared = inputNames(bound.path);
+  const bool bindsShapes = bound.shapes.empty() && bound.dims.empty();
+  std::vector<std::string> overriding;
+  for (const auto& [name, tensor] : given) {
+    if (!isInput(name) && declared.count(name)) overriding.push_back(shapeOption(name, tensor));
+    if (isInput(name) && bindsShapes && !tensor.dims.empty()) bound.shapes.push_back(shapeOption(name, tensor));
+  }
+  if (overriding.empty()) return model;
+  bound.shapes.insert(bound.shapes.end(), overriding.begin(), overriding.end());
+  try {
+    return compileModel(bound);
+  } catch (const Failure& failure) { throw aboutFiles(failure, overriding); }
 }
 
 std::string inputList(const std::vector<sdk::Port>& ports) {
@@ -122,8 +163,10 @@ bool isProgramText(const std::string& path) {
 } // namespace
 
 void RunOptions::addInputs(const std::vector<std::string>& texts, bool several) {
+  std::set<std::string> names;
+  if (std::ranges::any_of(texts, hasSeveralCuts)) names = inputNames(model.path);
   for (const std::string& text : texts) {
-    const Binding input = parseBinding("--input", text);
+    const Binding input = parseFileBinding("--input", text, names);
     if (inputFiles.emplace(input.name, input.value).second) continue;
     if (!several) fail(kBadInput, "--input {}: given twice", input.name);
     laterFiles[input.name].push_back(input.value);
