@@ -68,7 +68,9 @@ TEST(FlowModel, ContentsThatShapesFollowFromAreKnownAtRun) {
   ASSERT_TRUE(other) << other.status().message();
   EXPECT_EQ(floatsOf((*other)[0]), (std::vector<float>{3, 7, 11}));
   const auto wrong = model->run(std::vector{x, ints({2}, {4, 2})});
-  EXPECT_NE(wrong.status().message().find("node 'reshape' (Reshape)"), std::string::npos) << wrong.status().message();
+  const std::string message = wrong.status().message();
+  EXPECT_EQ(message.rfind("m.onnx: node 'reshape' (Reshape): ", 0), 0u) << message;
+  EXPECT_EQ(message.find("m.onnx", 1), std::string::npos) << "file and node once: " << message;
 }
 
 TEST(Script, NamesTheInputsWhoseContentsItWaitsFor) {
