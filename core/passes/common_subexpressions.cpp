@@ -47,20 +47,28 @@ bool canMerge(const graph::Graph& graph, const Node& node, const Node& first) {
   return true;
 }
 
+/// Nodes of one key that others may become.
+struct Alike {
+  std::vector<Node*> nodes;
+  bool hasOutput = false; ///< an output keeps its node: more of them than one would be asked in vain
+};
+
 } // namespace
 
 Result<int> commonSubexpressions(graph::Graph& graph) {
-  std::map<Key, std::vector<Node*>> seen;
+  std::map<Key, Alike> seen;
   int count = 0;
   for (Node* node : graph.snapshot()) {
-    std::vector<Node*>& candidates = seen[keyOf(*node)];
-    Node* first = nullptr;
-    for (Node* candidate : candidates)
-      if (!first && canMerge(graph, *node, *candidate)) first = candidate;
-    if (!first) {
-      candidates.push_back(node);
+    Alike& alike = seen[keyOf(*node)];
+    const auto found =
+        std::ranges::find_if(alike.nodes, [&](const Node* candidate) { return canMerge(graph, *node, *candidate); });
+    if (found == alike.nodes.end()) {
+      const bool isOutput = node->kind != graph::OpKind::Constant && !node->body && node->results().size() == 1 &&
+                            graph.isOutput(node->result());
+      if (!isOutput || !std::exchange(alike.hasOutput, true)) alike.nodes.push_back(node);
       continue;
     }
+    Node* first = *found;
     graph::mergeProvenance(first->provenance, node->provenance);
     for (size_t i = 0; i < node->results().size(); ++i) graph.replaceAllUses(node->result(i), first->result(i));
     graph.erase(node);
