@@ -100,6 +100,8 @@ const Node* movementOf(const Graph& graph, const Node& node) {
   const auto found = std::ranges::find_if(operands, isMovement);
   if (found == operands.end()) return nullptr;
   const Node& movement = *(*found)->producer;
+  // Packed elements have no addresses of their own: only whole tensors of them are moved.
+  if (isPacked(node.result()->type.elem) && movement.kind != OpKind::Reshape) return nullptr;
   if (isElementwise(node) ? (*found)->type.shape() != node.result()->type.shape()
                           : movement.kind == OpKind::Reshape || !attrsBefore(node, movement.intsAttr("perm")))
     return nullptr;
