@@ -129,7 +129,8 @@ private:
     Instr changed = instr;
     View& y = changed.outputs[0];
     for (View& operand : changed.inputs) {
-      if (!operand.layout.isRowMajor() || operand.dims != y.dims) return std::nullopt;
+      // Packed elements are walked as they lie.
+      if (!operand.layout.isRowMajor() || operand.dims != y.dims || isPacked(operand.elem)) return std::nullopt;
       auto strides = over(operand, instr.outputs[0], walk, walk.from);
       if (!strides) return std::nullopt;
       operand.strides = std::move(*strides);
