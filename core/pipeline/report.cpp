@@ -4,6 +4,7 @@
 
 #include "core/pipeline/pipeline.h"
 #include "core/program/emit/emit.h"
+#include "core/support/text/shown.h"
 #include "core/target/idle_rows.h"
 
 namespace candela::pipeline {
@@ -153,7 +154,7 @@ std::string placementJson(const runtime::Bundle& bundle) {
   for (const runtime::BundleState& state : bundle.states)
     report["states"].push_back({{"input", bundle.values[bundle.inputs[state.input]].name},
                                 {"output", bundle.values[bundle.outputs[state.output]].name}});
-  return report.dump(2, ' ', false, Json::error_handler_t::replace);
+  return text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string backendsJson(const std::vector<std::string>& paths) {
@@ -168,7 +169,8 @@ std::string backendsJson(const std::vector<std::string>& paths) {
   list.push_back(soft);
   for (const std::string& name : runtime::listPlugins()) list.push_back(describePlugin(name));
   for (const std::string& path : paths) list.push_back(describePlugin(path));
-  return Json{{"schema", "candela.backends/1"}, {"backends", list}}.dump(2, ' ', false, Json::error_handler_t::replace);
+  const Json report = {{"schema", "candela.backends/1"}, {"backends", list}};
+  return text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 } // namespace candela::pipeline

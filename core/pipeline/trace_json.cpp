@@ -5,6 +5,7 @@
 
 #include "core/pipeline/report.h"
 #include "core/program/program.h"
+#include "core/support/text/shown.h"
 #include "core/target/rows.h"
 
 namespace candela::pipeline {
@@ -123,7 +124,8 @@ std::string traceJson(std::vector<TraceEvent> before, const std::vector<TraceEve
                     {"dur", double(event.endNs - event.startNs) / 1e3},
                     {"args", std::move(args)}});
   }
-  return Json{{"traceEvents", list}, {"displayTimeUnit", "ms"}}.dump(1, ' ', false, Json::error_handler_t::replace);
+  const Json trace = {{"traceEvents", list}, {"displayTimeUnit", "ms"}};
+  return text::shownJson(trace.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
 } // namespace candela::pipeline

@@ -11,6 +11,15 @@ from attack import INTRUDER, MARK, PLUGIN, TEMPLATE, Attack
 MODEL = "graph @g(%x: f32[4]) -> (%y: f32[4]) {\n  %y = relu %x : f32[4]\n}\n"
 
 
+def checkedProgram(binary):
+    """The NPU's binary with its checksum (simulator/binary) made anew."""
+    total = 0xCBF29CE484222325
+    for i, byte in enumerate(binary):
+        if not 40 <= i < 48:
+            total = (total ^ byte) * 0x100000001B3 % (1 << 64)
+    return binary[:40] + total.to_bytes(8, "little") + binary[48:]
+
+
 class SearchPaths(Attack):
     def testLibrariesOfTheCurrentFolder(self):
         listed = subprocess.run(["ldd", os.environ["TRUST_TOOL"]], capture_output=True, text=True, check=True).stdout
@@ -48,6 +57,22 @@ class SearchPaths(Attack):
         shutil.copy(TEMPLATE, self.path("plugins", "libcandela_mine.so"))
         self.succeeds("run", model, "--random", "1", "--backend", "mine",
                       env={"CANDELA_PLUGIN_PATH": os.path.join(self.folder, "plugins")})
+
+    def testProgramsOfTheNpuNamePresets(self):
+        """A binary's or a text's configuration is a name: the file of that name is not read."""
+        self.write("evil.toml", "this is read\n")
+        for name in ("evil.toml", "./evil.toml", self.path("evil.toml"), "/dev/zero", "../tiny"):
+            self.write("p.npu", f".config {name}\nhalt\n")
+            self.refused(f"there is no preset '{name}'", "npu", "as", "p.npu", "-o", "p.npubin")
+        self.write("p.npu", ".config tiny\nhalt\n")
+        self.succeeds("npu", "as", "p.npu", "-o", "p.npubin")
+        with open(self.path("p.npubin"), "rb") as file:
+            binary = file.read()
+        self.assertEqual(binary.count(b"tiny\0"), 1)
+        self.succeeds("npu", "run", "p.npubin")
+        self.write("a\x1b", "this is read\n")
+        self.write("q.npubin", checkedProgram(binary.replace(b"tiny\0", b"./a\x1b\0")))
+        self.refused("no preset './a\\x1b'", "npu", "run", "q.npubin")
 
     def testNamesAreNoPaths(self):
         model = self.write("model.cdl", MODEL)

@@ -191,6 +191,19 @@ class Files(Attack):
                 with open(self.path("out.json"), encoding="utf-8") as file:
                     json.load(file)
 
+    def testNamesThatAreNoText(self):
+        """Bytes that are no UTF-8."""
+        text = npuGraph("m", ["ab", "cd"]).replace("\\x61\\x62", "\\xff\\x9b\\xed\\xa0\\x80\\xc3")
+        self.write("model.cdl", text)
+        self.succeeds("simulate", "model.cdl", "--random", "1", "--csv", "out.csv", "--html", "out.html", "--trace", "out.json",
+                      "--json", "report.json")
+        for command in (["run", "model.cdl", "--random", "1", "--explain"], ["inspect", "model.cdl"], ["opt", "model.cdl"],
+                        ["inspect", "model.cdl", "--dot"], ["inspect", "model.cdl", "--json", "-"]):
+            self.assertIsNone(hiddenIn(self.succeeds(*command).stdout), command)
+        for name in ("out.csv", "out.html", "out.json", "report.json"):
+            with open(self.path(name), "rb") as file:
+                self.assertIsNone(hiddenIn(file.read()), name)
+
     def testOtherPages(self):
         for name in ("</script><b>", "<!--<script>", '"><img src=x onerror=alert(1)>', "a\u202eb", "\x1b[31m"):
             self.write("model.cdl", graph(name, name + "x", name + "y", name + "z"))

@@ -8,6 +8,7 @@
 #include "core/conform/report/tally.h"
 #include "core/support/file.h"
 #include "core/support/text/nesting.h"
+#include "core/support/text/shown.h"
 
 namespace candela::conform {
 namespace {
@@ -215,7 +216,9 @@ Json reportJson(const Report& report) {
   return json;
 }
 
-std::string reportText(const Json& report) { return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string reportText(const Json& report) {
+  return text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
 
 Result<Report> parseReport(const std::string& text, const std::string& file) {
   if (const size_t levels = text::jsonLevels(text); levels > text::kMostLevels)
