@@ -102,7 +102,7 @@ private:
       return false;
     // Nothing but the copy writes there, and nobody reads it earlier.
     if (!onlyHarmless(index, to, [&](uint32_t i, bool writes) { return !writes && i > index; })) return false;
-    const Walk walk = walkOf(copy);
+    const CopyWalk walk = walkOf(copy);
     const auto changed = isElementwise(instr.kind)       ? rewalked(instr, walk, to.buffer)
                          : instr.kind == CDL_KIND_MATMUL ? withResult(instr, walk, to.buffer)
                                                          : std::nullopt;
@@ -116,7 +116,7 @@ private:
     return true;
   }
 
-  std::optional<Instr> withResult(const Instr& instr, const Walk& walk, uint32_t buffer) const {
+  std::optional<Instr> withResult(const Instr& instr, const CopyWalk& walk, uint32_t buffer) const {
     const auto view = through(instr.outputs[0], walk, walk.from, walk.to, buffer);
     if (!view) return std::nullopt;
     Instr changed = instr;
@@ -124,7 +124,7 @@ private:
     return changed;
   }
   /// All views over the dims of the copy.
-  std::optional<Instr> rewalked(const Instr& instr, const Walk& walk, uint32_t buffer) const {
+  std::optional<Instr> rewalked(const Instr& instr, const CopyWalk& walk, uint32_t buffer) const {
     if (walk.dims.size() > CDL_MAX_RANK || walk.dims.empty()) return std::nullopt;
     Instr changed = instr;
     View& y = changed.outputs[0];
@@ -152,7 +152,7 @@ private:
     if (source.role != Role::temp && source.role != Role::input && source.role != Role::constant) return false;
     if (source.role == Role::temp && !livesOn && source.bytes > program_.buffers[to.buffer].bytes) return false;
     if (!onlyHarmless(index, from, [&](uint32_t i, bool writes) { return !writes || i < index; })) return false;
-    const Walk walk = walkOf(copy);
+    const CopyWalk walk = walkOf(copy);
     std::vector<std::pair<uint32_t, Instr>> changes;
     for (const uint32_t i : touches_[to.buffer]) {
       if (i == index) continue;

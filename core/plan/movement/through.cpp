@@ -28,9 +28,9 @@ std::optional<Along> along(int64_t stride, int64_t extent, const std::vector<int
 
 } // namespace
 
-Walk walkOf(const program::Instr& copy) {
+CopyWalk walkOf(const program::Instr& copy) {
   const View &from = copy.inputs[0], &to = copy.outputs[0];
-  Walk walk;
+  CopyWalk walk;
   walk.from.offset = from.offset, walk.to.offset = to.offset;
   for (size_t d = 0; d < from.dims.size(); ++d) {
     if (from.dims[d] == 1) continue;
@@ -46,7 +46,7 @@ Walk walkOf(const program::Instr& copy) {
   return walk;
 }
 
-std::optional<View> through(const View& view, const Walk& walk, const Side& own, const Side& other,
+std::optional<View> through(const View& view, const CopyWalk& walk, const CopySide& own, const CopySide& other,
                             uint32_t otherBuffer) {
   View there = view;
   there.buffer = otherBuffer;
@@ -84,7 +84,8 @@ std::optional<View> through(const View& view, const Walk& walk, const Side& own,
   return there;
 }
 
-std::optional<std::vector<int64_t>> over(const View& operand, const View& result, const Walk& walk, const Side& own) {
+std::optional<std::vector<int64_t>> over(const View& operand, const View& result, const CopyWalk& walk,
+                                         const CopySide& own) {
   std::vector<int64_t> strides, used(result.dims.size(), 0);
   for (size_t d = 0; d < walk.dims.size(); ++d) {
     const auto found = along(own.strides[d], walk.dims[d], result.dims, result.strides, used);
