@@ -1,8 +1,7 @@
 #include "core/pipeline/report.h"
 
-#include <nlohmann/json.hpp>
-
 #include "core/pipeline/pipeline.h"
+#include "core/pipeline/steady_json.h"
 #include "core/program/emit/emit.h"
 #include "core/support/text/shown.h"
 #include "core/target/idle_rows.h"
@@ -10,8 +9,7 @@
 namespace candela::pipeline {
 namespace {
 
-// Ordered, so that equal reports are equal bytes and a reader finds the answer first.
-using Json = nlohmann::ordered_json;
+using Json = SteadyJson;
 
 /// By NodePlacement::Class.
 constexpr const char* kClassNames[] = {"native", "emulated", "host"};

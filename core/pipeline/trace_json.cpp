@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "core/pipeline/report.h"
+#include "core/pipeline/steady_json.h"
 #include "core/program/program.h"
 #include "core/support/text/shown.h"
 #include "core/target/rows.h"
@@ -11,7 +10,7 @@
 namespace candela::pipeline {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = SteadyJson;
 using runtime::TraceEvent;
 
 /// What an instruction is: its kind, the model's node, what it computes on, operands first, the largest class of those,

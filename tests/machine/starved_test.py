@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the tool's commands while memory runs out: each ends with success or with an error that it names.
+"""Runs the tool's commands, and a program that embeds the library, while memory runs out: each ends with success or with an error that it names.
 
-usage: starved_test.py CANDELA LIBSTARVE [--every] [--only COMMAND] [--seed N]
+usage: starved_test.py CANDELA LIBSTARVE EMBED [--every] [--only COMMAND] [--seed N]
 
 Two ways. One allocation fails, or it and all behind it: libstarve.so does that (starve.c). The process may not have more
 than so many addresses: RLIMIT_AS, as `ulimit -v` sets it. A sample of both, drawn with a fixed seed, or with --every
@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = str(ROOT / "examples/digits/digits.onnx")
 INTEGERS = str(ROOT / "examples/digits/digits_int8.onnx")
 TIME_LIMIT = 120
+EMBEDDED = "embed"  # a program of embed.c, beside the tool's commands
 
 GRAPH = """graph @main(%x: f32[4,8]) -> (%y: f32[4,8] "y") {
   %a = add %x, %x
@@ -59,11 +60,12 @@ class Outcome:
         return ""
 
 
-def run(candela, name, variables=None, addresses=None):
+def run(program, name, variables=None, addresses=None):
     """Runs a command of the table with such an environment, in so many bytes of addresses."""
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "graph.cdl").write_text(GRAPH)
-        command = [candela] + [word.replace("{dir}", folder) for word in COMMANDS[name]]
+        words = [DIGITS, "{dir}/out.cdb"] if name == EMBEDDED else COMMANDS[name]
+        command = [program] + [word.replace("{dir}", folder) for word in words]
 
         def limit():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -82,10 +84,10 @@ def run(candela, name, variables=None, addresses=None):
         return Outcome(done.returncode, error)
 
 
-def need_of(candela, shim, name):
+def need_of(program, shim, name):
     """How many allocations a command makes where none fails, and the most KiB of addresses that it has."""
     with tempfile.NamedTemporaryFile() as total:
-        outcome = run(candela, name, {"LD_PRELOAD": shim, "STARVE_TOTAL": total.name})
+        outcome = run(program, name, {"LD_PRELOAD": shim, "STARVE_TOTAL": total.name})
         assert not outcome.problem(), f"{name}: {outcome.problem()}"
         return [int(number) for number in pathlib.Path(total.name).read_text().split()]
 
@@ -104,8 +106,8 @@ def limits(name, least, most, count, choice):
         yield f"{name}: {kibibytes} KiB of addresses", name, {}, kibibytes << 10
 
 
-def least_to_start(candela):
-    """KiB of addresses in which the libraries find room, so that main is reached."""
+def least_to_start(program):
+    """KiB of addresses in which the libraries find room, so that main is reached and says what is missing."""
     low, high = 1, 1 << 14
     while low < high:
         middle = (low + high) // 2
@@ -113,8 +115,8 @@ def least_to_start(candela):
         def limit():
             resource.setrlimit(resource.RLIMIT_AS, (middle << 20, middle << 20))
 
-        done = subprocess.run([candela, "--version"], capture_output=True, preexec_fn=limit)
-        low, high = (low, middle) if done.returncode == 0 else (middle + 1, high)
+        done = subprocess.run([program], capture_output=True, preexec_fn=limit)
+        low, high = (low, middle) if done.returncode == 2 else (middle + 1, high)
     return low << 10
 
 
@@ -122,6 +124,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("candela")
     parser.add_argument("shim")
+    parser.add_argument("embed")
     parser.add_argument("--every", action="store_true")
     parser.add_argument("--only")
     parser.add_argument("--count", type=int)
@@ -130,14 +133,16 @@ def main():
     count = arguments.count or (150 if arguments.every else 1)
     choice = random.Random(arguments.seed)
     print(f"seed {arguments.seed}, {count} places of each command", flush=True)
-    least = least_to_start(arguments.candela)
     trials = []
-    for name in [arguments.only] if arguments.only else COMMANDS:
-        total, most = need_of(arguments.candela, arguments.shim, name)
-        trials += starvations(arguments.shim, name, total, count, choice)
-        trials += limits(name, least, max(least, most), count, choice)
+    programs = {name: arguments.candela for name in COMMANDS} | {EMBEDDED: arguments.embed}
+    least = {program: least_to_start(program) for program in set(programs.values())}
+    for name in [arguments.only] if arguments.only else programs:
+        total, most = need_of(programs[name], arguments.shim, name)
+        places = 8 * count if name == EMBEDDED else count  # it is quick, and nobody catches what it does not
+        trials += starvations(arguments.shim, name, total, places, choice)
+        trials += limits(name, least[programs[name]], max(least[programs[name]], most), places, choice)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = pool.map(lambda trial: run(arguments.candela, *trial[1:]), trials)
+        outcomes = pool.map(lambda trial: run(programs[trial[1]], *trial[1:]), trials)
         problems = [f"{what}: {outcome.problem()}" for (what, *_), outcome in zip(trials, outcomes) if outcome.problem()]
     for problem in problems:
         print(problem, file=sys.stderr)
