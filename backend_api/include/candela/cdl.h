@@ -535,7 +535,7 @@ typedef struct {
   cdl_memory_t* memory; /* in the space that the buffer names; null where nothing is bound */
   /* Bytes, a multiple of the buffer's alignment, as the memory's start is unless it was imported. */
   uint64_t offset;
-  uint64_t bytes;       /* at least the buffer's, all inside of the memory */
+  uint64_t bytes; /* at least the buffer's, all inside of the memory */
 } cdl_binding_t;
 
 /* Bindings of one execution, indexed like the image's buffers ([0] unused). Both structs are valid during the call, the
@@ -902,11 +902,11 @@ typedef struct {
                                     cdl_error_t* error);
 
   /* Makes memory of bytes that the host has, without a copy: executions that are bound to it read and write them where
-   * they lie, and work of the queue copies from and to them; the device touches them at no other time, and the host does
-   * not map them. `*memory` null: a new one. Else one that this slot made for the same space and that no work uses: it
-   * stands for these bytes from now on, so that a host with other bytes in every run makes one memory and no more.
-   * `bytes` is at least 1; `data` is aligned to 16, though the space may declare more. The host asks before it would
-   * copy a whole buffer through the queue, and does that where the answer is CDL_UNSUPPORTED.
+   * they lie, and work of the queue copies from and to them; the device touches them at no other time, and the host
+   * does not map them. `*memory` null: a new one. Else one that this slot made for the same space and that no work
+   * uses: it stands for these bytes from now on, so that a host with other bytes in every run makes one memory and no
+   * more. `bytes` is at least 1; `data` is aligned to 16, though the space may declare more. The host asks before it
+   * would copy a whole buffer through the queue, and does that where the answer is CDL_UNSUPPORTED.
    * Presence: optional, the host copies through the queue
    * Ownership: the bytes are the host's, and so is *memory
    * Threads: any, one per memory
