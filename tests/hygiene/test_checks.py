@@ -230,7 +230,7 @@ class SlotComments(CheckTest):
             return str(error)
 
     def testClean(self):
-        self.assertEqual(len(self.read("cdl_plugin_t", "cdl_plugin_t").slots), 31)
+        self.assertEqual(len(self.read("cdl_plugin_t", "cdl_plugin_t").slots), 32)
 
     def testMissing(self):
         self.assertIn("device_open: the comment lacks 'Threads:'",
