@@ -219,7 +219,7 @@ private:
     if (arguments_.count < 500 || graphs_ < arguments_.count) return false;
     bool idle = false;
     for (const Runner& pass : alone_) {
-      const uint64_t least = arguments_.count / 25;
+      const uint64_t least = arguments_.count / 50;
       if (changed_[pass.name] >= least) continue;
       fmt::print("{} changed {} graphs, at least {} are wanted\n", pass.name, changed_[pass.name], least);
       idle = true;
