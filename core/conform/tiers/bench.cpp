@@ -104,12 +104,13 @@ Status Lane::sync() {
   return wait(value);
 }
 
-Result<cdl_memory_t*> Lane::scratch(uint64_t bytes) {
-  if (bytes > scratchBytes_) {
-    CDL_ASSIGN(scratch_, bench_->create(bytes, 0, 64));
-    scratchBytes_ = bytes;
+Result<cdl_memory_t*> Lane::scratch(uint64_t bytes, uint32_t space) {
+  Scratch& scratch = scratch_[space];
+  if (bytes > scratch.bytes) {
+    CDL_ASSIGN(scratch.memory, bench_->create(bytes, space, 64));
+    scratch.bytes = bytes;
   }
-  return scratch_;
+  return scratch.memory;
 }
 
 Status Lane::expect(std::string_view who, cdl_memory_t* from, uint64_t offset, std::span<const std::byte> bytes) {
@@ -260,10 +261,26 @@ Echo::~Echo() {
 
 Status Echo::submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffset, uint64_t xOffset) {
   if (executable_) return execute(lane, y, x, {}, {nullptr, 0}, yOffset, xOffset);
-  const cdl_binding_t buffers[] = {{}, {x, xOffset, bytes_}, {y, yOffset, bytes_}};
-  cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), 3, 0, buffers};
+  std::vector<cdl_binding_t> buffers = {{}, {x, xOffset, bytes_}, {y, yOffset, bytes_}};
+  CDL_TRY(bindLocal(lane, buffers));
+  cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0, buffers.data()};
   const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
-  return valid("run", ask(bench_.table().run, lane.handle(), image(), uint32_t{1}, uint32_t{1}, loops, &bindings));
+  return valid("run", ask(bench_.table().run, lane.handle(), image(), uint32_t{1}, image()->instrs.count - 1, loops,
+                          &bindings));
+}
+
+Status Echo::bindLocal(Lane& lane, std::vector<cdl_binding_t>& buffers) const {
+  std::map<uint32_t, uint64_t> arenas; // bytes by space of the image
+  for (uint32_t b = 3; b < image()->buffers.count; ++b) {
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image(), b);
+    arenas[buffer.space] = std::max(arenas[buffer.space], buffer.offset + buffer.bytes);
+  }
+  for (uint32_t b = 3; b < image()->buffers.count; ++b) {
+    const cdl_buffer_t& buffer = *cdl_get_buffer(image(), b);
+    CDL_ASSIGN(cdl_memory_t * arena, lane.scratch(arenas[buffer.space], buffer.space - 1));
+    buffers.push_back({arena, buffer.offset, buffer.bytes});
+  }
+  return Status::ok();
 }
 
 Status Echo::execute(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, std::span<const cdl_timeline_t> wait,

@@ -66,7 +66,7 @@ public:
   /// Waits until everything submitted so far is done.
   Status sync();
   /// Memory for executions, which one queue runs one after the other.
-  Result<cdl_memory_t*> scratch(uint64_t bytes);
+  Result<cdl_memory_t*> scratch(uint64_t bytes, uint32_t space = 0);
   /// What is read must be these bytes.
   Status expect(std::string_view who, cdl_memory_t* from, uint64_t offset, std::span<const std::byte> bytes);
 
@@ -74,8 +74,11 @@ private:
   Bench* bench_;
   cdl_queue_t* queue_;
   uint64_t value_ = 0;
-  cdl_memory_t* scratch_ = nullptr;
-  uint64_t scratchBytes_ = 0;
+  struct Scratch {
+    cdl_memory_t* memory = nullptr;
+    uint64_t bytes = 0;
+  };
+  std::map<uint32_t, Scratch> scratch_; ///< by space
 };
 
 /// A device, and what a case makes on it: destroyed with the bench, queues first. Memory and queues are made and
@@ -145,6 +148,8 @@ public:
 
 private:
   explicit Echo(Bench& bench, uint64_t bytes) : bench_(bench), bytes_(bytes) {}
+  /// What a Program in tiles has in local memories.
+  Status bindLocal(Lane& lane, std::vector<cdl_binding_t>& buffers) const;
   Bench& bench_;
   uint64_t bytes_;
   Bytes image_;
