@@ -28,15 +28,11 @@ Memory, threads or space that the machine has not are errors too (1), as are str
 Backends are named (reference: the slow oracle; soft: the portable host executor; any plugin on the plugin path) or
 given as the path of a plugin. `candela backends` lists them; CANDELA_PLUGIN_PATH adds folders.)";
 
-int report(int exitCode, const char* message) noexcept {
-  std::fprintf(stderr, "error: %s\n", message); // which may have no place to go: the exit status says it too
-  return exitCode;
-}
-int report(int exitCode, const std::string& message) noexcept {
+int report(int exitCode, std::string_view message) noexcept {
   try {
-    Console::writeError("error: " + message);
-    return exitCode;
-  } catch (const std::bad_alloc&) { return report(exitCode, "out of memory"); }
+    Console::writeError(fmt::format("error: {}", message));
+  } catch (...) { std::fputs("error: out of memory\n", stderr); } // which may have no place to go: the exit status says it too
+  return exitCode;
 }
 
 // Memory that is set aside for the way out: destructors of JSON take some.

@@ -14,6 +14,7 @@
 #include "core/support/hash.h"
 #include "core/support/text/name.h"
 #include "core/support/text/scan.h"
+#include "core/support/text/shown.h"
 
 namespace candela::runtime {
 namespace {
@@ -99,7 +100,11 @@ void tellThrownBy(const char* who, const char* slot) noexcept {
   try {
     throw;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s threw: %s\n", who, slot, error.what());
+    std::string shown;
+    try {
+      shown = text::shownText(error.what());
+    } catch (...) {} // no memory for it: who threw is what counts
+    std::fprintf(stderr, "%s: %s threw: %s\n", who, slot, shown.c_str());
   } catch (...) { std::fprintf(stderr, "%s: %s threw something that is no std::exception\n", who, slot); }
 }
 
