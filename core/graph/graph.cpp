@@ -1,16 +1,18 @@
 #include "core/graph/graph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/graph/checks.h"
 
 namespace candela::graph {
 namespace {
 
+/// From the end: graphs are taken apart from there, and a constant may have as many users as there are nodes.
 void dropOneUse(std::vector<Node*>& users, const Node* user) {
-  const auto found = std::find(users.begin(), users.end(), user);
-  CDL_CHECK(found != users.end());
-  users.erase(found);
+  const auto found = std::find(users.rbegin(), users.rend(), user);
+  CDL_CHECK(found != users.rend());
+  users.erase(std::next(found).base());
 }
 
 /// A name for a result that nobody named: the op's.
@@ -92,6 +94,7 @@ Value* Graph::addInput(std::string name, TensorType type) {
 
 void Graph::addOutput(Value* value, std::string name) {
   CDL_CHECK(value);
+  outputsOf_[value].push_back(outputs_.size());
   outputs_.push_back(value);
   outputNames_.push_back(std::move(name));
 }
@@ -149,11 +152,19 @@ Value* Graph::addConstant(Tensor tensor, Provenance provenance, Node* before) {
 void Graph::replaceAllUses(Value* from, Value* to) {
   CDL_CHECK(to);
   if (from == to) return;
-  const std::vector<Node*> users = from->users_;
+  const std::vector<Node*> users = std::exchange(from->users_, {});
   for (Node* user : users)
-    for (size_t i = 0; i < user->operands_.size(); ++i)
-      if (user->operands_[i] == from) user->setOperand(i, to);
-  std::replace(outputs_.begin(), outputs_.end(), from, to);
+    for (Value*& operand : user->operands_) {
+      if (operand != from) continue;
+      operand = to;
+      to->users_.push_back(user);
+    }
+  const auto places = outputsOf_.extract(from);
+  if (places.empty()) return;
+  for (const size_t place : places.mapped()) {
+    outputs_[place] = to;
+    outputsOf_[to].push_back(place);
+  }
 }
 
 void Graph::erase(Node* node) {
@@ -183,9 +194,7 @@ int Graph::eraseDead() {
   return erased;
 }
 
-bool Graph::isOutput(const Value* value) const {
-  return std::find(outputs_.begin(), outputs_.end(), value) != outputs_.end();
-}
+bool Graph::isOutput(const Value* value) const { return outputsOf_.count(value) > 0; }
 
 std::string Graph::uniqueName(std::string_view hint) {
   std::string name(hint.empty() ? "value" : hint);

@@ -2,6 +2,7 @@
 
 #include <list>
 #include <map>
+#include <unordered_map>
 #include <variant>
 
 #include "core/graph/op_info.h"
@@ -158,6 +159,7 @@ private:
   std::map<std::string, int, std::less<>> nameCounters_;
   std::vector<Value*> inputs_, outputs_;
   std::vector<std::string> outputNames_;
+  std::unordered_map<const Value*, std::vector<size_t>> outputsOf_; ///< the places of a value among outputs_
 };
 
 /// A type for every result of the record, optional ones too, by the op's inference in graph/ops/.

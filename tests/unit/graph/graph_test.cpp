@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace candela::graph {
 namespace {
 
@@ -45,6 +47,29 @@ TEST(Graph, NamesStayUnique) {
   EXPECT_EQ(graph.find("x_1"), b);
   EXPECT_EQ(graph.find("Conv_0_1"), nullptr);
   EXPECT_EQ(graph.uniqueName(""), "value");
+}
+
+TEST(Graph, OutputsFollowEveryChange) {
+  Graph graph;
+  Value* x = graph.addInput("x", f32({2}));
+  std::vector<Value*> values{x};
+  for (int i = 0; i < 6; ++i) values.push_back(add(graph, values.back(), x));
+  for (const size_t i : {6u, 1u, 6u, 3u, 1u}) graph.addOutput(values[i], "out");
+  const auto expectKnown = [&] {
+    for (const Value* value : values)
+      EXPECT_EQ(graph.isOutput(value), std::ranges::count(graph.outputs(), value) > 0) << value->name;
+  };
+  expectKnown();
+  graph.replaceAllUses(values[6], values[3]);
+  EXPECT_THAT(graph.outputs(), ElementsAre(values[3], values[1], values[3], values[3], values[1]));
+  expectKnown();
+  graph.replaceAllUses(values[1], values[6]); // what is no output any more may become one again
+  graph.replaceAllUses(values[3], values[1]);
+  EXPECT_THAT(graph.outputs(), ElementsAre(values[1], values[6], values[1], values[1], values[6]));
+  expectKnown();
+  Graph moved = std::move(graph);
+  EXPECT_TRUE(moved.isOutput(values[1]));
+  EXPECT_FALSE(moved.isOutput(values[3]));
 }
 
 TEST(Graph, UsesFollowEveryChange) {
