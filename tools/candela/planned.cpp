@@ -18,11 +18,15 @@ bool isPlaced(const program::Program& program) {
   });
 }
 
-/// Plans it once more from what was emitted, its parts joined, so that a clock can stand beside it.
-void measure(PlannedPart& part, program::Program emitted, std::span<const uint64_t> content, uint64_t bandBytes,
-             const std::optional<plan::Machine>& machine, const ModelOptions& options) {
+/// What a Program holds and moves before it is planned.
+void describeEmitted(PlannedPart& part, const program::Program& emitted, std::span<const uint64_t> content) {
   part.emittedLiveBytes = plan::peakBytes(emitted, plan::sharesOf(emitted, true));
   part.emittedTraffic = plan::trafficOf(emitted, content).total;
+}
+
+/// Plans it once more from what was emitted, its parts joined, so that a clock can stand beside it.
+void measure(PlannedPart& part, program::Program emitted, uint64_t bandBytes,
+             const std::optional<plan::Machine>& machine, const ModelOptions& options) {
   auto start = std::chrono::steady_clock::now();
   check(plan::schedule(emitted, {true, options.rematerialize}).context(options.path), kWorkFailed);
   if (!machine) plan::markGroups(emitted, bandBytes);
@@ -52,8 +56,9 @@ PlannedPart plannedProgram(program::Program program, const ModelOptions& options
   if (part.wasPlaced) {
     part.program = std::move(program);
   } else {
+    describeEmitted(part, program, {});
     plan::joinParts(program);
-    measure(part, std::move(program), {}, 0, machine, options);
+    measure(part, std::move(program), 0, machine, options);
   }
   part.maps = plan::memoryMaps(part.program);
   part.traffic = plan::trafficOf(part.program);
@@ -82,9 +87,9 @@ PlannedModel planModel(const ModelOptions& options) {
     PlannedPart& part = model.parts.emplace_back();
     part.backend = lowered.backends[from.target];
     from.program = *std::move(from.emitted);
-    const std::vector<uint64_t> emittedContent = pipeline::contentBytes(from);
-    measure(part, std::move(from.program), emittedContent,
-            from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0, from.machine, options);
+    describeEmitted(part, from.program, pipeline::contentBytes(from));
+    measure(part, std::move(from.program), from.target < lowered.bandBytes.size() ? lowered.bandBytes[from.target] : 0,
+            from.machine, options);
     part.maps = plan::memoryMaps(part.program);
     from.program = part.program;
     part.traffic =
