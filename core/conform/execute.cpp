@@ -404,10 +404,7 @@ Result<CaseResult> attempt(const Trial& trial, Port& port) {
     if (r == 0 || salt || !deterministic) continue;
     for (size_t i = 0; i < first.size(); ++i)
       if (first[i].size() && std::memcmp(first[i].data(), (*got)[i].data(), first[i].size()) != 0)
-        return failure(Code::mismatch,
-                       "result {}: other bytes than in run 1 on the same inputs, of a device that calls itself "
-                       "deterministic",
-                       i);
+        return failure(Code::mismatch, "result {}: {}, of a device that calls itself deterministic", i, kOtherBytes);
   }
   if (tight * 10 < count * 9) {
     result.outcome = CaseResult::Outcome::mistrusted;

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "core/conform/repeated.h"
 #include "core/conform/report/query.h"
 #include "core/conform/worker_process.h"
 #include "core/support/text/scan.h"
@@ -27,13 +28,14 @@ CaseResult ofRuns(std::vector<CaseResult> runs) {
   CaseResult result = std::move(runs[0]);
   if (runs.size() == 1) return result;
   const auto others = std::span(runs).subspan(1);
-  const bool isSteady = std::ranges::none_of(others, [&](const CaseResult& run) { return isAnother(result, run); });
+  const bool isSteady = result.reason.find(kOtherBytes) == std::string::npos &&
+                        std::ranges::none_of(others, [&](const CaseResult& run) { return isAnother(result, run); });
   result.again = isSteady ? CaseResult::Again::same : CaseResult::Again::otherwise;
   if (isSteady) return result;
   const auto failures = 1 + std::ranges::count(others, CaseResult::Outcome::failed, &CaseResult::outcome);
   const auto all = static_cast<ptrdiff_t>(runs.size());
   result.reason = failures == all
-                      ? fmt::format("unsteady, fails in another way in {} runs: {}", all, result.reason)
+                      ? fmt::format("unsteady, fails in {} runs, not alike: {}", all, result.reason)
                       : fmt::format("unsteady, {} of {} runs fail: {}", failures, all, result.reason);
   return result;
 }

@@ -14,6 +14,8 @@
 
 #include <set>
 
+#include "core/conform/repeated.h"
+
 namespace candela::conform {
 namespace {
 
@@ -73,8 +75,8 @@ private:
 };
 
 TEST(Workers, TellWhatIsWrongFromWhatIsUnsteady) {
-  const std::vector<std::string> names = {"ops:right", "ops:wrong",  "ops:now_and_then",
-                                          "ops:other", "ops:crashes", "queue:waits"};
+  const std::vector<std::string> names = {"ops:right",   "ops:wrong",   "ops:now_and_then", "ops:other",
+                                          "ops:crashes", "queue:waits", "ops:says_so"};
   const SharedCounts counts(names.size());
   const auto run = [&](size_t i) -> CaseResult {
     const int before = counts.next(i);
@@ -82,7 +84,9 @@ TEST(Workers, TellWhatIsWrongFromWhatIsUnsteady) {
     if (i == 0 || (i == 2 && before == 1)) return result;
     if (i == 4 && before > 0) std::abort();
     result.outcome = Outcome::failed;
-    result.reason = i >= 3 ? fmt::format("element 7 is {}", before) : "element 7 is 3";
+    result.reason = i == 6   ? std::string("result 0: ") + kOtherBytes
+                    : i >= 3 ? fmt::format("element 7 is {}", before)
+                             : "element 7 is 3";
     return result;
   };
   size_t told = 0;
@@ -91,8 +95,8 @@ TEST(Workers, TellWhatIsWrongFromWhatIsUnsteady) {
   ASSERT_TRUE(results.isOk()) << results.status().message();
   EXPECT_EQ(told, names.size());
   using Again = CaseResult::Again;
-  const Again expected[] = {Again::unknown,   Again::same,      Again::otherwise,
-                            Again::otherwise, Again::otherwise, Again::same};
+  const Again expected[] = {Again::unknown,   Again::same, Again::otherwise, Again::otherwise,
+                            Again::otherwise, Again::same, Again::otherwise};
   for (size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(results->at(i).name, names[i]);
     EXPECT_EQ(results->at(i).outcome, i == 0 ? Outcome::passed : Outcome::failed) << names[i];
@@ -101,7 +105,7 @@ TEST(Workers, TellWhatIsWrongFromWhatIsUnsteady) {
   }
   EXPECT_EQ(results->at(1).reason, "element 7 is 3");
   EXPECT_EQ(results->at(2).reason, "unsteady, 2 of 3 runs fail: element 7 is 3");
-  EXPECT_EQ(results->at(3).reason, "unsteady, fails in another way in 3 runs: element 7 is 0");
+  EXPECT_EQ(results->at(3).reason, "unsteady, fails in 3 runs, not alike: element 7 is 0");
 }
 
 TEST(Workers, DoNotRepeatWhatHangs) {
