@@ -34,9 +34,8 @@ CaseResult ofRuns(std::vector<CaseResult> runs) {
   if (isSteady) return result;
   const auto failures = 1 + std::ranges::count(others, CaseResult::Outcome::failed, &CaseResult::outcome);
   const auto all = static_cast<ptrdiff_t>(runs.size());
-  result.reason = failures == all
-                      ? fmt::format("unsteady, fails in {} runs, not alike: {}", all, result.reason)
-                      : fmt::format("unsteady, {} of {} runs fail: {}", failures, all, result.reason);
+  result.reason = failures == all ? fmt::format("unsteady, fails in {} runs, not alike: {}", all, result.reason)
+                                  : fmt::format("unsteady, {} of {} runs fail: {}", failures, all, result.reason);
   return result;
 }
 

@@ -84,10 +84,10 @@ private:
 
 /// What the tests arrange, and what the device met.
 struct Stage {
-  Gate starts;                     ///< before which no work is done
-  Gate finishing;                  ///< open once somebody waits for work
-  cdl::Status failure;             ///< of each write
-  bool reports = false;            ///< the work itself says so to its queue
+  Gate starts;                             ///< before which no work is done
+  Gate finishing;                          ///< open once somebody waits for work
+  cdl::Status failure;                     ///< of each write
+  bool reports = false;                    ///< the work itself says so to its queue
   std::atomic<int> written = 0, stray = 0; ///< writes to memory, and to memory that was gone
   std::mutex mutex;
   std::set<const void*> alive; ///< memory

@@ -24,7 +24,8 @@ Known known() {
     std::istringstream words(line);
     std::string version, size, count, hash;
     words >> version >> size >> count >> hash;
-    EXPECT_TRUE(read.cases.try_emplace(version + " " + size, count + " " + hash).second) << line << ": for the second time";
+    EXPECT_TRUE(read.cases.try_emplace(version + " " + size, count + " " + hash).second)
+        << line << ": for the second time";
     const SuiteVersion parsed = parseSuiteVersion(version).orAbort();
     if (read.versions.empty() || read.versions.back() != parsed) read.versions.push_back(parsed);
   }
@@ -37,7 +38,8 @@ TEST(SuiteVersion, StandsForOneSetOfCases) {
     const std::string name = kSuiteVersion.text() + " " + sizeName(size), now = casesOf(size).orAbort();
     const auto at = all.cases.find(name);
     EXPECT_TRUE(at != all.cases.end() && at->second == now)
-        << "where the cases changed, raise kSuiteVersion (core/conform/report/corpus.h); suite_versions.txt wants the line\n"
+        << "where the cases changed, raise kSuiteVersion (core/conform/report/corpus.h); suite_versions.txt wants the "
+           "line\n"
         << name << " " << now;
   }
 }

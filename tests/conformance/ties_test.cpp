@@ -1,4 +1,5 @@
-// What rounds ties another way fails `quick` in every row that rounds, so that a port which claims that row alone fails too.
+// What rounds ties another way fails `quick` in every row that rounds, so that a port which claims that row alone fails
+// too.
 #include <gtest/gtest.h>
 
 #include <map>

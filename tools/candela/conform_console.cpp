@@ -117,9 +117,10 @@ void printConformSummary(const Report& report, Console& console) {
                   grouped(all[Outcome::failed] - kFailuresShown));
   const auto unsteady = std::ranges::count_if(report.results, &CaseResult::isUnsteady);
   if (unsteady > 0)
-    console.print("{} of the failures {} unsteady: not the same in each run. `candela debug MODEL --backend {} --twice 4` "
-                  "finds instructions whose results differ from run to run\n",
-                  grouped(static_cast<uint64_t>(unsteady)), unsteady == 1 ? "is" : "are", report.candidate.backend);
+    console.print(
+        "{} of the failures {} unsteady: not the same in each run. `candela debug MODEL --backend {} --twice 4` "
+        "finds instructions whose results differ from run to run\n",
+        grouped(static_cast<uint64_t>(unsteady)), unsteady == 1 ? "is" : "are", report.candidate.backend);
   console.printText(tierTable(report));
   const conform::Native native = conform::nativeOf(report.results);
   std::vector<std::string> shares;

@@ -322,7 +322,7 @@ private:
     if (!written.again.isFault())
       console_.print("  {}\n", isJudged ? "the reference agrees with the backend: soft is what is wrong here"
                                         : "read from the files it shows no more: the fault comes and goes; "
-                                    "--twice N asks for results that differ from run to run");
+                                          "--twice N asks for results that differ from run to run");
     console_.print("  reproduce: {}\n", written.command);
     if (!written.underDebugger.empty()) console_.print("  in a debugger: {}\n", written.underDebugger);
     report["reduced"] = {{"fault", kindName(suspect.finding.kind)},

@@ -116,7 +116,8 @@ cdl_code_t runWrong(Mutation& mutation, WrongStep wrong) {
     plain.outputs = {further(program, elem, instr.outputs[0].dims)};
     std::vector<void*> addresses;
     for (Tensor& tensor : more) addresses.push_back(tensor.bytes.mutableData());
-    if (const cdl_code_t sums = mutation.runIn(program::toImage(program, false), addresses); sums != CDL_OK) return sums;
+    if (const cdl_code_t sums = mutation.runIn(program::toImage(program, false), addresses); sums != CDL_OK)
+      return sums;
   }
   const program::Expr steps = instr.kind == CDL_KIND_ELEMENTWISE ? instr.expr : instr.epilogueSteps();
   Evaluation evaluation(mutation, steps, wrong);

@@ -12,7 +12,7 @@ struct Verdict {
   std::string tier = {};    ///< that killed it
   std::string address = {}; ///< of the case
   std::string reason = {};  ///< what the case said
-  Size size = Size::full; ///< of the listing that it stands in
+  Size size = Size::full;   ///< of the listing that it stands in
   double milliseconds = 0;
   /// By the tier that its fault belongs to, and by `quick` where its class wants that.
   bool isProper() const {

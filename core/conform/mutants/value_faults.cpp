@@ -139,15 +139,15 @@ template <Ties ties> uint64_t tied(const Cell& c) {
   const bool convert = c.kind == CDL_KIND_CONVERT && c.fn == CDL_CONVERT_RNE && isInteger(c.elem);
   const bool round = c.kind == CDL_KIND_UNARY && c.fn == CDL_UNARY_ROUND_EVEN;
   if ((convert || round) && !c.isIntegral(0)) return tiedInteger<ties>(c);
-  const bool isSum = c.kind == CDL_KIND_BINARY &&
-                     (c.fn == CDL_BINARY_ADD || c.fn == CDL_BINARY_SUB || c.fn == CDL_BINARY_MUL);
+  const bool isSum =
+      c.kind == CDL_KIND_BINARY && (c.fn == CDL_BINARY_ADD || c.fn == CDL_BINARY_SUB || c.fn == CDL_BINARY_MUL);
   if (isSum && c.elem == Elem::f64_) {
     const auto [sum, error] = withError(c.fn, c.real(0), c.real(1));
     return fromReal(c.elem, nearestDouble(sum, error, ties));
   }
   const double x = exactly(c);
-  const bool isKnown = !std::isnan(x) && !(c.kind == CDL_KIND_CONVERT && c.isIntegral(0) &&
-                                           static_cast<__int128>(x) != c.whole(0));
+  const bool isKnown =
+      !std::isnan(x) && !(c.kind == CDL_KIND_CONVERT && c.isIntegral(0) && static_cast<__int128>(x) != c.whole(0));
   return isKnown && fromReal(c.elem, x) == c.bits ? nearestReal(c.elem, x, ties) : c.bits;
 }
 uint64_t roundedTwice(const Cell& c) {

@@ -265,8 +265,8 @@ Status Echo::submit(Lane& lane, cdl_memory_t* y, cdl_memory_t* x, uint64_t yOffs
   CDL_TRY(bindLocal(lane, buffers));
   cdl_bindings_t bindings{CDL_HEADER(cdl_bindings_t), static_cast<uint32_t>(buffers.size()), 0, buffers.data()};
   const int64_t loops[CDL_MAX_LOOP_NESTING] = {};
-  return valid("run", ask(bench_.table().run, lane.handle(), image(), uint32_t{1}, image()->instrs.count - 1, loops,
-                          &bindings));
+  return valid(
+      "run", ask(bench_.table().run, lane.handle(), image(), uint32_t{1}, image()->instrs.count - 1, loops, &bindings));
 }
 
 Status Echo::bindLocal(Lane& lane, std::vector<cdl_binding_t>& buffers) const {

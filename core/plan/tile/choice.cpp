@@ -261,8 +261,8 @@ private:
       const bool asked = (isOperand_[0][p] && (hold & 1)) || (isOperand_[1][p] && (hold & 2));
       if (asked && (load.copies == 1 || load.bytes <= views_[p].wholeBytes)) return true; // nothing to win
       if (asked && !isDenseInPlace_[p]) return true;
-      const bool isSmall = holdSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 &&
-                           (whole <= rotating || whole <= room_ / 32);
+      const bool isSmall =
+          holdSmall && !isMain && isDenseInPlace_[p] && load.copies > 1 && (whole <= rotating || whole <= room_ / 32);
       const bool held = asked || isSmall;
       held_[p] = held;
       local += held ? whole : rotating;
@@ -462,7 +462,8 @@ private:
   double computing_ = 0;           ///< under it, in cycles
   std::vector<Load> loads_;        ///< by port and what is between, in the order at hand
   std::vector<bool> held_;
-  std::vector<bool> isDenseInPlace_; ///< by port, under the tile at hand: the parts of what stays or is held are as wanted
+  std::vector<bool>
+      isDenseInPlace_; ///< by port, under the tile at hand: the parts of what stays or is held are as wanted
   uint64_t room_ = 0, least_ = UINT64_MAX, leastSums_ = UINT64_MAX;
   std::optional<Tiling> best_;
   std::vector<Candidate> candidates_; ///< the cheapest first; empty without a device to ask
@@ -476,8 +477,10 @@ namespace {
 View laidOut(View view, int64_t gap) {
   int64_t run = 1;
   for (size_t d = view.dims.size(); d-- > 0;) {
-    if (!repeats(view, d)) view.strides[d] = run, run = (run + gap) * view.dims[d];
-    else if (view.strides[d]) view.strides[d] = run;
+    if (!repeats(view, d))
+      view.strides[d] = run, run = (run + gap) * view.dims[d];
+    else if (view.strides[d])
+      view.strides[d] = run;
   }
   view.offset = 0;
   return view;

@@ -14,8 +14,8 @@ inline Status checkImage(const cdl_image_t* image) {
   return Status(code, words);
 }
 
-/// That these are instructions of an image that this plugin can read, of kinds and functions that it knows. The rest of the
-/// image may hold kinds that it does not know: the host runs those.
+/// That these are instructions of an image that this plugin can read, of kinds and functions that it knows. The rest of
+/// the image may hold kinds that it does not know: the host runs those.
 inline Status checkInstrs(const cdl_image_t* image, uint32_t first, uint32_t count) {
   if (!image || reinterpret_cast<uintptr_t>(image) % 8 != 0)
     return error(CDL_INVALID_ARGUMENT, "image: data is null or not aligned to 8 bytes");

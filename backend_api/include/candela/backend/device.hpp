@@ -1,5 +1,5 @@
-// Backend: one open device. Its defaults are host-addressable memory and queues that block; a device with memory of its own
-// overrides the hooks, one with several hardware queues derives from Queue.
+// Backend: one open device. Its defaults are host-addressable memory and queues that block; a device with memory of its
+// own overrides the hooks, one with several hardware queues derives from Queue.
 #pragma once
 
 #include "candela/backend/capabilities.hpp"
@@ -177,8 +177,8 @@ public:
   }
   /// What Operand::data is made from; a device address is as good as a host pointer.
   virtual void* address(Memory& memory, uint64_t offset) { return static_cast<char*>(memory.data) + offset; }
-  /// Waits for all work that the device does behind the calls, and says whether some of it failed. Called before a signal,
-  /// and before a queue goes.
+  /// Waits for all work that the device does behind the calls, and says whether some of it failed. Called before a
+  /// signal, and before a queue goes.
   virtual Status finish() { return ok(); }
 
   /// Makes a queue. Override it where queues differ in what they work on.

@@ -136,7 +136,8 @@ struct Slots {
     *queue = reinterpret_cast<cdl_queue_t*>(of(device)->queueCreate().release());
     return ok();
   }
-  /// First waits for its work: the memory may go next, and whoever wrote there would write into what is another's by then.
+  /// First waits for its work: the memory may go next, and whoever wrote there would write into what is another's by
+  /// then.
   static void queueDestroy(cdl_device_t*, cdl_queue_t* queue) noexcept {
     if (!queue) return;
     guard(nullptr, [&] { return of(queue)->finish(); });

@@ -361,7 +361,8 @@ OpCase epilogue(const Choice& choice) {
   if (base.second != Elem::none)
     made.operands.push_back({base.second, shapes.operands[1], data(base.second), constant});
   if (base.hasZero)
-    made.operands.push_back({base.first, {1}, isTied ? wholeNumbers(base.first, 1) : fillOf(base.first, "steps"), true});
+    made.operands.push_back(
+        {base.first, {1}, isTied ? wholeNumbers(base.first, 1) : fillOf(base.first, "steps"), true});
   const size_t own = made.operands.size();
   std::vector<Elem> elems{base.acc};
   for (const char view : std::string_view(end.views)) {
@@ -373,12 +374,12 @@ OpCase epilogue(const Choice& choice) {
     }
 
     // Of a RESCALE multiplier, shift and zero, of a quantizer the factor.
-    const TrialBuilder::Fill tied = quantizes(end)        ? halfFactors(base.acc)
+    const TrialBuilder::Fill tied = quantizes(end)      ? halfFactors(base.acc)
                                     : elems.size() == 1 ? halfMultipliers()
                                     : elems.size() == 2 ? halfShifts()
                                                         : wholeNumbers(base.acc, 9);
-    made.operands.push_back({base.acc, dims, isTied ? tied : fillOf(base.acc, quantizes(end) ? "calm" : "steps"),
-                             constant && view == 'c'});
+    made.operands.push_back(
+        {base.acc, dims, isTied ? tied : fillOf(base.acc, quantizes(end) ? "calm" : "steps"), constant && view == 'c'});
     elems.push_back(base.acc);
   }
   const std::string text = end.text;
@@ -421,8 +422,7 @@ OpFamily epilogues() {
                    // Exact sums of halves lie on the steps of a quantizer.
                    const bool rounds = quantizes(epilogueOf(c.at("row")));
                    if (c.at("data") == (rounds ? "steps" : isFloat(base.first) ? "" : "calm")) return false;
-                   if (claimed)
-                     return two && constant && large && (rounds || c.at("data") == "steps");
+                   if (claimed) return two && constant && large && (rounds || c.at("data") == "steps");
                    return constant || two || std::string_view(epilogueOf(c.at("row")).views).find('c') == 0;
                  },
                  {}};

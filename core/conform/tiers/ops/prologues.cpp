@@ -58,8 +58,9 @@ OpCase prologue(const Choice& choice) {
       for (size_t d = 0; d < dims.size(); ++d)
         if (lie == "one" || (lie == "sums") == (d == 1)) dims[d] = 1;
     made.operands.push_back({elems[i], dims,
-                             choice.at("data") == "ties" ? tiedOperands(form.name)[i]
-                                                         : fillOf(elems[i], isFloat(elems[i]) ? choice.at("data") : "bits")});
+                             choice.at("data") == "ties"
+                                 ? tiedOperands(form.name)[i]
+                                 : fillOf(elems[i], isFloat(elems[i]) ? choice.at("data") : "bits")});
   }
   const std::string text = form.text, end = form.epilogue, fn = form.fn;
   const Elem folded = endOf(text, elems);
@@ -92,7 +93,8 @@ std::vector<OpFamily> prologueFamilies() {
                  [](const Choice& c) {
                    const std::vector<Elem> elems = elemsIn(c.at("row"));
                    if (c.at("data") == "ties")
-                     return !tiedOperands(wordOf(c.at("row"))).empty() && c.at("shape") == "6x5x4" && c.at("others") == "whole";
+                     return !tiedOperands(wordOf(c.at("row"))).empty() && c.at("shape") == "6x5x4" &&
+                            c.at("others") == "whole";
                    if (wordOf(c.at("row")) == "rescaled") return false;
                    if (elems.size() == 1 && c.at("others") != "whole") return false;
                    return c.at("data") == (isFloat(elems[0]) ? "calm" : "steps") || (isFloat(elems[0]) && c.at("shape") == "6x5x4");

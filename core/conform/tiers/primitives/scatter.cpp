@@ -35,8 +35,9 @@ CaseResult runScatter(const Choice& choice, Port& port) {
 bool holdsScatter(const Choice& choice) {
   const std::string &shape = choice.at("shape"), &index = choice.at("index"), &row = choice.at("row");
   if (choice.at("data") == "ties")
-    return (row.starts_with("add_") || row.starts_with("mul_")) && isFloat(*parseElem(row.substr(4, row.rfind('_') - 4))) &&
-           shape == "1x257x1k65" && index == "once" && choice.at("view") == "dense";
+    return (row.starts_with("add_") || row.starts_with("mul_")) &&
+           isFloat(*parseElem(row.substr(4, row.rfind('_') - 4))) && shape == "1x257x1k65" && index == "once" &&
+           choice.at("view") == "dense";
   const bool isSmall = shape == "2x5x3k4" || shape == "3x7x4k31";
   if (choice.at("view") != "dense") return isSmall && index == "outside" && choice.at("data") == "calm";
   return choice.at("data") == "calm" || (isSmall && index == "equal");
