@@ -217,12 +217,13 @@ private:
   cdl_host_t host_{};
 
   friend class Queue;
-  void add(Queue* queue) {
+  // Names that a port hardly has: a member of a base class hides its functions of namespace scope.
+  void registerQueue(Queue* queue) {
     std::lock_guard<std::mutex> lock(queuesMutex_);
     queues_.push_back(queue);
     if (!lost_.isOk()) queue->failAlone(lost_);
   }
-  void remove(Queue* queue) {
+  void forgetQueue(Queue* queue) {
     std::lock_guard<std::mutex> lock(queuesMutex_);
     queues_.erase(std::remove(queues_.begin(), queues_.end(), queue), queues_.end());
   }
@@ -231,8 +232,8 @@ private:
   Status lost_;
 };
 
-inline Queue::Queue(Backend* backend) : backend_(backend) { backend_->add(this); }
-inline Queue::~Queue() { backend_->remove(this); }
+inline Queue::Queue(Backend* backend) : backend_(backend) { backend_->registerQueue(this); }
+inline Queue::~Queue() { backend_->forgetQueue(this); }
 inline Status Queue::write(Memory& to, uint64_t offset, const void* from, uint64_t bytes) {
   return backend_->memoryWrite(to, offset, from, bytes);
 }
