@@ -112,6 +112,9 @@ cdl::Status OpenCl::memoryCopy(cdl::Memory& to, uint64_t toOffset, cdl::Memory& 
                                uint64_t bytes) {
   cdl::Status status = alive();
   if (!status.isOk() || bytes == 0) return status;
+  const bool isApart = toOffset >= fromOffset + bytes || fromOffset >= toOffset + bytes;
+  if (to.data == from.data && !isApart) // which OpenCL refuses, and the queue shall go on
+    return cdl::error(CDL_INVALID_ARGUMENT, "a copy between ranges that overlap");
   const std::lock_guard<std::mutex> lock(mutex_);
   cl_event event = nullptr;
   const cl_int code = clEnqueueCopyBuffer(queue_.get(), memoryAt(from.data), memoryAt(to.data), fromOffset, toOffset,

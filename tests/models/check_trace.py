@@ -93,8 +93,8 @@ def holdProfile(profile, instrs):
     hold(abs(sum(p["share"] for p in listed) - 1) < 1e-6, "shares do not sum up to 1")
     hold(profile["run_ms"] > 0, "the run took no time")
     if profile["host_ms"] == 0:
-        for step in ("upload", "download"):
-            hold(profile["steps"].get(step, {}).get("bytes", 0) > 0, f"nothing was counted as {step}: {profile['steps']}")
+        for step in ("upload", "download"):  # these devices use the caller's memory where it lies
+            hold(profile["steps"].get(step, {}).get("bytes", 0) == 0, f"{step} of a value of the host: {profile['steps']}")
 
 
 def main():

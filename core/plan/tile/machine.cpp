@@ -98,7 +98,7 @@ std::optional<Machine> machineOf(const target::Target& target) {
       machine.memories.push_back({info.name, info.space.capacity_bytes, std::max<uint32_t>(info.space.alignment, 8),
                                   (info.space.flags & CDL_SPACE_SUMS) != 0});
   if (machine.memories.empty()) return std::nullopt;
-  machine.target = &target;
+  machine.target = std::make_shared<const target::Target>(target);
   if (target.engines() >= 3) machine.loadEngine = 1, machine.storeEngine = 2;
   if (!target.tiling()) return machine;
   const cdl_tiling_t& declared = *target.tiling();

@@ -41,8 +41,8 @@ struct Machine {
   TileCosts costs;
   /// Engines of the Program that copy from memory, copy to it, and compute.
   uint16_t loadEngine = 0, storeEngine = 0, computeEngine = 0;
-  /// Whose rows say how operands may lie; null: in any way. Lives as long as the machine.
-  const target::Target* target = nullptr;
+  /// Whose rows say how operands may lie; null: in any way.
+  std::shared_ptr<const target::Target> target;
 };
 
 /// From text: memories and settings, comma-separated. "l2=64K,l1=8K:align=32,bytes_per_cycle=8,engines=3". A memory is

@@ -39,7 +39,7 @@ const Other kOthers[] = {SKEW_PLUGINS}; // the build knows them
 /// Bytes of the plugin table as a minor version has it.
 size_t tableBytes(int minor) {
   const size_t oldest = CDL_OLDEST_cdl_plugin_t;
-  return oldest + (minor > 1 ? 48 : 0) + (minor > 2 ? 8 : 0) + (minor > 3 ? 8 : 0);
+  return oldest + (minor > 1 ? 56 : 0) + (minor > 2 ? 8 : 0) + (minor > 3 ? 8 : 0);
 }
 
 cdl_backend_query_fn symbol(const Other& other, const char* name) {

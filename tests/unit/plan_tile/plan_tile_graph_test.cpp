@@ -190,7 +190,7 @@ graph::Graph chainOfConvolutions() {
 /// Tiled for a device of these memories and rows; what its rows took before they take in tiles, and the results stay.
 void expectTaken(const program::Program& program, const std::vector<Tensor>& inputs, plan::Machine machine) {
   ASSERT_EQ(refusedBy(denseTarget(), program), "");
-  machine.target = &denseTarget();
+  machine.target = std::make_shared<const target::Target>(denseTarget());
   program::Program tiled = program;
   const auto report = plan::tile(tiled, machine);
   if (!report) return candela::testing::expectBothNumbers(report.status().message());
