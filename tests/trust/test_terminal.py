@@ -34,11 +34,11 @@ def npuGraph(name, layers):
     text, before = "", "%x"
     for i, layer in enumerate(layers):
         text += (f"  %w{i} = constant random({i}) : i8[16,16,1,1]\n"
-                 f"  %s{i} = conv_integer {before}, %w{i}, _, _ {{group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}} : "
+                 f"  %{quoted(layer)} = conv_integer {before}, %w{i}, _, _ {{group = 1, pads = [0, 0, 0, 0], strides = [1, 1]}} : "
                  f"i32[1,16,4,4]\n"
                  f"  %m{i} = constant [9942054] : i32[]\n  %h{i} = constant [30] : i32[]\n  %z{i} = constant [0] : i32[]\n"
-                 f"  %{quoted(layer)} = rescale %s{i}, %m{i}, %h{i}, %z{i} {{to = i8}} : i8[1,16,4,4]\n")
-        before = "%" + quoted(layer)
+                 f"  %r{i} = rescale %{quoted(layer)}, %m{i}, %h{i}, %z{i} {{to = i8}} : i8[1,16,4,4]\n")
+        before = f"%r{i}"
     return f"graph @{quoted(name)}(%x: i8[1,16,4,4]) -> ({before}: i8[1,16,4,4]) {{\n{text}}}\n"
 
 
