@@ -11,13 +11,10 @@ if(CANDELA_SANITIZE)
     -fno-sanitize-recover=all -fno-omit-frame-pointer $<IF:$<IN_LIST:$<TARGET_PROPERTY:TYPE>,STATIC_LIBRARY$<SEMICOLON>OBJECT_LIBRARY>,-O1,-O0>)
   target_link_options(candela_build_flags INTERFACE -fsanitize=${CANDELA_SANITIZE})
 else()
-  # Programs, which are the command and the tests, and most rooms hold little that runs long: a quarter less time to compile them.
-  # What does (HOT, and plugins) keeps the level of its configuration.
-  if(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo)
-    set(candela_rooms_are_cold ON)
-    target_compile_options(candela_build_flags INTERFACE
-      $<$<OR:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>,$<BOOL:$<TARGET_PROPERTY:CANDELA_COLD>>>:-O1>)
-  endif()
+  # Programs, which are the command and the tests, hold little that runs long: a quarter less time to compile them. Not rooms:
+  # at -O1 GCC 12 destroys what was not made when memory ends while a std::variant of a map is copied.
+  target_compile_options(candela_build_flags INTERFACE
+    $<$<AND:$<CONFIG:RelWithDebInfo>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-O1>)
 endif()
 
 # Headers of the standard library, fmt and GoogleTest, parsed once for each group of targets: a quarter of the time of a
@@ -42,11 +39,6 @@ if(CANDELA_PCH)
   add_library(candela_precompiled_rooms OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
   add_executable(candela_precompiled_programs ${PROJECT_BINARY_DIR}/precompiled.cpp)
   set(groups rooms programs)
-  if(candela_rooms_are_cold)
-    add_library(candela_precompiled_cold_rooms OBJECT ${PROJECT_BINARY_DIR}/precompiled.cpp)
-    set_property(TARGET candela_precompiled_cold_rooms PROPERTY CANDELA_COLD ON)
-    list(APPEND groups cold_rooms)
-  endif()
   if(CANDELA_WITH_TESTS)
     find_package(GTest REQUIRED)
     add_executable(candela_precompiled_tests ${PROJECT_BINARY_DIR}/precompiled.cpp)
@@ -60,7 +52,7 @@ if(CANDELA_PCH)
   endforeach()
 endif()
 
-# candela_precompile(<target> rooms|cold_rooms|programs|tests): it reads those headers, if that is wanted.
+# candela_precompile(<target> rooms|programs|tests): it reads those headers, if that is wanted.
 function(candela_precompile target group)
   if(CANDELA_PCH)
     target_precompile_headers(${target} REUSE_FROM candela_precompiled_${group})
@@ -92,23 +84,17 @@ function(candela_batch target)
   endif()
 endfunction()
 
-# candela_add_room(<name> [SEPARATE] [HOT] SOURCES <file>... [LOCAL <name>...] [DEPS <target>...] [PRIVATE_DEPS <target>...])
+# candela_add_room(<name> [SEPARATE] SOURCES <file>... [LOCAL <name>...] [DEPS <target>...] [PRIVATE_DEPS <target>...])
 # One room of core/: a static library candela_<name>, also Candela::<name>. Includes are spelled from the
 # repository's root ("core/graph/graph.h"). DEPS must agree with tests/hygiene/rules.toml. SEPARATE: its sources are compiled
-# one by one. HOT: it computes or searches for long, and is optimized in full where a build is not a release too. LOCAL: as of
-# candela_batch.
+# one by one. LOCAL: as of candela_batch.
 function(candela_add_room name)
-  cmake_parse_arguments(ROOM "SEPARATE;HOT" "" "SOURCES;LOCAL;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "SEPARATE" "" "SOURCES;LOCAL;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(candela_${name} STATIC ${ROOM_SOURCES})
   add_library(Candela::${name} ALIAS candela_${name})
   target_include_directories(candela_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(candela_${name} PUBLIC ${ROOM_DEPS} PRIVATE ${ROOM_PRIVATE_DEPS} $<BUILD_INTERFACE:candela_build_flags>)
-  if(candela_rooms_are_cold AND NOT ROOM_HOT)
-    set_property(TARGET candela_${name} PROPERTY CANDELA_COLD ON)
-    candela_precompile(candela_${name} cold_rooms)
-  else()
-    candela_precompile(candela_${name} rooms)
-  endif()
+  candela_precompile(candela_${name} rooms)
   if(NOT ROOM_SEPARATE)
     candela_batch(candela_${name} LOCAL ${ROOM_LOCAL})
   endif()
