@@ -11,8 +11,7 @@ if(CANDELA_SANITIZE)
     -fno-sanitize-recover=all -fno-omit-frame-pointer $<IF:$<IN_LIST:$<TARGET_PROPERTY:TYPE>,STATIC_LIBRARY$<SEMICOLON>OBJECT_LIBRARY>,-O1,-O0>)
   target_link_options(candela_build_flags INTERFACE -fsanitize=${CANDELA_SANITIZE})
 else()
-  # Programs, which are the command and the tests, hold little that runs long: a quarter less time to compile them. Not rooms:
-  # at -O1 GCC 12 destroys what was not made when memory ends while a std::variant of a map is copied.
+  # Programs, which are the command and the tests, hold little that runs long: a quarter less time to compile them.
   target_compile_options(candela_build_flags INTERFACE
     $<$<AND:$<CONFIG:RelWithDebInfo>,$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-O1>)
 endif()
