@@ -15,7 +15,27 @@ class Graph;
 class Node;
 
 /// The value of an attribute. Bool is an int of 0 or 1.
-using Attr = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
+using AttrValue = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>, std::string, Elem>;
+
+/// A value that is copied beside the object and moved in. Where memory ends while GCC 12 copies a std::variant into a
+/// map, it destroys an alternative that was never made: a crash at -O1, an endless loop at -O3.
+struct Attr : AttrValue {
+  using AttrValue::AttrValue;
+  Attr() = default;
+  Attr(Attr&&) = default;
+  Attr(const Attr& other) : AttrValue() {
+    const auto copy = [this](const auto& value) {
+      auto made = value;
+      emplace<std::decay_t<decltype(value)>>(std::move(made));
+    };
+    std::visit(copy, static_cast<const AttrValue&>(other));
+  }
+  Attr& operator=(Attr&&) = default;
+  Attr& operator=(const Attr& other) {
+    Attr made = other;
+    return *this = std::move(made);
+  }
+};
 using Attrs = std::map<std::string, Attr, std::less<>>;
 
 /// The ONNX nodes that something came from, in order of first mention.

@@ -135,8 +135,6 @@ def main():
     print(f"seed {arguments.seed}, {count} places of each command", flush=True)
     trials = []
     programs = {name: arguments.candela for name in COMMANDS} | {EMBEDDED: arguments.embed}
-    if not arguments.every and not arguments.only:
-        programs.pop("compile")  # a known fault: README.md
     least = {program: least_to_start(program) for program in set(programs.values())}
     for name in [arguments.only] if arguments.only else programs:
         total, most = need_of(programs[name], arguments.shim, name)
