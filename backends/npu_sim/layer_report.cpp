@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+
+#include "core/support/text/utf8.h"
 
 namespace npu_sim {
 
@@ -47,28 +50,24 @@ bool isListed(const npu::InstructionTime& time) {
   }
 }
 
-/// Bytes of the UTF-8 character that begins there; 0 where none does.
-size_t characterBytes(const std::string& text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  const size_t bytes = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (bytes == 0 || text.size() - at < bytes) return 0;
-  const unsigned lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80, highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  for (size_t i = 1; i < bytes; ++i)
-    if (byte(at + i) < (i == 1 ? lowest : 0x80) || byte(at + i) > (i == 1 ? highest : 0xbf)) return 0;
-  return bytes;
-}
-
 } // namespace
 
 std::string quoted(const std::string& name) {
   std::string text;
-  for (size_t at = 0, bytes = 1; at < name.size(); at += std::max<size_t>(bytes, 1)) {
-    bytes = characterBytes(name, at);
-    char code[8] = "";
-    if (static_cast<unsigned char>(name[at]) < ' ') std::snprintf(code, sizeof code, "\\u%04x", name[at]);
-    if (name[at] == '"' || name[at] == '\\') text += '\\';
-    text += *code ? std::string(code) : bytes ? name.substr(at, bytes) : std::string("\\ufffd"); // as the tool's JSON has it
+  for (std::string_view rest = name; !rest.empty();) {
+    const size_t bytes = candela::text::characterAt(rest).bytes;
+    const char first = rest[0];
+    if (bytes == 0) {
+      text += "\\ufffd"; // as the tool's JSON has it
+    } else if (static_cast<unsigned char>(first) < ' ') {
+      char code[8] = "";
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(first));
+      text += code;
+    } else {
+      if (first == '"' || first == '\\') text += '\\';
+      text += rest.substr(0, bytes);
+    }
+    rest.remove_prefix(std::max<size_t>(bytes, 1));
   }
   return text;
 }

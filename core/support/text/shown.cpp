@@ -13,9 +13,8 @@ struct Range {
   uint32_t first, last;
 };
 constexpr Range kHidden[] = {
-    {0x00, 0x1f},       {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200b, 0x200f},
-    {0x2028, 0x202e},   {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
-    {0xe0000, 0xe007f},
+    {0x00, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200b, 0x200f},   {0x2028, 0x202e},
+    {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
 };
 
 std::string shown(std::string_view text, bool keepsLines) {
@@ -47,28 +46,12 @@ bool isNumber(std::string_view text) {
 }
 
 bool beginsFormula(std::string_view text) {
-  constexpr uint32_t kBegins[] = {'=', '+', '-', '@', '\t', '\r', '\n', 0xff1d, 0xff0b, 0xff0d, 0xff20}; // the last ones wide
+  constexpr uint32_t kBegins[] = {'=',  '+',    '-',    '@',    '\t',  '\r',
+                                  '\n', 0xff1d, 0xff0b, 0xff0d, 0xff20}; // the last ones wide
   return std::ranges::count(kBegins, characterAt(text).value) > 0 && !isNumber(text);
 }
 
 } // namespace
-
-Character characterAt(std::string_view text) {
-  if (text.empty()) return {};
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const uint32_t first = byte(0);
-  if (first < 0x80) return {1, first};
-  const size_t bytes = first >= 0xf5 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (bytes == 0 || text.size() < bytes) return {};
-  uint32_t value = first & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    value = value << 6 | (byte(i) & 0x3fu);
-  }
-  const bool tooLong = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
-  const bool surrogate = value >= 0xd800 && value < 0xe000;
-  return tooLong || surrogate || value > 0x10ffff ? Character{} : Character{bytes, value};
-}
 
 bool isHidden(uint32_t character) {
   return std::ranges::any_of(kHidden, [&](Range r) { return character >= r.first && character <= r.last; });

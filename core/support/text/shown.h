@@ -4,19 +4,14 @@
 #include <string>
 #include <string_view>
 
+#include "core/support/text/utf8.h"
+
 /// Text of a file or of a plugin on its way to people. A terminal obeys control characters, and hides or reorders what
 /// stands beside others of Unicode; a spreadsheet computes a cell.
 namespace candela::text {
 
-/// A character of UTF-8.
-struct Character {
-  size_t bytes = 0; ///< 0: the text does not begin with one
-  uint32_t value = 0;
-};
-Character characterAt(std::string_view text);
-
-/// Whether a terminal shows something else than the character: controls (C0, DEL, C1), marks and overrides of direction,
-/// separators of lines, and what has no width.
+/// Whether a terminal shows something else than the character: controls (C0, DEL, C1), marks and overrides of
+/// direction, separators of lines, and what has no width.
 bool isHidden(uint32_t character);
 
 /// With "\n", "\t", "\x1b", "\u202e" in the place of hidden characters, and "\xff" of bytes that are no UTF-8.

@@ -339,7 +339,8 @@ TEST_F(Files, WhatIsCutOffEndsAProgramWithAMessage) {
     volatile std::byte last = mapped.data()[mapped.size() - 1];
     (void)last;
   };
-  EXPECT_EXIT(readBehindTheEnd("cut\x1b"), testing::ExitedWithCode(3), "error: .*cut.x1b: it was cut off while it was in use");
+  EXPECT_EXIT(readBehindTheEnd("cut\x1b"), testing::ExitedWithCode(3),
+              "error: .*cut.x1b: it was cut off while it was in use");
 }
 
 } // namespace candela

@@ -212,8 +212,7 @@ TEST(Expr, TypesFollowTheOperands) {
 TEST(Shown, NothingHiddenIsLeft) {
   EXPECT_EQ(shownLine("a\x1b[31mb\r\n\t\x7f"), "a\\x1b[31mb\\x0d\\n\\t\\x7f");
   EXPECT_EQ(shownText("a\tb\n\x07"), "a\tb\n\\x07");
-  EXPECT_EQ(shownLine("\u202e\u2066\u200f\u0085\u2028\U000e0041"),
-            "\\u202e\\u2066\\u200f\\u0085\\u2028\\U000e0041");
+  EXPECT_EQ(shownLine("\u202e\u2066\u200f\u0085\u2028\U000e0041"), "\\u202e\\u2066\\u200f\\u0085\\u2028\\U000e0041");
   EXPECT_EQ(shownLine("\x9b\xff\xc0\x80\xed\xa0\x80 caf\xc3"), "\\x9b\\xff\\xc0\\x80\\xed\\xa0\\x80 caf\\xc3");
   EXPECT_EQ(shownLine(std::string_view("a\0b", 3)), "a\\x00b");
   for (const char* plain : {"", "café 日本 🙂", "a\\b \"c\" <d>"}) EXPECT_EQ(shownLine(plain), plain);
