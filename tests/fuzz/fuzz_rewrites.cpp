@@ -45,20 +45,6 @@ void sayWhere(int) {
   _exit(written > 0 ? 3 : 4);
 }
 
-Result<Expected> expectRewrites(const Recipe& recipe) {
-  CDL_ASSIGN(const graph::Graph graph, recipe.build());
-  const std::vector<Tensor> inputs = recipe.inputs();
-  Expected expected;
-  CDL_ASSIGN(expected.outputs, reference::run(graph, inputs));
-  std::vector<Interval> intervals;
-  for (const Tensor& input : inputs) {
-    CDL_ASSIGN(Interval interval, Interval::of(input));
-    intervals.push_back(std::move(interval));
-  }
-  CDL_ASSIGN(expected.intervals, analyzeRewrites(graph, intervals));
-  return expected;
-}
-
 /// Runs the recipe somehow; `who` is told what did it.
 struct Runner {
   std::string name;
@@ -145,7 +131,7 @@ private:
     const std::string_view pass = rewritePasses()[seed % rewritePasses().size()];
     const Recipe recipe = rewriteGraph(pass, seed);
     nodes_ += recipe.steps.size();
-    const auto expected = expectRewrites(recipe);
+    const auto expected = expect(recipe, analyzeRewrites);
     if (!expected) return note(seed, "the analysis", expected.status().message());
     for (const Interval& interval : expected->intervals) {
       elements_ += static_cast<uint64_t>(interval.count()), tight_ += static_cast<uint64_t>(interval.tight());
@@ -197,11 +183,11 @@ private:
     const Recipe small = reduce(
         recipe,
         [&](const Recipe& candidate) {
-          const auto expected = expectRewrites(candidate);
+          const auto expected = expect(candidate, analyzeRewrites);
           return expected && judgeAgain(candidate, *expected).kind == kind;
         },
         600);
-    const auto expected = expectRewrites(small);
+    const auto expected = expect(small, analyzeRewrites);
     const auto graph = small.build();
     if (!expected || !graph) return;
     std::string folder = fmt::format("{}/{}_{}", arguments_.out, runner.name, seed);

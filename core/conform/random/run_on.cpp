@@ -44,6 +44,12 @@ Result<Executor> executorOf(const std::string& name) {
 }
 
 Result<Expected> expect(const Recipe& recipe) {
+  return expect(recipe, [](const graph::Graph& graph, std::span<const Interval> inputs) {
+    return analyze(graph, inputs, pipeline::hostTarget());
+  });
+}
+
+Result<Expected> expect(const Recipe& recipe, const Analysis& analysis) {
   CDL_ASSIGN(const graph::Graph graph, recipe.build());
   const std::vector<Tensor> inputs = recipe.inputs();
   Expected expected;
@@ -53,7 +59,7 @@ Result<Expected> expect(const Recipe& recipe) {
     CDL_ASSIGN(Interval interval, Interval::of(input));
     intervals.push_back(std::move(interval));
   }
-  CDL_ASSIGN(expected.intervals, analyze(graph, intervals, pipeline::hostTarget()));
+  CDL_ASSIGN(expected.intervals, analysis(graph, intervals));
   return expected;
 }
 

@@ -25,6 +25,9 @@ struct Expected {
   std::vector<Interval> intervals; ///< of each
 };
 Result<Expected> expect(const Recipe& recipe);
+/// How far results may be off, by the intervals of the inputs.
+using Analysis = std::function<Result<std::vector<Interval>>(const graph::Graph& graph, std::span<const Interval> inputs)>;
+Result<Expected> expect(const Recipe& recipe, const Analysis& analysis);
 
 struct Finding {
   enum class Kind : uint8_t { none, refused, failed, wrong, crashed } kind = Kind::none;
