@@ -13,15 +13,18 @@ namespace candela {
 namespace {
 
 /// A new file in the folder of `path`, by which a killed process leaves nothing behind: it has no name before it is
-/// whole. -1 where the file system has no such files.
+/// whole. -1 where the file system has no such files, or where none could be named later.
 int openUnnamed(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
-  return open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (file < 0 || !pathOfDescriptor(file).empty()) return file;
+  close(file);
+  return -1;
 }
 
 bool giveName(int file, const std::string& name) {
-  const std::string here = fmt::format("/proc/self/fd/{}", file);
+  const std::string here = pathOfDescriptor(file);
   const auto link = [&] { return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0; };
   if (link()) return true;
   return errno == EEXIST && std::remove(name.c_str()) == 0 && link(); // of a killed process that had our number
@@ -35,6 +38,11 @@ int openExclusively(const std::string& name) {
 }
 
 } // namespace
+
+std::string pathOfDescriptor(int descriptor) {
+  std::string path = fmt::format("/proc/self/fd/{}", descriptor);
+  return access(path.c_str(), F_OK) == 0 ? path : std::string();
+}
 
 Status writeFile(const std::string& path, const void* data, uint64_t size) {
   return writeFile(path, [&](std::FILE* file) { return size == 0 || std::fwrite(data, 1, size, file) == size; });

@@ -2,13 +2,14 @@
 
 #include <cstdio>
 #include <functional>
+#include <string>
 
 #include "core/support/tensor.h"
 
 namespace candela {
 
-/// The whole file, read-only: a copy up to kCopiedBytes (mapped_file.h), mapped above. Failure: not_found or io, naming the
-/// file. A directory is refused.
+/// The whole file, read-only: a copy up to kCopiedBytes (mapped_file.h), mapped above. Failure: not_found or io, naming
+/// the file. A directory is refused.
 Result<Bytes> mapFile(const std::string& path);
 
 /// Writes beside the target and renames, so that an old file survives a full disk. Failure: io with the path and the
@@ -16,6 +17,9 @@ Result<Bytes> mapFile(const std::string& path);
 Status writeFile(const std::string& path, const void* data, uint64_t size);
 /// The same with a function that writes; it returns false, with errno set, when that failed.
 Status writeFile(const std::string& path, const std::function<bool(std::FILE*)>& write);
+
+/// The path by which this process, and those that it forks, open what `descriptor` is; empty where /proc is not mounted.
+std::string pathOfDescriptor(int descriptor);
 
 /// NumPy's .npy, versions 1 to 3, C or Fortran order, little-endian. Failure: bad_model naming the file.
 Result<Tensor> readNpy(const std::string& path);
