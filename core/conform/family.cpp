@@ -49,11 +49,9 @@ std::string addressOf(const Family& family, const Point& point) {
   return address;
 }
 
-/// The same points in an order that depends on the seed alone.
-std::vector<size_t> shuffled(size_t count, uint64_t seed) {
-  std::vector<size_t> order(count);
-  std::iota(order.begin(), order.end(), size_t{0});
-  for (size_t i = count; i > 1; --i) std::swap(order[i - 1], order[splitmix64(seed + i) % i]);
+/// The same indices in an order that depends on their count and the seed alone.
+std::vector<size_t> shuffled(std::vector<size_t> order, uint64_t seed) {
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[splitmix64(seed + i) % i]);
   return order;
 }
 
@@ -67,11 +65,11 @@ std::vector<uint64_t> pairsOf(const Point& point) {
   return pairs;
 }
 
-/// Indices of a sample in which every row stands, in one of its typical points, every value, and most pairs; in the
-/// points' order.
-std::vector<size_t> pairwise(const std::vector<Point>& points, const std::vector<bool>& typical, size_t budget,
-                             uint64_t seed) {
-  const std::vector<size_t> order = shuffled(points.size(), seed);
+/// Indices of a sample of `candidates` in which every row stands, in one of its typical points, every value, and most
+/// pairs; in the points' order.
+std::vector<size_t> pairwise(const std::vector<Point>& points, const std::vector<bool>& typical,
+                             const std::vector<size_t>& candidates, size_t budget, uint64_t seed) {
+  const std::vector<size_t> order = shuffled(candidates, seed);
   std::set<uint64_t> seen;
   std::set<std::pair<size_t, uint32_t>> values;
   std::vector<size_t> taken;
@@ -114,14 +112,18 @@ std::vector<size_t> smoke(const std::vector<Point>& points, const std::vector<bo
   return taken;
 }
 
+/// What each point tells.
+std::vector<std::string> wordsOf(const std::vector<Point>& points, const Family& family) {
+  std::vector<std::string> words(points.size());
+  for (size_t i = 0; family.tells && i < points.size(); ++i) words[i] = family.tells(choiceOf(family, points[i]));
+  return words;
+}
+
 /// Takes a point of each row for each thing that its points tell and that none of the taken ones tells, and sorts.
-void addTelling(std::vector<size_t>& taken, const std::vector<Point>& points, const Family& family) {
+void addTelling(std::vector<size_t>& taken, const std::vector<Point>& points, const std::vector<std::string>& told) {
   std::map<std::pair<uint32_t, std::string>, std::vector<size_t>> telling;
-  std::vector<std::string> told;
-  for (size_t i = 0; i < points.size(); ++i) {
-    told.push_back(family.tells(choiceOf(family, points[i])));
-    if (!told.back().empty()) telling[{points[i][0], told.back()}].push_back(i);
-  }
+  for (size_t i = 0; i < points.size(); ++i)
+    if (!told[i].empty()) telling[{points[i][0], told[i]}].push_back(i);
   for (const size_t i : taken) telling.erase({points[i][0], told[i]});
   for (const auto& [rowAndWord, own] : telling) taken.push_back(own[splitmix64(rowAndWord.first) % own.size()]);
   std::ranges::sort(taken);
@@ -136,9 +138,16 @@ std::vector<Case> expand(const Family& family, const Selection& selection, const
   std::vector<bool> typical(points.size(), true);
   if (family.isTypical && selection.size != Size::nightly)
     for (size_t i = 0; i < points.size(); ++i) typical[i] = family.isTypical(choiceOf(family, points[i]));
-  if (selection.size == Size::full) taken = pairwise(points, typical, budget.full, selection.seed);
-  if (selection.size == Size::quick) taken = smoke(points, typical, budget.quick);
-  if (family.tells && selection.size != Size::nightly) addTelling(taken, points, family);
+  if (selection.size != Size::nightly) {
+    const std::vector<std::string> told = wordsOf(points, family);
+    // Untypical points that tell something are asked of each row beyond the budget: they displace none of the others.
+    std::vector<size_t> candidates;
+    for (const size_t i : taken)
+      if (typical[i] || told[i].empty()) candidates.push_back(i);
+    taken = selection.size == Size::full ? pairwise(points, typical, candidates, budget.full, selection.seed)
+                                         : smoke(points, typical, budget.quick);
+    addTelling(taken, points, told);
+  }
   std::vector<Case> cases;
   const auto shared = std::make_shared<const Family>(family);
   for (const size_t i : taken)

@@ -7,7 +7,6 @@
 namespace candela::conform {
 namespace {
 
-
 // ---- Views that lie elsewhere
 
 int64_t denseStride(const cdl_view_t& view, uint32_t dim) {

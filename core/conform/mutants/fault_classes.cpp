@@ -222,6 +222,7 @@ std::span<const FaultClass> faultClasses() {
       {"one_too_few", "the last byte of a transfer is left out", isMemory},
       {"misaligned", "buffers lie beside what was asked for", isMemory},
       {"aliased", "buffers share their bytes", isMemory},
+      {"import_kept", "what was imported once stands for its first bytes for ever", isMemory},
       {"leak", "what is destroyed is kept", isMemory},
       {"wait_ignored", "waits for nothing", isQueue},
       {"timeout_ignored", "waits for ever", isQueue},

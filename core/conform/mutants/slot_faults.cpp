@@ -154,6 +154,32 @@ cdl_code_t unmapCopy(cdl_device_t*, cdl_memory_t*, void* pointer, cdl_error_t*) 
   return CDL_OK;
 }
 
+// ---- Bytes of the host
+
+/// Of a copy of them, which nobody brings back.
+cdl_code_t importCopy(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
+                      cdl_error_t* error) {
+  constexpr uint64_t kAlignment = 64;
+  void* copy = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  std::memcpy(copy, data, bytes);
+  return original.memory_import(device, space, copy, bytes, memory, error);
+}
+cdl_code_t importOnce(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
+                      cdl_error_t* error) {
+  if (*memory) return CDL_OK;
+  return original.memory_import(device, space, data, bytes, memory, error);
+}
+cdl_code_t importLess(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
+                      cdl_error_t* error) {
+  return original.memory_import(device, space, data, bytes > 1 ? bytes - 1 : bytes, memory, error);
+}
+/// As if whatever a host has lay as buffers of the device do.
+cdl_code_t importAligned(cdl_device_t* device, uint32_t space, void* data, uint64_t bytes, cdl_memory_t** memory,
+                         cdl_error_t* error) {
+  const uint64_t behind = reinterpret_cast<uintptr_t>(data) % 64;
+  return original.memory_import(device, space, static_cast<char*>(data) - behind, bytes, memory, error);
+}
+
 // ---- Queues
 
 cdl_code_t waitForNothing(cdl_queue_t*, uint64_t, uint64_t, cdl_error_t*) { return CDL_OK; }
@@ -211,6 +237,10 @@ void addSlotFaults(Catalogue& catalogue) {
     table.memory_map = mapCopy;
     table.memory_unmap = unmapCopy;
   });
+  CDL_SLOT("never_writes_back", "memory", "import", memory_import, importCopy);
+  CDL_SLOT("import_kept", "memory", "", memory_import, importOnce);
+  CDL_SLOT("one_too_few", "memory", "import", memory_import, importLess);
+  CDL_SLOT("misaligned", "memory", "import", memory_import, importAligned);
   CDL_SLOT("wait_ignored", "queue", "", queue_wait, waitForNothing);
   CDL_SLOT("timeout_ignored", "queue", "", queue_wait, waitWithoutLimit);
   CDL_SLOT("gives_up", "queue", "", queue_wait, giveUp);
@@ -226,6 +256,7 @@ void addSlotFaults(Catalogue& catalogue) {
     catalogue.fault(name).hangs = true;
   using T = cdl_plugin_t;
   add("error_lost", "memory", "create", wrap<LoseError, &T::memory_create>);
+  add("error_lost", "memory", "import", wrap<LoseError, &T::memory_import>);
   add("error_lost", "memory", "map", wrap<LoseError, &T::memory_map>);
   add("error_lost", "memory", "write", wrap<LoseError, &T::queue_write>);
   add("error_lost", "memory", "read", wrap<LoseError, &T::queue_read>);

@@ -147,6 +147,23 @@ Result<cdl_memory_t*> Bench::createWith(Lane& lane, std::span<const std::byte> b
   return memory;
 }
 
+Result<cdl_memory_t*> Bench::import(std::span<std::byte> bytes, cdl_memory_t* memory) {
+  if (!table().memory_import) return skip("memory of the host cannot be imported");
+  cdl_memory_t* const before = memory;
+  const Reply reply =
+      ask(table().memory_import, device(), 0u, static_cast<void*>(bytes.data()), uint64_t{bytes.size()}, &memory);
+  if (reply.code != CDL_OK && memory != before)
+    return failure(Code::mismatch, "memory_import: failed, and changed the memory that it was given");
+  if (reply.code == CDL_UNSUPPORTED) return skip("bytes that lie there cannot be imported");
+  CDL_TRY(valid(fmt::format("memory_import of {} bytes", bytes.size()), reply));
+  if (!memory) return failure(Code::mismatch, "memory_import: succeeded without memory");
+  if (before && memory != before) return failure(Code::mismatch, "memory_import: gave another memory than it was given");
+  if (before) return memory;
+  const std::lock_guard lock(mutex_);
+  memory_.push_back(memory);
+  return memory;
+}
+
 void Bench::destroy(cdl_memory_t* memory) {
   {
     const std::lock_guard lock(mutex_);

@@ -15,6 +15,9 @@ using ByteVector = std::vector<std::byte>;
 /// How long a wait for work that was submitted may take.
 inline constexpr uint64_t kPatienceNs = 10'000'000'000;
 
+/// Bytes of a page of the host.
+inline constexpr uint64_t kPage = 4096;
+
 /// What a slot answered.
 struct Reply {
   cdl_code_t code = CDL_OK;
@@ -104,6 +107,9 @@ public:
   Result<cdl_memory_t*> create(uint64_t bytes, uint32_t space = 0, uint64_t alignment = 0);
   /// With these bytes in it.
   Result<cdl_memory_t*> createWith(Lane& lane, std::span<const std::byte> bytes);
+  /// Memory that stands for bytes of the host in the default space, or `memory` made to stand for them. A refusal skips
+  /// the case: a device need not use bytes that lie there.
+  Result<cdl_memory_t*> import(std::span<std::byte> bytes, cdl_memory_t* memory = nullptr);
   void destroy(cdl_memory_t* memory);
   Result<Lane> lane();
   void destroy(const Lane& lane);

@@ -10,11 +10,10 @@
 
 #include "core/conform/suite.h"
 #include "core/conform/tiers/bench.h"
+#include "core/conform/tiers/memory_import.h"
 
 namespace candela::conform {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 
 /// Runs the body on the default space, or on every other one in turn.
 template <typename Body> Status onSpaces(Bench& bench, const Choice& choice, Body&& body) {
@@ -646,6 +645,7 @@ Result<std::vector<Case>> memoryCases(const Selection& selection) {
   std::vector<Case> all;
   for (const auto& [probes, budget] : families)
     for (Case& one : expand(probes, selection, budget)) all.push_back(std::move(one));
+  for (Case& one : memoryImportCases(selection)) all.push_back(std::move(one));
   return all;
 }
 
