@@ -55,11 +55,6 @@ def comparable(lines):
     return re.sub(r" +", " ", text)
 
 
-def without_numbers(text):
-    """Comparable output of which only the words matter: what a benchmark prints differs in each number."""
-    return re.sub(r"\d[\d.,]*", "N", text)
-
-
 def agrees(shown, printed):
     """Whether the lines that a page shows are what was printed. ELISION stands for any lines, also for none."""
     pattern = ""
