@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace cpu {
 
@@ -237,6 +238,109 @@ bool emitReduce(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
   return true;
 }
 
+namespace {
+
+/// One row of SOFTMAX or NORM while its kernel is written: x[o, ., i], and where its results go.
+struct Row {
+  Builder& b;
+  const std::vector<Operand>& operands; ///< x, then what the elements are multiplied by and what is added, then y
+  int64_t count;                        ///< elements
+  int lanes;
+  Value from, to;
+
+  Value load(size_t operand, Value row, int dim, Value i, int width) const {
+    const Operand& o = operands[operand];
+    const int64_t stride = o.bytes(o.strides[dim]);
+    return b.loadStrided(Ty::F32, width, b.at(row, b.mul(i, b.i64(stride))), stride);
+  }
+  Value element(Value i, int width) const { return load(0, from, 1, i, width); }
+  Value result(Value i, int width) const { return load(operands.size() - 1, to, 1, i, width); }
+  void write(Value v, Value i) const {
+    const int64_t stride = operands.back().bytes(operands.back().strides[1]);
+    b.storeStrided(v, b.at(to, b.mul(i, b.i64(stride))), stride);
+  }
+  Value sum(const std::function<Value(Value, int)>& term) const {
+    return foldRow(b, count, lanes, b.f32(0), term, [this](Value p, Value q) { return b.add(p, q); });
+  }
+  void each(const std::function<void(Value, int)>& body) const { eachOf(b, count, lanes, body); }
+};
+
+/// NORM of u = x * unit: (u - mean) / sqrt(mean of (u - mean)^2 + epsilon * unit^2) * scale + bias, in which the unit
+/// divides out. A power of two changes no digit of x, and a small one keeps the squares of large elements finite.
+class NormOfRow {
+public:
+  NormOfRow(const Row& row, uint16_t fn, double epsilon, double unit)
+      : row_(row), b_(row.b), centres_(fn == CDL_NORM_LAYER), epsilon_(epsilon), unit_(unit) {
+    const Value count = b_.f32(static_cast<float>(row.count));
+    if (centres_) mean_ = b_.div(row.sum([this](Value i, int width) { return scaled(i, width); }), count);
+    squares_ = row.sum([this](Value i, int width) {
+      const Value v = centred(i, width);
+      return b_.mul(v, v);
+    });
+  }
+  Value squares() const { return squares_; }
+
+  void write() const {
+    const Value count = b_.f32(static_cast<float>(row_.count));
+    const Value spread =
+        b_.sqrt(b_.add(b_.div(squares_, count), b_.f32(static_cast<float>(epsilon_ * unit_ * unit_))));
+    const Value factor = b_.div(b_.f32(1), spread);
+    row_.each([&](Value i, int width) {
+      Value v = b_.mul(centred(i, width), factor);
+      if (row_.operands.size() > 2) v = b_.mul(v, row_.load(1, b_.arg(1), 0, i, width));
+      if (row_.operands.size() > 3) v = b_.add(v, row_.load(2, b_.arg(2), 0, i, width));
+      row_.write(v, i);
+    });
+  }
+
+private:
+  Value scaled(Value i, int width) const {
+    const Value v = row_.element(i, width);
+    return unit_ == 1 ? v : b_.mul(v, b_.f32(static_cast<float>(unit_)));
+  }
+  Value centred(Value i, int width) const {
+    const Value v = scaled(i, width);
+    return centres_ ? b_.sub(v, mean_) : v;
+  }
+
+  const Row& row_;
+  Builder& b_;
+  bool centres_;
+  double epsilon_, unit_;
+  Value mean_, squares_;
+};
+
+void emitNorm(const Row& row, uint16_t fn, double epsilon) {
+  // 2^31 elements of 2^128 each: (2 * 2^128 * 2^-90)^2 * 2^31 is below 2^127.
+  constexpr double kSmallUnit = 0x1p-90;
+  Builder& b = row.b;
+  const NormOfRow norm(row, fn, epsilon, 1);
+  const Value isFinite = b.compare(Cmp::LE, norm.squares(), b.f32(std::numeric_limits<float>::max()));
+  b.when(isFinite, [&] { norm.write(); });
+  b.when(b.bitNot(isFinite), [&] { NormOfRow(row, fn, epsilon, kSmallUnit).write(); });
+}
+
+void emitSoftmax(const Row& row, uint16_t fn) {
+  Builder& b = row.b;
+  const Value top = foldRow(
+      b, row.count, row.lanes, b.f32(-__builtin_inff()), [&](Value i, int width) { return row.element(i, width); },
+      [&](Value p, Value q) { return b.max(p, q); });
+  const auto power = [&](Value i, int width) { return expF32(b, b.sub(row.element(i, width), top)); };
+  if (fn == CDL_SOFTMAX_LOG_SOFTMAX) {
+    const Value shift = logF32(b, row.sum(power));
+    row.each([&](Value i, int width) { row.write(b.sub(b.sub(row.element(i, width), top), shift), i); });
+    return;
+  }
+  const Value sum = row.sum([&](Value i, int width) {
+    const Value v = power(i, width);
+    row.write(v, i);
+    return v;
+  });
+  row.each([&](Value i, int width) { row.write(b.div(row.result(i, width), sum), i); });
+}
+
+} // namespace
+
 bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   const std::vector<Operand> in = operandsOf(lowering, instr);
   const Operand &x = in[0], &y = in.back();
@@ -264,59 +368,11 @@ bool emitRowwise(Lowering& lowering, const cdl_instr_t& instr, std::string& why)
         if (inner > 1) row = b.at(row, b.mul(b.rem(unit, b.i64(inner), false), b.i64(o.bytes(o.strides[2]))));
         return row;
       };
-      const Value from = rowOf(0, x), to = rowOf(resultArg, y);
-      const auto load = [&](const Operand& o, Value row, int d, Value i, int width) {
-        return b.loadStrided(Ty::F32, width, b.at(row, b.mul(i, b.i64(o.bytes(o.strides[d])))), o.bytes(o.strides[d]));
-      };
-      const auto write = [&](Value v, Value i) {
-        b.storeStrided(v, b.at(to, b.mul(i, b.i64(y.bytes(y.strides[1])))), y.bytes(y.strides[1]));
-      };
-      const auto add = [&](Value p, Value q) { return b.add(p, q); };
-      const auto element = [&](Value i, int width) { return load(x, from, 1, i, width); };
-      if (isNorm) {
-        const Value count = b.f32(static_cast<float>(along));
-        Value mean;
-        if (fn == CDL_NORM_LAYER) mean = b.div(foldRow(b, along, lanes, b.f32(0), element, add), count);
-        const auto centred = [&](Value i, int width) {
-          const Value v = element(i, width);
-          return fn == CDL_NORM_LAYER ? b.sub(v, mean) : v;
-        };
-        const Value squares = foldRow(
-            b, along, lanes, b.f32(0),
-            [&](Value i, int width) {
-              const Value v = centred(i, width);
-              return b.mul(v, v);
-            },
-            add);
-        const Value spread = b.sqrt(b.add(b.div(squares, count), b.f32(static_cast<float>(epsilon))));
-        const Value scale = b.div(b.f32(1), spread);
-        eachOf(b, along, lanes, [&](Value i, int width) {
-          Value v = b.mul(centred(i, width), scale);
-          if (in.size() > 2) v = b.mul(v, load(in[1], b.arg(1), 0, i, width));
-          if (in.size() > 3) v = b.add(v, load(in[2], b.arg(2), 0, i, width));
-          write(v, i);
-        });
-        return;
-      }
-      const Value top =
-          foldRow(b, along, lanes, b.f32(-__builtin_inff()), element, [&](Value p, Value q) { return b.max(p, q); });
-      if (fn == CDL_SOFTMAX_LOG_SOFTMAX) {
-        const Value sum = foldRow(
-            b, along, lanes, b.f32(0), [&](Value i, int width) { return expF32(b, b.sub(element(i, width), top)); },
-            add);
-        const Value shift = logF32(b, sum);
-        eachOf(b, along, lanes, [&](Value i, int width) { write(b.sub(b.sub(element(i, width), top), shift), i); });
-        return;
-      }
-      const Value sum = foldRow(
-          b, along, lanes, b.f32(0),
-          [&](Value i, int width) {
-            const Value power = expF32(b, b.sub(element(i, width), top));
-            write(power, i);
-            return power;
-          },
-          add);
-      eachOf(b, along, lanes, [&](Value i, int width) { write(b.div(load(y, to, 1, i, width), sum), i); });
+      const Row row{b, in, along, lanes, rowOf(0, x), rowOf(resultArg, y)};
+      if (isNorm)
+        emitNorm(row, fn, epsilon);
+      else
+        emitSoftmax(row, fn);
     });
   });
   return true;
