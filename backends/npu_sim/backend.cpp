@@ -52,7 +52,8 @@ public:
     engines(3); // computes, loads, stores
     declareTiling();
     run_.functional.checks = options().get("checks") == "on";
-    for (const auto& [name, file] : {std::pair("report", &run_.report), {"timeline", &run_.timeline}, {"binary", &run_.binary}}) {
+    for (const auto& [name, file] :
+         {std::pair("report", &run_.report), {"timeline", &run_.timeline}, {"binary", &run_.binary}}) {
       *file = options().get(name);
       // The host lets no path with a slash through from a bundle, whose maker must not choose what is written.
       if (!file->empty() && file->find('/') == file->npos)

@@ -84,7 +84,8 @@ cdl::Status NpuExecutable::count(npu::TimedOptions& options, std::unique_ptr<Lay
 
 /// A line of JSON: counters by name, time, layers.
 cdl::Status NpuExecutable::write(const npu::RunReport& report) {
-  std::string line = cdl::text("{\"program\":\"", quoted(cdl_get_string(image_, image_->name)), "\",\"words\":", compiled_.binary.code.size());
+  std::string line = cdl::text("{\"program\":\"", quoted(cdl_get_string(image_, image_->name)),
+                               "\",\"words\":", compiled_.binary.code.size());
   const npu::Counters& counters = options_.hasData ? report.counters : layers_->counters();
   for (const npu::CounterInfo& counter : npu::kCounters)
     if (!counter.isTiming) line += cdl::text(",\"", std::string(counter.name), "\":", counters[static_cast<size_t>(counter.id)]);

@@ -105,8 +105,8 @@ private:
 
   Status load(const BundlePartition& partition) {
     stored_ = partition.executable;
-    const Status status = callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(),
-                                   image_, stored_.data(), stored_.size(), &executable_);
+    const Status status = callSlot(name_, CDL_SLOT(device_->table(), executable_load), device_->handle(), image_,
+                                   stored_.data(), stored_.size(), &executable_);
     if (!status) executable_ = nullptr;
     return status && !executable_ ? noExecutable("executable_load") : status;
   }
@@ -116,8 +116,8 @@ private:
     for (const Bytes& bytes : constants_) payloads.push_back(bytes.data());
     cdl_refusal_t refused{};
     refused.header = CDL_HEADER(cdl_refusal_t);
-    if (Status status = callSlot(name_, CDL_SLOT(device_->table(), compile), device_->handle(), image_,
-                                 payloads.data(), &executable_, &refused);
+    if (Status status = callSlot(name_, CDL_SLOT(device_->table(), compile), device_->handle(), image_, payloads.data(),
+                                 &executable_, &refused);
         !status) {
       executable_ = nullptr;
       const auto reason = static_cast<uint16_t>(refused.reason);
@@ -178,8 +178,7 @@ private:
   }
 
   Status allocateScratch(Context& context) {
-    CDL_ASSIGN(const uint64_t bytes,
-               askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
+    CDL_ASSIGN(const uint64_t bytes, askSlot(name_, CDL_SLOT(device_->table(), executable_scratch), executable_));
     if (!bytes) return Status::ok();
     CDL_ASSIGN(context.scratch, device_->allocate(0, bytes, 64));
     context.bindings.push_back({context.scratch->handle(), 0, bytes});
@@ -278,8 +277,8 @@ private:
     const cdl_timeline_t signal{queue, done};
     {
       const Span span("execute");
-      CDL_TRY(promised(callSlot(name_, CDL_SLOT(table, execute), queue, executable_, &bindings, nullptr,
-                                uint32_t{0}, signal)));
+      CDL_TRY(promised(
+          callSlot(name_, CDL_SLOT(table, execute), queue, executable_, &bindings, nullptr, uint32_t{0}, signal)));
     }
     for (size_t i = 1; i < support_.size(); ++i)
       ++(support_[i] == Support::native ? stats.nativeInstrs : stats.emulatedInstrs);

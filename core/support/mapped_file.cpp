@@ -40,7 +40,8 @@ bool isSame(const struct stat& a, const struct stat& b) {
 }
 
 Status changed(const std::string& path, const struct stat& then, const struct stat& now) {
-  return failure(Code::io, "{}: it was changed while it was in use: {} bytes then, {} now{}; write a new file and rename it",
+  return failure(Code::io,
+                 "{}: it was changed while it was in use: {} bytes then, {} now{}; write a new file and rename it",
                  path, then.st_size, now.st_size, then.st_size == now.st_size ? ", with another content" : "");
 }
 

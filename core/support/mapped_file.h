@@ -5,8 +5,8 @@
 
 #include "core/support/tensor.h"
 
-/// What mapFile maps, and what others may do to it meanwhile: who writes into a mapped file changes what was read, and who
-/// cuts it off makes the next access a SIGBUS.
+/// What mapFile maps, and what others may do to it meanwhile: who writes into a mapped file changes what was read, and
+/// who cuts it off makes the next access a SIGBUS.
 namespace candela {
 
 /// Files of up to this size are copied when they are read: what is done to them later is no matter.

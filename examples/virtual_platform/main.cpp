@@ -90,8 +90,9 @@ namespace {
 int run(const Arguments& arguments) {
   const Result<Binary> binary = readBinary(readFile(arguments.program));
   if (!binary) fail(arguments.program + ": " + binary.message());
-  const Result<Configuration> configuration =
-      arguments.configuration.empty() ? findPreset(binary->configurationName) : findConfiguration(arguments.configuration);
+  const Result<Configuration> configuration = arguments.configuration.empty()
+                                                  ? findPreset(binary->configurationName)
+                                                  : findConfiguration(arguments.configuration);
   if (!configuration) fail(configuration.message());
 
   std::vector<std::vector<std::byte>> regions;

@@ -11,11 +11,11 @@
  * many threads at once; every other call on it by one. Ownership is said at each function. NULL: where a function needs
  * what is NULL it returns CANDELA_INVALID_ARGUMENT, 0 or NULL, and candela_profile does nothing.
  *
- * Files: what is read of models, bundles and the files beside them is copied up to 32 MiB a file; larger ones stay mapped
- * while a model uses them. The caller leaves these as they are until candela_free, or replaces them by a new file that is
- * renamed, which changes nothing for who loaded the old one. A run of a model whose files were changed in place fails
- * with CANDELA_IO, by their size and time; one that is cut off while a run reads it ends the process by SIGBUS. Texts may
- * hold any character that a file's names hold: escape them before a terminal or a page gets them.
+ * Files: what is read of models, bundles and the files beside them is copied up to 32 MiB a file; larger ones stay
+ * mapped while a model uses them. The caller leaves these as they are until candela_free, or replaces them by a new
+ * file that is renamed, which changes nothing for who loaded the old one. A run of a model whose files were changed in
+ * place fails with CANDELA_IO, by their size and time; one that is cut off while a run reads it ends the process by
+ * SIGBUS. Texts may hold any character that a file's names hold: escape them before a terminal or a page gets them.
  *
  * Trust: backends are code of this process. A bundle names them, by names that are looked up on the plugin path and are
  * never paths, and holds executables that they run: SECURITY.md says what is checked. */

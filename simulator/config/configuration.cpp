@@ -209,7 +209,8 @@ Result<Configuration> findConfiguration(const std::string& nameOrPath) {
   if (const Preset* preset = presetNamed(nameOrPath)) return read(*preset);
   const bool isPath = nameOrPath.find('/') != nameOrPath.npos ||
                       (nameOrPath.size() > 5 && nameOrPath.compare(nameOrPath.size() - 5, 5, ".toml") == 0);
-  if (!isPath) return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath, presetNames());
+  if (!isPath)
+    return error("there is no preset '{}'; there are {}, or a path to a .toml file", nameOrPath, presetNames());
   std::error_code ignored;
   if (std::filesystem::exists(nameOrPath, ignored) && !std::filesystem::is_regular_file(nameOrPath, ignored))
     return error("{}: not a regular file", nameOrPath);

@@ -1,5 +1,5 @@
-/* embed MODEL BUNDLE: all that the embedding API does with a model: compile, describe, run, trace, save, load. What fails is
- * told as by the tool, with exit status 1. */
+/* embed MODEL BUNDLE: all that the embedding API does with a model: compile, describe, run, trace, save, load. What
+ * fails is told as by the tool, with exit status 1. */
 #include <candela/candela.h>
 
 #include <stdio.h>

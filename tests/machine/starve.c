@@ -1,6 +1,6 @@
 /* LD_PRELOAD: memory that runs out. STARVE_AT=N: the Nth allocation fails; with STARVE_ON=1 all behind it too.
- * STARVE_TOTAL=FILE: how many there were is written there, and the most KiB of addresses. Counted from the first statement of main on, in the process
- * that was started and not in those that it makes. */
+ * STARVE_TOTAL=FILE: how many there were is written there, and the most KiB of addresses. Counted from the first
+ * statement of main on, in the process that was started and not in those that it makes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

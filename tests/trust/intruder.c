@@ -1,5 +1,5 @@
-/* A library that leaves a mark where the program that loads it was started: what must not run has not run while there is
- * none. With INTRUDER_IS_PLUGIN it looks like a plugin. */
+/* A library that leaves a mark where the program that loads it was started: what must not run has not run while there
+ * is none. With INTRUDER_IS_PLUGIN it looks like a plugin. */
 #include <fcntl.h>
 #include <unistd.h>
 

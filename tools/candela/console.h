@@ -61,8 +61,8 @@ template <typename... Args> std::string shownFormat(fmt::string_view format, con
   return fmt::vformat(format, fmt::make_format_args(shownArgument(args)...));
 }
 
-/// stdout, stderr and the JSON report: the one place where text leaves for the terminal. With --json - the report is all
-/// that stdout gets. One thread.
+/// stdout, stderr and the JSON report: the one place where text leaves for the terminal. With --json - the report is
+/// all that stdout gets. One thread.
 class Console {
 public:
   explicit Console(std::string commandLine) : commandLine_(std::move(commandLine)) {}
@@ -82,8 +82,8 @@ public:
   template <typename... Args> void note(fmt::format_string<Shown<Args>...> format, Args&&... args) {
     writeError("note: " + shownFormat(format, args...));
   }
-  /// Lines on stderr, and the end of the last one. What a terminal would obey is escaped; lines behind the first one are
-  /// set in.
+  /// Lines on stderr, and the end of the last one. What a terminal would obey is escaped; lines behind the first one
+  /// are set in.
   static void writeError(std::string_view text);
 
   /// Bold on a terminal, unless NO_COLOR is set.

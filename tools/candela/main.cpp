@@ -31,7 +31,9 @@ given as the path of a plugin. `candela backends` lists them; CANDELA_PLUGIN_PAT
 int report(int exitCode, std::string_view message) noexcept {
   try {
     Console::writeError(fmt::format("error: {}", message));
-  } catch (...) { std::fputs("error: out of memory\n", stderr); } // which may have no place to go: the exit status says it too
+  } catch (...) {
+    std::fputs("error: out of memory\n", stderr);
+  } // which may have no place to go: the exit status says it too
   return exitCode;
 }
 

@@ -100,7 +100,8 @@ void runProgram(const Arguments& arguments, Console& console) {
   }
   const npu::RunReport run = checkNpu(device->run());
   for (const auto& [region, type] : show)
-    console.printText(fmt::format("{}:\n{}", shownCell(program.regions[region].name), valuesText(memory[region], type)));
+    console.printText(
+        fmt::format("{}:\n{}", shownCell(program.regions[region].name), valuesText(memory[region], type)));
   for (const auto& [region, path] : dump)
     check(writeFile(path, memory[region].data(), memory[region].size()), kWorkFailed);
   if (!arguments.trace.empty()) check(writeFile(arguments.trace, trace.data(), trace.size()), kWorkFailed);

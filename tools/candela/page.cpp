@@ -58,7 +58,8 @@ std::string pageText(const Page& page, const Console& console, size_t maxRows) {
   std::string out = fmt::format("{}  {}\n", console.bold(text::shownLine(page.file)), page.kind);
   size_t width = 0;
   for (const auto& [name, value] : page.facts) width = std::max(width, name.size());
-  for (const auto& [name, value] : page.facts) out += fmt::format("  {:<{}}  {}\n", name, width, text::shownLine(cellText(value)));
+  for (const auto& [name, value] : page.facts)
+    out += fmt::format("  {:<{}}  {}\n", name, width, text::shownLine(cellText(value)));
   for (const PageTable& table : page.tables) {
     if (table.rows.empty()) continue;
     out += fmt::format("\n{} ({})\n", console.bold(text::shownLine(table.name)), table.rows.size());

@@ -202,8 +202,8 @@ void run(Arguments& arguments, Console& console) {
   if (arguments.profile) {
     report["profile"] = profile.json(session.report);
     console.printText(profile.empty() ? std::string("no instruction was profiled: the oracle and models without "
-                                                      "work have none, and a backend that compiles need not tell\n")
-                                        : profile.text(session.report, 20));
+                                                    "work have none, and a backend that compiles need not tell\n")
+                                      : profile.text(session.report, 20));
   }
   if (arguments.explain) console.printText(explainText(session.report));
   if (!arguments.outputFolder.empty()) {

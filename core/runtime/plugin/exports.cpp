@@ -17,7 +17,8 @@ Status checkWhole(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const auto size = static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
   Elf64_Ehdr header{};
-  if (!file.seekg(0).read(reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+  if (!file.seekg(0).read(reinterpret_cast<char*>(&header), sizeof header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return {}; // which dlopen says better
   uint64_t needed = header.e_phoff + uint64_t(header.e_phnum) * header.e_phentsize;
   for (uint64_t i = 0; i < header.e_phnum && needed <= size; ++i) {

@@ -23,8 +23,8 @@ void logToStderr(void*, int level, const char* text) {
   if (level >= 2) std::fprintf(stderr, "%s\n", text::shownText(text ? text : "").c_str());
 }
 
-/// Whether nobody but its owner and root writes there, in one place wherever the program was started: what lies in it may
-/// be code.
+/// Whether nobody but its owner and root writes there, in one place wherever the program was started: what lies in it
+/// may be code.
 bool isTrusted(const char* folder) {
   struct stat info;
   return folder && folder[0] == '/' && stat(folder, &info) == 0 && S_ISDIR(info.st_mode) && !(info.st_mode & S_IWOTH) &&

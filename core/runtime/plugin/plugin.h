@@ -29,8 +29,8 @@ public:
 
   /// Opens a device after its options were checked against the schema, and its capability table too.
   Result<std::shared_ptr<Device>> open(uint32_t index, const Options& options);
-  /// Whether options that a file holds may be passed on: a text that is no list of words or number may name a file, which
-  /// the plugin would read or write. Failure: refused, naming the option.
+  /// Whether options that a file holds may be passed on: a text that is no list of words or number may name a file,
+  /// which the plugin would read or write. Failure: refused, naming the option.
   Status checkStoredOptions(const Options& options) const;
 
 private:

@@ -28,8 +28,8 @@ Registry& registry() {
 std::string ownLibrary() {
   Dl_info info{};
   link_map* map = nullptr;
-  const bool isKnown = dladdr1(reinterpret_cast<const void*>(&ownLibrary), &info, reinterpret_cast<void**>(&map),
-                               RTLD_DL_LINKMAP) != 0;
+  const bool isKnown =
+      dladdr1(reinterpret_cast<const void*>(&ownLibrary), &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0;
   return isKnown && map && map->l_name && map->l_name[0] == '/' ? map->l_name : "";
 }
 
@@ -40,9 +40,10 @@ Result<std::vector<std::string>> namedFolders() {
   std::erase(folders, "");
   for (const std::string& folder : folders)
     if (!folder.starts_with('/'))
-      return badArgument("CANDELA_PLUGIN_PATH: '{}' is no absolute path; plugins of the current folder are not loaded by "
-                         "name",
-                         folder);
+      return badArgument(
+          "CANDELA_PLUGIN_PATH: '{}' is no absolute path; plugins of the current folder are not loaded by "
+          "name",
+          folder);
   return folders;
 }
 
@@ -111,7 +112,8 @@ std::vector<std::string> listPlugins() {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string file = entry.path().filename().string();
-      if (file.size() <= kPrefix.size() + kSuffix.size() || !file.starts_with(kPrefix) || !file.ends_with(kSuffix)) continue;
+      if (file.size() <= kPrefix.size() + kSuffix.size() || !file.starts_with(kPrefix) || !file.ends_with(kSuffix))
+        continue;
       const std::string name = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
       if (text::isBackendName(name)) names.insert(name);
     }

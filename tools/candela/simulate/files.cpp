@@ -25,11 +25,13 @@ std::string layersCsv(const Json& report) {
   out += ",energy_nj\n";
   for (const Json& layer : report["layers"]) {
     const auto of = [&](const char* key) { return layer.value(key, uint64_t{0}); };
-    out += fmt::format("{},{},{},{},{},{:.4f},{}", text::csvCell(layer.value("name", "")), of("program"), of("start"), of("done"),
-                       of("cycles"), layer.value("mac_utilization", 0.0), text::csvCell(layer.value("bound", "")));
-    out += layer.contains("least_cycles") ? fmt::format(",{},{},{:.4f}", of("least_cycles"), text::csvCell(layer.value("least_by", "")),
-                                                        layer.value("of_least", 0.0))
-                                          : ",,,";
+    out += fmt::format("{},{},{},{},{},{:.4f},{}", text::csvCell(layer.value("name", "")), of("program"), of("start"),
+                       of("done"), of("cycles"), layer.value("mac_utilization", 0.0),
+                       text::csvCell(layer.value("bound", "")));
+    out += layer.contains("least_cycles")
+               ? fmt::format(",{},{},{:.4f}", of("least_cycles"), text::csvCell(layer.value("least_by", "")),
+                             layer.value("of_least", 0.0))
+               : ",,,";
     const Json none = Json::object();
     const Json& stall = layer.contains("stall") ? layer["stall"] : none;
     const Json& busy = layer.contains("busy") ? layer["busy"] : none;

@@ -38,7 +38,8 @@ std::string sweepCsv(const Sweep& sweep, const Json& rows) {
   out += "\n";
   for (const Json& row : rows) {
     std::string line;
-    for (const std::string& column : columnsOf(sweep)) line += (column == "id" ? "" : ",") + text::csvCell(cellOf(row, column));
+    for (const std::string& column : columnsOf(sweep))
+      line += (column == "id" ? "" : ",") + text::csvCell(cellOf(row, column));
     out += line + "\n";
   }
   return out;

@@ -88,10 +88,11 @@ std::string chromeTrace(const Timeline& timeline, const Json& report) {
                        i + 1, quoted(timeline.engines[i]));
   uint64_t arrows = 0;
   for (const TimedInstruction& each : timeline.instructions) {
-    out += fmt::format(",\n" R"({{"ph":"X","pid":1,"tid":{},"ts":{},"dur":{},"name":{},"args":{{"node":{},"tile":{},)"
+    out += fmt::format(",\n"
+                       R"({{"ph":"X","pid":1,"tid":{},"ts":{},"dur":{},"name":{},"args":{{"node":{},"tile":{},)"
                        R"("instruction":{},"start":{},"done":{},"stall":"{}")",
-                       each.engine + 1, at(static_cast<double>(each.start)), at(static_cast<double>(each.done - each.start)),
-                       quoted(timeline.ops[each.op]),
+                       each.engine + 1, at(static_cast<double>(each.start)),
+                       at(static_cast<double>(each.done - each.start)), quoted(timeline.ops[each.op]),
                        each.layer < 0 ? "null" : quoted(layers[static_cast<size_t>(each.layer)]["name"]), each.tile,
                        each.instruction, each.start, each.done, kStallCauses[each.stall]);
     if (each.bytes) out += fmt::format(",\"bytes\":{}", each.bytes);
