@@ -235,6 +235,25 @@ def layer_norm_f16_mean_300():
     return m, {"y": (c / s).astype(F16)}
 
 
+def far_norm(op, centres):
+    """Rows whose squares are beyond f32, though the result is not."""
+    m = Model(opset=23)
+    x = (RANDOM.standard_normal((4, 40)) * np.array([[1e19], [1e38], [1], [1e30]])).astype(F32)
+    scale, bias = np.linspace(0.5, 2, 40).astype(F32), np.linspace(-1, 1, 40).astype(F32)
+    m.add(op, m.input("x", x), scale, *([bias] if centres else []), result="y", axis=-1)
+    c = wide(x) - wide(x).mean(-1, keepdims=True) if centres else wide(x)
+    y = c / np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5) * scale + (bias if centres else 0)
+    return m, {"y": y.astype(F32)}
+
+
+def layer_norm_f32_near_1e19():
+    return far_norm("LayerNormalization", True)
+
+
+def rms_norm_f32_near_1e19():
+    return far_norm("RMSNormalization", False)
+
+
 # ---- Quantized models
 
 def gemm_parts(m, x, w, sx, sw):
@@ -429,12 +448,13 @@ def far_one_hot():
 
 
 CASES = [fold_gemm_f16_up, fold_conv_f32_beyond, fold_conv_f32_below, fold_term_f16, batch_norm_conv_f16_mean_300,
-         batch_norm_f32_mean_1e6, batch_norm_conv_f32_mean_1e6, batch_norm_f32_no_spread,
-         gemm_f16_alpha, bias_cancels_f16, factors_f16, attention_f32_factor_before, near_gelu_f16,
-         layer_norm_f16_mean_300, qdq_float_bias_conv, qdq_float_bias_i16, qdq_own_scale_bias, qdq_matmul_plus_row,
-         qdq_bias_beyond_i32, qdq_far_scales, int16_conv_bias_relu, int16_conv_depthwise, int16_gemm, int16_matmul,
-         int16_residual, int16_zero_point_clip, int16_to_int8, int16_conv_1d, int16_float_result,
-         int16_mean_and_product, uint16_conv, far_gather, far_gather_elements, far_gather_nd, far_scatter, far_one_hot]
+         batch_norm_f32_mean_1e6, batch_norm_conv_f32_mean_1e6, batch_norm_f32_no_spread, gemm_f16_alpha,
+         bias_cancels_f16, factors_f16, attention_f32_factor_before, near_gelu_f16, layer_norm_f16_mean_300,
+         layer_norm_f32_near_1e19, rms_norm_f32_near_1e19, qdq_float_bias_conv, qdq_float_bias_i16, qdq_own_scale_bias,
+         qdq_matmul_plus_row, qdq_bias_beyond_i32, qdq_far_scales, int16_conv_bias_relu, int16_conv_depthwise,
+         int16_gemm, int16_matmul, int16_residual, int16_zero_point_clip, int16_to_int8, int16_conv_1d,
+         int16_float_result, int16_mean_and_product, uint16_conv, far_gather, far_gather_elements, far_gather_nd,
+         far_scatter, far_one_hot]
 
 
 def main():
