@@ -37,13 +37,14 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
                                             std::span<const target::Target* const> targets,
                                             const CompileOptions& options) {
   std::vector<LoweredPart> parts;
+  const target::Extractor extractor(graph);
   for (size_t p = 0; p < partitioning.parts.size(); ++p) {
     if (options.progress) options.progress("lower", static_cast<double>(p) / partitioning.parts.size());
     const target::Part& part = partitioning.parts[p];
     const target::Target& target = *targets[part.target];
     LoweredPart lowered;
     lowered.target = part.target;
-    CDL_ASSIGN(lowered.graph, target::extract(graph, part));
+    CDL_ASSIGN(lowered.graph, extractor.extract(part));
     CDL_TRY(target::lower(lowered.graph, target, {options.toPrimitives, options.stack}));
     for (graph::Graph* each : graph::nestedGraphs(lowered.graph)) {
       CDL_TRY(target::chooseLayouts(*each, target).status());

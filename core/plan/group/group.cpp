@@ -1,6 +1,7 @@
 #include "core/plan/group/group.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "core/plan/schedule/lifetimes.h"
 #include "core/plan/schedule/simplify.h"
@@ -86,25 +87,35 @@ private:
       if (best[end].bands) marked_.push_back({run[best[end].first], run[end - 1], best[end].bands});
   }
 
-  Choice judge(const std::vector<uint32_t>& run, size_t first, size_t end) const {
-    const auto members = std::span(run).subspan(first, end - first);
-    std::vector<uint32_t> seen(program_.buffers.size(), 0);
-    std::vector<std::pair<size_t, size_t>> span(program_.buffers.size());
+  /// How members use a buffer: views of it, and the first and the last member that has one.
+  struct Use {
+    uint32_t views = 0;
+    size_t first = 0, last = 0;
+  };
+
+  std::unordered_map<uint32_t, Use> usesIn(std::span<const uint32_t> members) const {
+    std::unordered_map<uint32_t, Use> uses;
     for (size_t m = 0; m < members.size(); ++m)
       eachView(program_.instrs[members[m]], [&](const View& view) {
-        if (seen[view.buffer]++ == 0) span[view.buffer].first = m;
-        span[view.buffer].second = m;
+        Use& use = uses[view.buffer];
+        if (use.views++ == 0) use.first = m;
+        use.last = m;
       });
-    std::vector<bool> inside(program_.buffers.size(), false);
+    return uses;
+  }
+
+  Choice judge(const std::vector<uint32_t>& run, size_t first, size_t end) const {
+    const auto members = std::span(run).subspan(first, end - first);
+    std::vector<uint32_t> inside;
     int64_t saved = 0;
     uint64_t touched = 0, constants = 0;
     std::vector<uint64_t> live(members.size(), 0);
-    for (uint32_t b = 0; b < program_.buffers.size(); ++b) {
-      if (seen[b]) (program_.buffers[b].role == Role::constant ? constants : touched) += bytes_[b];
-      if (!seen[b] || seen[b] != uses_[b] || program_.buffers[b].role != Role::temp) continue;
-      inside[b] = true;
-      saved += static_cast<int64_t>(bytes_[b] * seen[b]);
-      for (size_t m = span[b].first; m <= span[b].second; ++m) live[m] += bytes_[b];
+    for (const auto& [b, use] : usesIn(members)) {
+      (program_.buffers[b].role == Role::constant ? constants : touched) += bytes_[b];
+      if (use.views != uses_[b] || program_.buffers[b].role != Role::temp) continue;
+      inside.push_back(b);
+      saved += static_cast<int64_t>(bytes_[b] * use.views);
+      for (size_t m = use.first; m <= use.last; ++m) live[m] += bytes_[b];
     }
     Choice choice{first, end, 0, saved};
     if (saved < kLeastSaved) return choice;
@@ -114,11 +125,13 @@ private:
       return choice;
     }
     if (touched > mostMemory_) return choice;
+    std::vector<bool> isInside(program_.buffers.size(), false);
+    for (const uint32_t b : inside) isInside[b] = true;
     for (const uint32_t bands : kBands) {
       if (bands < most / bandBytes_) continue;
       const auto rows = bandsOf(program_, members, kRows, bands);
       if (!rows) break;
-      if (bytesHeld(program_, *rows, inside, bytes_) > bandBytes_) continue;
+      if (bytesHeld(program_, *rows, isInside, bytes_) > bandBytes_) continue;
       choice.bands = bands;
       // Each band reads the weights again, which do not stay near beside what streams past.
       choice.gain -= static_cast<int64_t>(kBandCost * bands * members.size() + constants * (bands - 1));

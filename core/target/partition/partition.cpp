@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <unordered_set>
 #include <utility>
 
 #include "core/graph/text.h"
@@ -246,37 +247,42 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
     for (const Node* user : nodes[u]->result()->users()) first = std::min(first, indexOf.at(user));
     clusters.tryMerge(u, first);
   }
+  if (!several) // islands too
+    for (size_t u = 1; u < nodes.size(); ++u) clusters.tryMerge(0, u);
   result.parts = orderParts(nodes, targetOf, clusters);
   for (size_t i = 0; i < nodes.size(); ++i) result.targetOf[nodes[i]] = targetOf[i];
   return result;
 }
 
-Result<Graph> extract(const Graph& graph, const Part& part) {
+Extractor::Extractor(const Graph& graph) : graph_(graph) {
+  for (const Value* input : graph.inputs()) positionOf_.emplace(input, positionOf_.size());
+  for (const auto& node : graph.nodes())
+    for (const Value* value : node->results()) positionOf_.emplace(value, positionOf_.size());
+}
+
+Result<Graph> Extractor::extract(const Part& part) const {
   Graph out;
-  out.name = graph.name;
-  const std::set<const Node*> inside(part.nodes.begin(), part.nodes.end());
-  std::map<const Value*, Value*> copies;
-  std::set<const Value*> needed;
-  for (const Node* node : part.nodes)
-    for (const Value* operand : node->operands())
-      if (operand && !(operand->producer && inside.count(operand->producer))) needed.insert(operand);
+  out.name = graph_.name;
+  const std::unordered_set<const Node*> inside(part.nodes.begin(), part.nodes.end());
   // Inputs: the graph's own in its order, then what other parts produce in theirs; constants are
   // copied.
-  for (const Value* input : graph.inputs())
-    if (needed.count(input)) copies[input] = out.addInput(input->name, input->type);
-  for (const auto& node : graph.nodes())
-    for (const Value* value : node->results()) {
-      if (!needed.count(value)) continue;
-      if (value->isConstant())
-        out.addCopy(*node, copies);
-      else
-        copies[value] = out.addInput(value->name, value->type);
-    }
+  std::map<size_t, const Value*> needed; // by position
+  for (const Node* node : part.nodes)
+    for (const Value* operand : node->operands())
+      if (operand && !(operand->producer && inside.contains(operand->producer)))
+        needed.emplace(positionOf_.at(operand), operand);
+  std::map<const Value*, Value*> copies;
+  for (const auto& [position, value] : needed) {
+    if (value->isConstant())
+      out.addCopy(*value->producer, copies);
+    else
+      copies[value] = out.addInput(value->name, value->type);
+  }
   for (const Node* node : part.nodes) out.addCopy(*node, copies);
   for (const Node* node : part.nodes)
     for (const Value* value : node->results()) {
-      bool leaves = graph.isOutput(value);
-      for (const Node* user : value->users()) leaves |= !value->isConstant() && !inside.count(user);
+      bool leaves = graph_.isOutput(value);
+      for (const Node* user : value->users()) leaves |= !value->isConstant() && !inside.contains(user);
       if (leaves) out.addOutput(copies.at(value), value->name);
     }
   CDL_TRY(verify(out));

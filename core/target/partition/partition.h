@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unordered_map>
+
 #include "core/target/lower/lower.h"
 
 namespace candela::target {
@@ -32,13 +34,22 @@ Assessment assess(const graph::Node& node, const Target& target, const LowerOpti
 
 /// Each node goes to the first target that claims it or lowers it natively, else to the first that
 /// emulates it; the last target must be the host. Neighbours on one target merge unless that made a
-/// cycle. Aliases follow their operand, constants their users. Failure: a node that no target
+/// cycle, and everything where all of it is on one. Aliases follow their operand, constants their users. Failure: a node that no target
 /// takes, all of them listed; a value with a layout or a halo.
 Result<Partitioning> partition(const graph::Graph& graph, std::span<const Target* const> targets,
                                const Barred& barred = {}, const LowerOptions& options = {});
 
-/// The part as a graph of its own. Inputs and outputs are the values that cross its border, under
-/// their names.
-Result<graph::Graph> extract(const graph::Graph& graph, const Part& part);
+/// Parts of one graph as graphs of their own, each in a time that its own size bounds. The graph must outlive this, and
+/// may not change meanwhile.
+class Extractor {
+public:
+  explicit Extractor(const graph::Graph& graph);
+  /// Inputs and outputs are the values that cross its border, under their names.
+  Result<graph::Graph> extract(const Part& part) const;
+
+private:
+  const graph::Graph& graph_;
+  std::unordered_map<const graph::Value*, size_t> positionOf_; ///< inputs first, then results, in the graph's order
+};
 
 } // namespace candela::target

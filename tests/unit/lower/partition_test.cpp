@@ -225,13 +225,30 @@ TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
     std::set<std::string> known;
     for (const Value* input : graph.inputs()) known.insert(input->name);
     for (const Part& part : result->parts) {
-      auto extracted = extract(graph, part);
+      auto extracted = Extractor(graph).extract(part);
       ASSERT_TRUE(extracted.isOk()) << extracted.status().message();
       for (const Value* input : extracted->inputs()) EXPECT_TRUE(known.count(input->name)) << input->name;
       for (const std::string& name : extracted->outputNames()) known.insert(name);
     }
     for (const Value* output : graph.outputs()) EXPECT_TRUE(known.count(output->name)) << output->name;
   }
+}
+
+TEST(Partition, IslandsOnOneTargetAreOnePart) {
+  Graph graph;
+  Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));
+  Value* y = graph.addInput("y", TensorType(Elem::f32_, {4}));
+  graph.addOutput(add(graph, OpKind::Exp, {x}), "of x");
+  graph.addOutput(add(graph, OpKind::Exp, {y}), "of y");
+  graph.addOutput(graph.addConstant(Payload::splat(Elem::f32_, 4, 0), TensorType(Elem::f32_, {4})), "zeros");
+  const Target soft = host();
+  const auto result = partition(graph, std::vector<const Target*>{&soft});
+  ASSERT_TRUE(result.isOk()) << result.status().message();
+  ASSERT_EQ(result->parts.size(), 1u);
+  const auto part = Extractor(graph).extract(result->parts[0]);
+  ASSERT_TRUE(part.isOk()) << part.status().message();
+  EXPECT_EQ(part->inputs().size(), 2u);
+  EXPECT_THAT(part->outputNames(), ::testing::SizeIs(3));
 }
 
 TEST(Partition, TextMayNotChooseLayouts) {
@@ -262,7 +279,8 @@ TEST(Extract, BordersKeepTheirNames) {
   const Target acme = accelerator(), soft = host();
   auto result = partition(graph, std::vector<const Target*>{&acme, &soft});
   ASSERT_EQ(result->parts.size(), 3u);
-  auto first = extract(graph, result->parts[0]), last = extract(graph, result->parts[2]);
+  const Extractor extractor(graph);
+  auto first = extractor.extract(result->parts[0]), last = extractor.extract(result->parts[2]);
   ASSERT_TRUE(first.isOk() && last.isOk());
   EXPECT_THAT(first->outputNames(), ElementsAre("weight", a->name));
   ASSERT_EQ(last->inputs().size(), 1u);
