@@ -223,10 +223,21 @@ TEST(PluginThrows, InASlotOfAQueue) {
 TEST(PluginThrows, InASlotThatEnds) {
   for (const Throw& one : kThrows) {
     thrown = &one;
+    static cdl_plugin_t ending; // what ends first, and throws then
     const auto plugin = load([](cdl_plugin_t& t) {
-      t.device_close = [](cdl_device_t*) { thrown->now(); };
-      t.memory_destroy = [](cdl_device_t*, cdl_memory_t*) { thrown->now(); };
-      t.queue_destroy = [](cdl_device_t*, cdl_queue_t*) { thrown->now(); };
+      ending = t;
+      t.device_close = [](cdl_device_t* device) {
+        ending.device_close(device);
+        thrown->now();
+      };
+      t.memory_destroy = [](cdl_device_t* device, cdl_memory_t* memory) {
+        ending.memory_destroy(device, memory);
+        thrown->now();
+      };
+      t.queue_destroy = [](cdl_device_t* device, cdl_queue_t* queue) {
+        ending.queue_destroy(device, queue);
+        thrown->now();
+      };
     });
     testing::internal::CaptureStderr();
     {
