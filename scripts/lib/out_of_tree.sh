@@ -101,12 +101,6 @@ bare_root() {
     sdk=/candela digits=/candela/share/candela/examples/digits run_digits /tmp/port.so
 }
 
-# A port of a device whose memory the host cannot see: all that it claims, not digits alone.
-check_hello_backend() {
-  check_plugin hello_backend &&
-    "$sdk/bin/candela" conform --size quick --backend "$place"/hello_backend/lib/candela/*.so
-}
-
 # expect_refusal WORDS BUNDLE: the stored digits do not run, and the message says why.
 expect_refusal() {
   local said
@@ -155,7 +149,7 @@ phase "install" 2 install_build
 phase "build template" 3 build_project "$examples/template" template
 phase "run template" 3 check_plugin template
 phase "build hello_backend" 3 build_project "$examples/hello_backend" hello_backend
-phase "run hello_backend" 3 check_hello_backend
+phase "run hello_backend" 3 check_plugin hello_backend
 phase "build tiles_backend" 3 build_project "$examples/tiles_backend" tiles_backend
 phase "run tiles_backend" 3 check_tiles_backend
 if [ -e "$build/lib/candela/libcandela_opencl.so" ]; then # where OpenCL was found
@@ -170,3 +164,4 @@ phase "bare root" 3 bare_root "$place/new acme/build/lib/candela/libcandela_acme
 phase "build hello_run" 3 build_project "$examples/hello_run" hello_run
 phase "run hello_run" 3 check_hello_run
 phase "follow the porting guide" 5 "$root/scripts/porting_guide" "$sdk"
+phase "follow the README" 5 "$root/scripts/readme" --build "$build"
