@@ -156,6 +156,21 @@ std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<
   return ordered;
 }
 
+// Nodes that no other node feeds or reads are one part: thousands of them would be as many compilations, and no chain that a
+// device runs as one comes apart. Everything must be on one target.
+void joinLoners(const std::vector<Node*>& nodes, Clusters& clusters) {
+  std::vector<size_t> working(nodes.size(), 0); // of each root: nodes that compute something
+  for (size_t i = 0; i < nodes.size(); ++i) working[clusters.find(i)] += !isAlias(*nodes[i]);
+  size_t first = kNobody;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (isAlias(*nodes[i]) || nodes[i]->body || working[clusters.find(i)] != 1) continue;
+    if (first == kNobody)
+      first = i;
+    else
+      clusters.tryMerge(first, i);
+  }
+}
+
 // Aliases go where their operand is; what is left (of inputs and constants) goes where the first
 // user is.
 void placeAliases(const std::vector<Node*>& nodes, const std::map<const Node*, size_t>& indexOf,
@@ -247,8 +262,7 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
     for (const Node* user : nodes[u]->result()->users()) first = std::min(first, indexOf.at(user));
     clusters.tryMerge(u, first);
   }
-  if (!several) // islands too
-    for (size_t u = 1; u < nodes.size(); ++u) clusters.tryMerge(0, u);
+  if (!several) joinLoners(nodes, clusters);
   result.parts = orderParts(nodes, targetOf, clusters);
   for (size_t i = 0; i < nodes.size(); ++i) result.targetOf[nodes[i]] = targetOf[i];
   return result;

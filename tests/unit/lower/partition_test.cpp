@@ -234,21 +234,23 @@ TEST(Partition, RandomGraphsGiveNoCycleAndEveryNodeOnce) {
   }
 }
 
-TEST(Partition, IslandsOnOneTargetAreOnePart) {
+TEST(Partition, NodesWithoutNeighboursAreOnePart) {
   Graph graph;
   Value* x = graph.addInput("x", TensorType(Elem::f32_, {4}));
   Value* y = graph.addInput("y", TensorType(Elem::f32_, {4}));
-  graph.addOutput(add(graph, OpKind::Exp, {x}), "of x");
-  graph.addOutput(add(graph, OpKind::Exp, {y}), "of y");
-  graph.addOutput(graph.addConstant(Payload::splat(Elem::f32_, 4, 0), TensorType(Elem::f32_, {4})), "zeros");
+  graph.addOutput(add(graph, OpKind::Exp, {x}), "one");
+  graph.addOutput(add(graph, OpKind::Exp, {add(graph, OpKind::Exp, {y})}), "chain");
+  graph.addOutput(add(graph, OpKind::Exp, {y}), "another");
   const Target soft = host();
   const auto result = partition(graph, std::vector<const Target*>{&soft});
   ASSERT_TRUE(result.isOk()) << result.status().message();
-  ASSERT_EQ(result->parts.size(), 1u);
-  const auto part = Extractor(graph).extract(result->parts[0]);
-  ASSERT_TRUE(part.isOk()) << part.status().message();
-  EXPECT_EQ(part->inputs().size(), 2u);
-  EXPECT_THAT(part->outputNames(), ::testing::SizeIs(3));
+  expectValid(graph, *result);
+  ASSERT_EQ(result->parts.size(), 2u);
+  EXPECT_THAT(result->parts[0].nodes, ::testing::SizeIs(2));
+  const auto loners = Extractor(graph).extract(result->parts[0]);
+  ASSERT_TRUE(loners.isOk()) << loners.status().message();
+  EXPECT_THAT(loners->inputs(), ::testing::SizeIs(2));
+  EXPECT_THAT(loners->outputNames(), ::testing::SizeIs(2));
 }
 
 TEST(Partition, TextMayNotChooseLayouts) {
