@@ -155,7 +155,7 @@ protected:
 
   static int chains() {
     const char* size = std::getenv("CANDELA_TEST_SIZE");
-    return !size || std::string_view(size) == "quick" ? 3 : 60;
+    return !size || std::string_view(size) == "quick" ? 3 : 30;
   }
 
   std::vector<std::string> tiers_;

@@ -157,7 +157,7 @@ std::string sizeOfTest() {
   const char* size = std::getenv("CANDELA_TEST_SIZE");
   return size ? size : "quick";
 }
-int graphs() { return sizeOfTest() == "quick" ? 60 : sizeOfTest() == "full" ? 800 : 2000; }
+int graphs() { return sizeOfTest() == "quick" ? 60 : sizeOfTest() == "full" ? 400 : 2000; }
 
 class CpuGraphs : public ::testing::Test {
 protected:
