@@ -64,6 +64,35 @@ bool isScaled(const Node& node) {
   });
 }
 
+bool isProduct(const Node* node) { return node && (node->kind == OpKind::Conv || node->kind == OpKind::Gemm); }
+
+/// The largest magnitude that an operand has anywhere; infinite where it may have any.
+double largestOf(const Interval& x) {
+  double largest = 0;
+  for (int64_t i = 0; i < x.count(); ++i)
+    largest = x.isWild(i) ? kBeyond : std::max({largest, std::abs(x.lo.real[i]), std::abs(x.hi.real[i])});
+  return largest;
+}
+
+/// The largest sum of magnitudes that a product takes: what its terms are at most, whichever of them come first.
+double largestSum(const Node& node, const std::vector<const Interval*>& operands) {
+  std::vector<Array> magnitudes;
+  for (const Interval* operand : operands) {
+    magnitudes.push_back(operand ? operand->lo : Array{});
+    for (int64_t i = 0; operand && i < operand->count(); ++i)
+      magnitudes.back().real[i] =
+          operand->isWild(i) ? kBeyond : std::max(std::abs(operand->lo.real[i]), std::abs(operand->hi.real[i]));
+  }
+  std::vector<const Array*> in;
+  for (size_t i = 0; i < operands.size(); ++i) in.push_back(operands[i] ? &magnitudes[i] : nullptr);
+  in.resize(3, nullptr);
+  Array sums(node.result()->type.elem, node.result()->type.shape());
+  reference::applyFormula(node, in, std::span(&sums, 1));
+  double largest = 0;
+  for (const double sum : sums.real) largest = std::isnan(sum) ? kBeyond : std::max(largest, std::abs(sum));
+  return largest;
+}
+
 /// How many times as large as the spread a mean may be that a batch norm of this type need not subtract first: three
 /// bits of halves, of what stands alone and of others behind a product ten.
 double mostCancellation(const Node& node) {
@@ -175,10 +204,41 @@ private:
     if (node.kind == OpKind::Quantize) operands[0] = &x;
     CDL_ASSIGN(std::vector<Interval> results, analyze(node, operands, pipeline::hostTarget()));
     if (node.kind == OpKind::BatchNorm) allowProductAndShift(node, operands, results[0]);
+    allowTermsBeyond(node, operands, results[0]);
     if (node.kind == OpKind::Quantize) CDL_TRY(eitherStep(node, operands, results[0]));
     allowNumbersBeyond(node, operands, results);
     return results;
   }
+
+  /// A factor that went into the weights of a product meets every term instead of their sum: where it takes terms
+  /// beyond the type, those of both signs are infinite.
+  void allowTermsBeyond(const Node& node, const std::vector<const Interval*>& operands, Interval& y) {
+    if (isProduct(&node) && isFloat(y.elem())) {
+      sums_[node.result()] = largestSum(node, operands);
+      return;
+    }
+    if (node.kind != OpKind::Mul && node.kind != OpKind::BatchNorm) return;
+    for (size_t i = 0; i < node.operands().size(); ++i) {
+      const auto sum = sums_.find(node.operand(i));
+      if (sum == sums_.end()) continue;
+      const double factor = node.kind == OpKind::Mul ? largestOf(*operands[1 - i]) : largestFactor(node, operands);
+      const double scaled = sum->second * factor;
+      sums_[node.result()] = scaled;
+      for (int64_t e = 0; !(scaled <= largestNumber(y.elem())) && e < y.count(); ++e) y.makeWild(e);
+      return;
+    }
+  }
+
+  static double largestFactor(const Node& norm, const std::vector<const Interval*>& operands) {
+    double largest = 0;
+    for (int64_t c = 0; c < operands[1]->count(); ++c) {
+      const double spread = std::sqrt(operands[4]->lo.real[c] + norm.floatAttr("epsilon"));
+      largest = std::max(largest, std::abs(operands[1]->lo.real[c]) / spread);
+    }
+    return largest;
+  }
+
+  std::map<const Value*, double> sums_; ///< of products, and of what multiplies them: the largest sum of magnitudes
 
   /// Each moves the result by 1/128 of its step at most.
   static Interval withRoundedBiases(const Node& node, const std::vector<Interval>& own) {

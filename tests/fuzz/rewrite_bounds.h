@@ -11,9 +11,10 @@
 /// - A weight of a convolution or product in front of a channel's factor may be rounded once more, relative to itself:
 ///   fold-batch-norm puts the factor into the weights. Digits that a weight loses below the normal numbers are an
 ///   error.
+/// - Where the factor takes the terms of the product beyond the type, though not their sum, nothing is known: a sum of
+///   infinities of both signs.
 /// - A batch norm may become x * s + t where the mean is not much larger than the spread: 8 times what stands alone or
-/// is
-///   a half behind a product, 1024 times what is wider behind one.
+///   is a half behind a product, 1024 times what is wider behind one.
 /// - A bias of a product may be rounded to whole steps of the sums where that moves what quantize sees by 1/128 of its
 ///   step at most.
 /// - What quantize rounds either way, as its operand's interval holds the middle between two steps, may be either step.
