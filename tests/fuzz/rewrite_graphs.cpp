@@ -388,6 +388,11 @@ private:
   Id withoutAxis(Id y, Id x, const Ints& perm, bool reshapes) {
     if (y == kRefused) return y;
     const int64_t axis = random_.below(rankOf(y));
+    const auto movedAlike = [&] {
+      const Id other = source(elem_, shapeOf(x));
+      return reshapes ? node(OpKind::Reshape, {other}, {{"shape", shapeOf(y)}})
+                      : node(OpKind::Transpose, {other}, {{"perm", perm}});
+    };
     switch (random_.below(8)) {
     case 0: {
       Shape row = shapeOf(y);
@@ -396,7 +401,7 @@ private:
       row.erase(row.begin(), row.begin() + random_.below(std::ssize(row)));
       return either(random_.oneIn(2) ? OpKind::Add : OpKind::Mul, y, constant(elem_, row, Range::calm));
     }
-    case 1: return node(OpKind::Concat, {y, node(OpKind::Neg, {y})}, {{"axis", axis}});
+    case 1: return node(OpKind::Concat, {y, movedAlike()}, {{"axis", axis}});
     case 2: {
       const OpKind kind = anyReduction();
       return node(kind, {y},
@@ -409,11 +414,7 @@ private:
       lo[static_cast<size_t>(axis)] = 1, hi[static_cast<size_t>(random_.below(rankOf(y)))] = 2;
       return node(OpKind::Pad, {y, number(elem_, 1.5)}, {{"lo", lo}, {"hi", hi}});
     }
-    case 5: {
-      const Id other = source(elem_, shapeOf(x));
-      return node(OpKind::Sub, {y, reshapes ? node(OpKind::Reshape, {other}, {{"shape", shapeOf(y)}})
-                                            : node(OpKind::Transpose, {other}, {{"perm", perm}})});
-    }
+    case 5: return node(OpKind::Sub, {y, movedAlike()});
     case 6: return clip(y, -0.5, 0.75);
     default: return node(random_.oneIn(2) ? OpKind::Sigmoid : OpKind::Neg, {y});
     }
