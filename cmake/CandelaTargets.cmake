@@ -84,8 +84,8 @@ function(candela_batch target)
 endfunction()
 
 # candela_add_room(<name> [SEPARATE] SOURCES <file>... [LOCAL <name>...] [DEPS <target>...] [PRIVATE_DEPS <target>...])
-# One room of core/: a static library candela_<name>, also Candela::<name>. Includes are spelled from the
-# repository's root ("core/graph/graph.h"). DEPS must agree with tests/hygiene/rules.toml. SEPARATE: its sources are compiled
+# One room of core/ or conformance/: a static library candela_<name>, also Candela::<name>. Includes are spelled from
+# the repository's root ("core/support/status.h"). DEPS must agree with tests/hygiene/rules.toml. SEPARATE: its sources are compiled
 # one by one. LOCAL: as of candela_batch.
 function(candela_add_room name)
   cmake_parse_arguments(ROOM "SEPARATE" "" "SOURCES;LOCAL;DEPS;PRIVATE_DEPS" ${ARGN})

@@ -3,7 +3,8 @@
 
 usage: scripts/nightly_memory_planning.py [--data DIR] [--models DIR] [--candela FILE] [--planner FILE] [--report FILE]
 
-DATA holds minimalloc's instances (*.1048576.csv; those of tests/unit/plan_memory/minimalloc by default), MODELS *.onnx
+DATA holds minimalloc's instances (*.1048576.csv; those of tests/unit/compiler/solvers/memory/minimalloc by default),
+MODELS *.onnx
 files of a batch N, whose arena at N=1 is compared with the bytes alive at once. Writes
 benchmarks/results/memory_planning.json.
 
@@ -45,7 +46,7 @@ def arenas(candela, models):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "tests/unit/plan_memory/minimalloc")
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "tests/unit/compiler/solvers/memory/minimalloc")
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--candela", type=pathlib.Path, default=ROOT / "build/bin/candela")
     parser.add_argument("--planner", type=pathlib.Path, default=ROOT / "build/bin/memory_planning")

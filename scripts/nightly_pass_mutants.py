@@ -4,9 +4,10 @@
 usage: scripts/nightly_pass_mutants.py [--build DIR] [--graphs N] [--jobs N] [--only NAME] [--report FILE]
        scripts/nightly_pass_mutants.py --check
 
-`tests/fuzz/pass_mutants.json` holds the mutants as text: in which file of core/passes, what to find there, what to put in its
-place. One at a time is put into a copy of core/passes, which is compiled with the commands of the build and linked with its
-fuzz_rewrites. Then fuzz_rewrites runs up to its first finding, the passes on the oracle alone; a mutant without one, or that
+`tests/fuzz/pass_mutants.json` holds the mutants as text: in which file of core/compiler/graph/passes, what to find there,
+what to put in its place. One at a time is put into a copy of that folder, which is compiled with the commands of the build
+and linked with its fuzz_rewrites.
+Then fuzz_rewrites runs up to its first finding, the passes on the oracle alone; a mutant without one, or that
 does not compile, is a failure, and so is a finding without a mutant. Nothing outside of a scratch folder is changed.
 
 --check only looks whether each text still stands exactly once in its file.
@@ -32,9 +33,9 @@ sys.path.insert(0, str(ROOT / "scripts/lib"))
 import nightly_report  # noqa: E402
 
 SCHEMA = "candela.pass_mutants.v1"
-PASSES = ROOT / "core/passes"
+PASSES = ROOT / "core/compiler/graph/passes"
 PROGRAM = "tests/bin/fuzz_rewrites"
-ARCHIVE = "core/passes/libcandela_passes.a"
+ARCHIVE = "core/compiler/graph/passes/libcandela_passes.a"
 TIMEOUT_SECONDS = 1200
 
 
@@ -49,7 +50,7 @@ def check(mutants):
         times = (PASSES / mutant["file"]).read_text().count(mutant["find"])
         if times != 1:
             found.append(f"tests/fuzz/pass_mutants.json: the text of '{mutant['name']}' stands {times} times in "
-                         f"core/passes/{mutant['file']}, expected 1")
+                         f"core/compiler/graph/passes/{mutant['file']}, expected 1")
     names = [mutant["name"] for mutant in mutants]
     return found + [f"tests/fuzz/pass_mutants.json: two mutants are named '{name}'"
                     for name in set(names) if names.count(name) > 1]
@@ -85,7 +86,7 @@ class Build:
 
 
 class Scratch:
-    """A copy of core/passes, compiled file by file."""
+    """A copy of core/compiler/graph/passes, compiled file by file."""
 
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
@@ -93,9 +94,10 @@ class Scratch:
 
     def objects(self, jobs):
         root = self.folder / "whole"
-        shutil.copytree(PASSES, root / "core/passes")
+        shutil.copytree(PASSES, root / "core/compiler/graph/passes")
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(lambda name: self.build.compile(root / "core/passes" / name, root, self.folder / f"{name}.o"),
+            list(pool.map(lambda name: self.build.compile(root / "core/compiler/graph/passes" / name, root,
+                                                          self.folder / f"{name}.o"),
                           self.sources))
 
     def program(self, mutant):
@@ -104,8 +106,8 @@ class Scratch:
         name = mutant["name"] if mutant else "none"
         if mutant:
             root = self.folder / name
-            shutil.copytree(PASSES, root / "core/passes")
-            path = root / "core/passes" / mutant["file"]
+            shutil.copytree(PASSES, root / "core/compiler/graph/passes")
+            path = root / "core/compiler/graph/passes" / mutant["file"]
             path.write_text(path.read_text().replace(mutant["find"], mutant["replace"]))
             objects[mutant["file"]] = self.folder / f"{name}.o"
             self.build.compile(path, root, objects[mutant["file"]])

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/pipeline/pipeline.h"
+#include "core/compiler/driver/pipeline.h"
 
 namespace candela {
 namespace {

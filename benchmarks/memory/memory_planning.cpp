@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "tests/unit/plan_memory/problems.h"
+#include "tests/unit/compiler/solvers/memory/problems.h"
 
 namespace candela::plan {
 namespace {

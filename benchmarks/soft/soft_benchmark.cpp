@@ -4,8 +4,8 @@
 
 #include <deque>
 
-#include "tests/unit/soft/image_maker.h"
-#include "tests/unit/soft/run_image.h"
+#include "tests/unit/runtime/host_executor/image_maker.h"
+#include "tests/unit/runtime/host_executor/run_image.h"
 
 namespace candela::soft {
 namespace {

@@ -2,10 +2,11 @@
 
 #include <functional>
 
-#include "core/graph/window.h"
+#include "core/compiler/graph/window.h"
 #include "core/reference/reference.h"
 
-/// What ops of the Graph and instructions of the Program (interp/) have in common, each said once, on dense arrays.
+/// What ops of the Graph and instructions of the Program (interpreter/) have in common, each said once, on dense
+/// arrays.
 namespace candela::reference {
 
 // ---- Loops over positions, so that an op's body is its formula ----

@@ -2,11 +2,11 @@
 
 #include <span>
 
-#include "core/graph/graph.h"
+#include "core/compiler/graph/graph.h"
 #include "core/reference/scalar.h"
 
 /// The oracle: every op as its definition says, in f64 and 128-bit integers, readable and slow. Shares no arithmetic
-/// with what it judges (numerics.h, core/soft).
+/// with what it judges (numerics.h, core/runtime/host_executor).
 namespace candela::reference {
 
 /// A tensor while the oracle computes: floats widened to f64, integers and bool to 128 bits. Rounded to `type.elem`

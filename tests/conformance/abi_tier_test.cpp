@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "core/conform/port.h"
-#include "core/conform/suite.h"
-#include "core/conform/workers.h"
+#include "conformance/port.h"
+#include "conformance/suite.h"
+#include "conformance/workers.h"
 
 namespace candela::conform {
 namespace {

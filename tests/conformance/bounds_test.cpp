@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/conform/judge/bounds.h"
-#include "core/graph/text.h"
-#include "core/pipeline/pipeline.h"
+#include "conformance/judge/bounds.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/text.h"
 
 namespace candela::conform {
 namespace {

@@ -163,9 +163,9 @@ def check_files(folder):
 def check_examples(_):
     """Whatever the help and the pages tell people to type selects a case."""
     root = pathlib.Path(__file__).resolve().parents[2]
-    folders = ("core", "docs", "tools", "backends", "examples", "tests")
+    folders = ("core", "conformance", "docs", "tools", "backends", "examples", "tests")
     pages = [page.read_text() for page in (*root.glob("*.md"), *(p for f in folders for p in (root / f).rglob("*.md")))]
-    texts = [conform("--help"), (root / "core/conform/report/query.h").read_text(), *pages]
+    texts = [conform("--help"), (root / "conformance/report/query.h").read_text(), *pages]
     queries = {a or b for text in texts for a, b in re.findall(r"candela conform (?!.*--onnx-data)[^`\n]*--cases (?:'([^']+)'|(\w+:[\w:/*.;=,]+))", text)}
     queries |= set(re.findall(r'"((?:%s):[^"]*;\*)"' % "|".join(("primitives", "ops", "models")), texts[1]))
     assert queries, "there are no examples"

@@ -8,14 +8,14 @@
 #include <map>
 #include <set>
 
-#include "core/conform/judge/elementwise_bounds.h"
-#include "core/conform/port.h"
-#include "core/conform/suite.h"
-#include "core/conform/trial_builder.h"
-#include "core/reference/interp/interp.h"
+#include "conformance/judge/elementwise_bounds.h"
+#include "conformance/port.h"
+#include "conformance/suite.h"
+#include "conformance/trial_builder.h"
+#include "core/compiler/capabilities/rows.h"
+#include "core/reference/interpreter/interp.h"
 #include "core/support/text/scan.h"
-#include "core/target/rows.h"
-#include "tests/unit/program/program_text.h"
+#include "tests/unit/compiler/program/program_text.h"
 
 namespace candela::conform {
 namespace {

@@ -1,5 +1,5 @@
 // The two lists of a backend: what they excuse, what they do not, and how a wrong one is refused.
-#include "core/conform/expectations.h"
+#include "conformance/expectations.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/conform/report/corpus.h"
+#include "conformance/report/corpus.h"
 
 namespace candela::conform {
 namespace {

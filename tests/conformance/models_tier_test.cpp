@@ -5,12 +5,12 @@
 #include <cstring>
 #include <set>
 
-#include "core/conform/port.h"
-#include "core/conform/suite.h"
-#include "core/conform/tiers/models/manifest.h"
-#include "core/conform/tiers/models/networks.h"
+#include "conformance/port.h"
+#include "conformance/suite.h"
+#include "conformance/tiers/models/manifest.h"
+#include "conformance/tiers/models/networks.h"
 #include "core/reference/reference.h"
-#include "core/soft/soft.h"
+#include "core/runtime/host_executor/soft.h"
 #include "core/support/compare.h"
 
 using namespace candela;

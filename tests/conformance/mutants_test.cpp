@@ -1,14 +1,14 @@
 // The catalogue of faulty backends: complete, and every one of them caught by the tier that its fault belongs to.
-#include "core/conform/mutants/kill.h"
+#include "conformance/mutants/kill.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/conform/mutants/soft_port.h"
-#include "core/conform/port.h"
-#include "core/conform/suite.h"
+#include "conformance/mutants/soft_port.h"
+#include "conformance/port.h"
+#include "conformance/suite.h"
 
 namespace candela::conform {
 namespace {

@@ -1,12 +1,12 @@
 // The onnx tier must notice: wrong values, shapes, types, missing outputs, refusals. It runs real node tests on
 // answers that are made up here.
-#include "core/conform/tiers/onnx_tier.h"
+#include "conformance/tiers/onnx_tier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/conform/judge/random_numbers.h"
-#include "core/import/onnx_io/values.h"
+#include "conformance/judge/random_numbers.h"
+#include "core/compiler/import/onnx_io/values.h"
 #include "core/support/compare.h"
 #include "core/support/float_bits.h"
 

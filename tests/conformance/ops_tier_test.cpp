@@ -5,12 +5,12 @@
 #include <map>
 #include <set>
 
-#include "core/conform/port.h"
-#include "core/conform/suite.h"
-#include "core/conform/tiers/ops/op_case.h"
-#include "core/pipeline/pipeline.h"
-#include "core/program/image.h"
-#include "core/reference/interp/interp.h"
+#include "conformance/port.h"
+#include "conformance/suite.h"
+#include "conformance/tiers/ops/op_case.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/program/image.h"
+#include "core/reference/interpreter/interp.h"
 
 namespace candela::conform {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "candela/cdl_rows.inc"
-#include "core/conform/suite.h"
+#include "conformance/suite.h"
 #include "core/support/elem.h"
 #include "core/support/kinds.h"
 

@@ -1,6 +1,6 @@
 // Reports: that they count, that they come back from their files, and that files which do not belong together are
 // refused by what differs.
-#include "core/conform/report/report.h"
+#include "conformance/report/report.h"
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/conform/report/certificate.h"
-#include "core/conform/report/escape.h"
-#include "core/conform/report/html.h"
-#include "core/conform/report/journal.h"
-#include "core/conform/report/merge.h"
-#include "core/conform/report/reasons.h"
-#include "core/conform/report/tally.h"
+#include "conformance/report/certificate.h"
+#include "conformance/report/escape.h"
+#include "conformance/report/html.h"
+#include "conformance/report/journal.h"
+#include "conformance/report/merge.h"
+#include "conformance/report/reasons.h"
+#include "conformance/report/tally.h"
 
 namespace candela::conform {
 namespace {

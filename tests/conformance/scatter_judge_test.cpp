@@ -1,7 +1,7 @@
 // What is right of SCATTER: any of several updates, nothing else, and nothing where no index points.
 #include <gtest/gtest.h>
 
-#include "core/conform/judge/scatter_bounds.h"
+#include "conformance/judge/scatter_bounds.h"
 
 namespace candela::conform {
 namespace {

@@ -1,12 +1,12 @@
 // The tiers memory and queue find every fault of the shim, each by the cases that it belongs to.
-#include "core/conform/mutants/shim.h"
+#include "conformance/mutants/shim.h"
 
 #include <gmock/gmock.h>
 
-#include "core/conform/mutants/soft_port.h"
-#include "core/conform/port.h"
-#include "core/conform/report/report.h"
-#include "core/conform/suite.h"
+#include "conformance/mutants/soft_port.h"
+#include "conformance/port.h"
+#include "conformance/report/report.h"
+#include "conformance/suite.h"
 
 namespace candela::conform {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 #include <sstream>
 
-#include "core/conform/report/corpus.h"
-#include "core/conform/report/report.h"
+#include "conformance/report/corpus.h"
+#include "conformance/report/report.h"
 
 namespace candela::conform {
 namespace {
@@ -38,7 +38,7 @@ TEST(SuiteVersion, StandsForOneSetOfCases) {
     const std::string name = kSuiteVersion.text() + " " + sizeName(size), now = casesOf(size).orAbort();
     const auto at = all.cases.find(name);
     EXPECT_TRUE(at != all.cases.end() && at->second == now)
-        << "where the cases changed, raise kSuiteVersion (core/conform/report/corpus.h); suite_versions.txt wants the "
+        << "where the cases changed, raise kSuiteVersion (conformance/report/corpus.h); suite_versions.txt wants the "
            "line\n"
         << name << " " << now;
   }

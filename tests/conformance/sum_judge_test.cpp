@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 
-#include "core/conform/judge/sum_bounds.h"
-#include "core/conform/random/random_ops.h"
+#include "conformance/judge/sum_bounds.h"
+#include "conformance/random/random_ops.h"
 #include "core/support/float_bits.h"
 
 namespace candela::conform {

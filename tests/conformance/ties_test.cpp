@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "core/conform/port.h"
-#include "core/conform/report/query.h"
-#include "core/conform/suite.h"
+#include "conformance/port.h"
+#include "conformance/report/query.h"
+#include "conformance/suite.h"
 #include "core/support/text/scan.h"
 
 namespace candela::conform {

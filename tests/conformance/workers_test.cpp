@@ -1,5 +1,5 @@
 // Worker processes: a crash, a hang and an exit are one failed case each, and the run goes on.
-#include "core/conform/workers.h"
+#include "conformance/workers.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 #include <set>
 
-#include "core/conform/repeated.h"
+#include "conformance/repeated.h"
 
 namespace candela::conform {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "core/conform/random/random_graphs.h"
-#include "core/conform/random/run_on.h"
-#include "core/graph/text.h"
+#include "conformance/random/random_graphs.h"
+#include "conformance/random/run_on.h"
+#include "core/compiler/graph/text.h"
 #include "core/support/file.h"
 #include "tests/fuzz/arguments.h"
 

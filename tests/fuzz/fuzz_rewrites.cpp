@@ -7,12 +7,12 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "core/conform/port.h"
-#include "core/conform/random/reduce.h"
-#include "core/conform/random/run_on.h"
-#include "core/graph/loop.h"
-#include "core/graph/text.h"
-#include "core/passes/passes.h"
+#include "conformance/port.h"
+#include "conformance/random/reduce.h"
+#include "conformance/random/run_on.h"
+#include "core/compiler/graph/loop.h"
+#include "core/compiler/graph/passes/passes.h"
+#include "core/compiler/graph/text.h"
 #include "core/support/file.h"
 #include "tests/fuzz/arguments.h"
 #include "tests/fuzz/rewrite_bounds.h"

@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/conform/port.h"
-#include "core/conform/random/run_on.h"
-#include "core/graph/text.h"
-#include "core/pipeline/pipeline.h"
-#include "core/program/image.h"
+#include "conformance/port.h"
+#include "conformance/random/run_on.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/text.h"
+#include "core/compiler/program/image.h"
 #include "core/support/file.h"
 #include "tests/fuzz/arguments.h"
 #include "tests/fuzz/stacked_graphs.h"

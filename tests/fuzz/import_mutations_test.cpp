@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/graph/graph.h"
-#include "core/import/import.h"
+#include "core/compiler/graph/graph.h"
+#include "core/compiler/import/import.h"
 #include "core/support/file.h"
 
 namespace candela::test {

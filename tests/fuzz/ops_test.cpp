@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/conform/random/random_ops.h"
-#include "core/conform/random/run_on.h"
-#include "core/graph/text.h"
+#include "conformance/random/random_ops.h"
+#include "conformance/random/run_on.h"
+#include "core/compiler/graph/text.h"
 
 namespace candela::conform {
 namespace {

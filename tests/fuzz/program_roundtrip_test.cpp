@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <map>
 
-#include "core/program/image.h"
-#include "core/program/text.h"
+#include "core/compiler/program/image.h"
+#include "core/compiler/program/text.h"
 #include "tests/fuzz/random_program.h"
 
 namespace candela::test {

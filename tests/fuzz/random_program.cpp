@@ -4,7 +4,7 @@
 #include <map>
 #include <bit>
 
-#include "core/program/bands.h"
+#include "core/compiler/program/bands.h"
 
 namespace candela::test {
 

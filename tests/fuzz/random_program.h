@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/program/program.h"
+#include "core/compiler/program/program.h"
 
 namespace candela::test {
 

@@ -1,12 +1,12 @@
-#include "core/conform/random/reduce.h"
+#include "conformance/random/reduce.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/conform/random/random_graphs.h"
-#include "core/conform/random/run_on.h"
-#include "core/pipeline/pipeline.h"
+#include "conformance/random/random_graphs.h"
+#include "conformance/random/run_on.h"
+#include "core/compiler/driver/pipeline.h"
 #include "core/support/file.h"
 
 namespace candela::conform {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/conform/judge/element_rule.h"
-#include "core/graph/loop.h"
-#include "core/pipeline/pipeline.h"
+#include "conformance/judge/element_rule.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/loop.h"
 #include "core/support/float_bits.h"
 
 namespace candela::conform {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/conform/judge/bounds.h"
+#include "conformance/judge/bounds.h"
 
-/// What a graph may give after passes have rewritten it: the running error analysis of core/conform/judge, node by
+/// What a graph may give after passes have rewritten it: the running error analysis of conformance/judge, node by
 /// node, and beside it what a rewrite is allowed and a backend is not.
 ///
 /// - Numbers that leave their type on the way are not lost for ever: where finite operands give an infinity, the result

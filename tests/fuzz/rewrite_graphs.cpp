@@ -5,9 +5,9 @@
 #include <numbers>
 #include <numeric>
 
-#include "core/conform/judge/element_rule.h"
-#include "core/conform/random/random_ops.h"
-#include "core/graph/loop.h"
+#include "conformance/judge/element_rule.h"
+#include "conformance/random/random_ops.h"
+#include "core/compiler/graph/loop.h"
 #include "core/support/float_bits.h"
 
 namespace candela::conform {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/conform/judge/bounds.h"
-#include "core/conform/random/random_ops.h"
-#include "core/pipeline/pipeline.h"
+#include "conformance/judge/bounds.h"
+#include "conformance/random/random_ops.h"
+#include "core/compiler/driver/pipeline.h"
 #include "core/support/float_bits.h"
 
 namespace candela::conform {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/conform/random/recipe.h"
+#include "conformance/random/recipe.h"
 
 namespace candela::conform {
 

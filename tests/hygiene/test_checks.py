@@ -13,25 +13,28 @@ import tempfile
 import unittest
 
 CLEAN = {
-    "README.md": "# Title\n\nSee [the core](core/graph/README.md#the-graph) and [this](#title).\n",
-    "core/graph/README.md": "# The graph\n",
-    "core/graph/graph.h": '#include <vector>\n#include "core/support/status.h"\n',
-    "core/graph/CMakeLists.txt": "candela_add_room(graph SOURCES graph.cpp DEPS Candela::support)\n",
-    "core/graph/graph.cpp": '#include "graph.h"\n',
+    "README.md": "# Title\n\nSee [the core](core/compiler/graph/README.md#the-graph) and [this](#title).\n",
+    "core/compiler/graph/README.md": "# The graph\n",
+    "core/compiler/graph/graph.h": '#include <vector>\n#include "core/support/status.h"\n',
+    "core/compiler/graph/CMakeLists.txt": "candela_add_room(graph SOURCES graph.cpp DEPS Candela::support)\n",
+    "core/compiler/graph/graph.cpp": '#include "graph.h"\n',
     "core/support/README.md": "# Support\n",
     "core/support/status.h": "#include <candela/cdl.h>\n#include <fmt/format.h>\n",
     "core/support/CMakeLists.txt": "candela_add_room(support SOURCES status.cpp DEPS Candela::backend_api)\n",
-    "core/import/README.md": "# Import\n",
-    "core/import/import.cpp": '#include "core/graph/graph.h"\n#include "core/import/onnx_io/io.h"\n',
-    "core/import/onnx_io/io.h": "#pragma once\n",
-    "core/import/onnx_io/io.cpp": '#include "io.h"\n#include <onnx/onnx.pb.h>\n#include <sys/mman.h>\n',
-    "core/soft/README.md": "# Soft\n",
-    "core/soft/soft.cpp": "#include <candela/numerics.h>\n#include <stdint.h>\n",
+    "core/compiler/import/README.md": "# Import\n",
+    "core/compiler/import/import.cpp":
+        '#include "core/compiler/graph/graph.h"\n#include "core/compiler/import/onnx_io/io.h"\n',
+    "core/compiler/import/onnx_io/io.h": "#pragma once\n",
+    "core/compiler/import/onnx_io/io.cpp": '#include "io.h"\n#include <onnx/onnx.pb.h>\n#include <sys/mman.h>\n',
+    "core/compiler/README.md": "# Compiler\n",
+    "core/runtime/README.md": "# Runtime\n",
+    "core/runtime/host_executor/README.md": "# Host executor\n",
+    "core/runtime/host_executor/soft.cpp": "#include <candela/numerics.h>\n#include <stdint.h>\n",
     "backend_api/include/candela/cdl.h": "#include <stdint.h>\n",
     "backend_api/include/candela/numerics.h": "#include <math.h>\n",
     "backends/cpu/README.md": "# CPU\n",
     "backends/cpu/jit.cpp": "#include <llvm/IR/Module.h>\n#include <candela/cdl.h>\n",
-    "tools/candela/main.cpp": '#include "CLI/CLI.hpp"\n#include "core/graph/graph.h"\n',
+    "tools/candela/main.cpp": '#include "CLI/CLI.hpp"\n#include "core/compiler/graph/graph.h"\n',
     "tools/candela-gen/candela_gen.py": "import sys\nsys.exit(0 if sys.argv[1:] == ['--check'] else 2)\n",
 }
 
@@ -73,16 +76,17 @@ class Includes(CheckTest):
         self.clean("includes")
 
     def testUpwards(self):
-        self.broken("includes", {"core/support/text.cpp": '#include <string>\n#include "core/graph/graph.h"\n'},
-                    "core/support/text.cpp:2: [include] room 'support' may not include 'core/graph/graph.h' of room 'graph'")
+        self.broken("includes", {"core/support/text.cpp":
+        '#include <string>\n#include "core/compiler/graph/graph.h"\n'},
+                    "core/support/text.cpp:2: [include] room 'support' may not include 'core/compiler/graph/graph.h' of room 'graph'")
 
     def testRelativePathIsNoWayAround(self):
-        self.broken("includes", {"core/support/text.cpp": '#include "../graph/graph.h"\n'},
+        self.broken("includes", {"core/support/text.cpp": '#include "../compiler/graph/graph.h"\n'},
                     "core/support/text.cpp:1: [include]")
 
     def testHeaderThatDoesNotExistYet(self):
-        self.broken("includes", {"core/soft/a.cpp": '#include "core/program/program.h"\n'},
-                    "core/soft/a.cpp:1: [include] room 'soft' may not include")
+        self.broken("includes", {"core/runtime/host_executor/a.cpp": '#include "core/compiler/program/program.h"\n'},
+                    "core/runtime/host_executor/a.cpp:1: [include] room 'runtime/host_executor' may not include")
 
     def testBackendNeverSeesCore(self):
         self.broken("includes", {"backends/cpu/a.cpp": '\n\n#include "core/support/status.h"\n'},
@@ -93,30 +97,33 @@ class Includes(CheckTest):
                     "backends/opencl/a.cpp:1: [include]")
 
     def testSimulatorFromBackend(self):
-        self.broken("includes", {"backends/npu_sim/a.cpp": '#include "simulator/timing/t.h"\n#include "simulator/func/f.h"\n'},
+        self.broken("includes", {"backends/npu_sim/a.cpp":
+        '#include "simulator/timing/t.h"\n#include "simulator/func/f.h"\n'},
                     "backends/npu_sim/a.cpp:2: [include]")
 
-    def testPlanMemoryKnowsNoProgram(self):
-        self.broken("includes", {"core/plan/memory/a.h": '#include "core/program/program.h"\n'},
-                    "core/plan/memory/a.h:1: [include] room 'plan/memory'")
+    def testMemorySolverKnowsNoProgram(self):
+        self.broken("includes", {"core/compiler/solvers/memory/a.h": '#include "core/compiler/program/program.h"\n'},
+                    "core/compiler/solvers/memory/a.h:1: [include] room 'solvers/memory'")
 
-    def testPipelineNeverSeesConform(self):
-        self.broken("includes", {"core/pipeline/a.h": '#include "core/conform/suite.h"\n'},
-                    "core/pipeline/a.h:1: [include] room 'pipeline'")
+    def testDriverNeverSeesConformance(self):
+        self.broken("includes", {"core/compiler/driver/a.h": '#include "conformance/suite.h"\n'},
+                    "core/compiler/driver/a.h:1: [include] room 'driver'")
 
     def testThirdParty(self):
-        for party, header, place in [("LLVM", "llvm/IR/Module.h", "core/graph"), ("SystemC", "systemc", "simulator/func"),
-                                     ("ONNX", "onnx/onnx_pb.h", "core/import"), ("protobuf", "google/protobuf/arena.h", "core/graph"),
+        for party, header, place in [("LLVM", "llvm/IR/Module.h", "core/compiler/graph"),
+                                     ("SystemC", "systemc", "simulator/func"),
+                                     ("ONNX", "onnx/onnx_pb.h", "core/compiler/import"),
+                                     ("protobuf", "google/protobuf/arena.h", "core/compiler/graph"),
                                      ("CLI11", "CLI/CLI.hpp", "core/support"), ("OpenCL", "CL/cl.h", "backends/cpu"),
-                                     ("GoogleTest", "gtest/gtest.h", "core/graph")]:
+                                     ("GoogleTest", "gtest/gtest.h", "core/compiler/graph")]:
             with self.subTest(party):
                 path = f"{place}/third.cpp"
                 self.broken("includes", {path: f"// text\n#include <{header}>\n"}, f"{path}:2: [third_party] {party}")
                 os.remove(os.path.join(self.root, path))
 
     def testThirdPartyThroughAHeader(self):
-        self.broken("includes", {"core/import/onnx_io/io.h": "#include <onnx/onnx.pb.h>\n"},
-                    "core/import/import.cpp:2: [third_party] 'core/import/onnx_io/io.h' reaches ONNX")
+        self.broken("includes", {"core/compiler/import/onnx_io/io.h": "#include <onnx/onnx.pb.h>\n"},
+                    "core/compiler/import/import.cpp:2: [third_party] 'core/compiler/import/onnx_io/io.h' reaches ONNX")
 
     def testOracleSharesNoArithmetic(self):
         self.broken("includes", {"core/reference/add.cpp": "#include <candela/numerics.h>\n"},
@@ -124,14 +131,16 @@ class Includes(CheckTest):
 
     def testOracleSharesNoArithmeticThroughAHeader(self):
         self.broken("includes", {"backend_api/include/candela/cdl.h": "#include <candela/numerics.h>\n",
-                                 "core/reference/add.cpp": '#include "core/graph/graph.h"\n'},
-                    "core/reference/add.cpp:1: [header] 'core/graph/graph.h' reaches backend_api/include/candela/numerics.h")
+                                 "core/reference/add.cpp": '#include "core/compiler/graph/graph.h"\n'},
+                    "core/reference/add.cpp:1: [header] 'core/compiler/graph/graph.h' reaches backend_api/include/candela/numerics.h")
 
     def testUnknownDependency(self):
-        self.broken("includes", {"core/graph/a.cpp": "#include <boost/any.hpp>\n"}, "core/graph/a.cpp:1: [unknown]")
+        self.broken("includes", {"core/compiler/graph/a.cpp": "#include <boost/any.hpp>\n"},
+                    "core/compiler/graph/a.cpp:1: [unknown]")
 
     def testComputedInclude(self):
-        self.broken("includes", {"core/graph/a.cpp": "#include TABLE\n"}, "core/graph/a.cpp:1: [unknown]")
+        self.broken("includes", {"core/compiler/graph/a.cpp": "#include TABLE\n"},
+                    "core/compiler/graph/a.cpp:1: [unknown]")
 
     def testFileInNoRoom(self):
         self.broken("includes", {"core/stray.cpp": "\n"}, "core/stray.cpp:1: [room]")
@@ -147,11 +156,12 @@ class Docs(CheckTest):
         self.clean("docs")
 
     def testMissingReadme(self):
-        os.remove(os.path.join(self.root, "core/soft/README.md"))
-        self.broken("docs", {}, "core/soft/README.md:1: [readme]")
+        os.remove(os.path.join(self.root, "core/runtime/host_executor/README.md"))
+        self.broken("docs", {}, "core/runtime/host_executor/README.md:1: [readme]")
 
     def testDeadLink(self):
-        self.broken("docs", {"docs/a.md": "# A\n\n[x](../core/nowhere.md)\n"}, "docs/a.md:3: [link] '../core/nowhere.md'")
+        self.broken("docs", {"docs/a.md": "# A\n\n[x](../core/nowhere.md)\n"},
+                    "docs/a.md:3: [link] '../core/nowhere.md'")
 
     def testDeadAnchor(self):
         self.broken("docs", {"docs/a.md": "[x](../README.md#nothing)\n"}, "docs/a.md:1: [link] '../README.md#nothing'")
@@ -161,7 +171,7 @@ class Docs(CheckTest):
         self.clean("docs")
 
     def testWords(self):
-        for name, text in [("docs/a.md", "\nsee #" + "12\n"), ("core/graph/a.cpp", "\n// TO" + "DO\n"),
+        for name, text in [("docs/a.md", "\nsee #" + "12\n"), ("core/compiler/graph/a.cpp", "\n// TO" + "DO\n"),
                            ("scripts/run", "\ncd /ro" + "ot/x\n"), ("docs/b.md", "\nan ag" + "ent\n")]:
             with self.subTest(name):
                 self.broken("docs", {name: text}, f"{name}:2: [word]")
@@ -173,25 +183,27 @@ class Size(CheckTest):
         self.clean("size")
 
     def testCoreTooBig(self):
-        self.broken("size", {"core/graph/big.cpp": "int x;\n" * 19801}, "core:1: [size]")
+        self.broken("size", {"core/compiler/graph/big.cpp": "int x;\n" * 19801}, "core:1: [size]")
 
     def testFloorTooBig(self):
-        self.broken("size", {"core/target/layout/big.cpp": "int x;\n" * 2301}, "core/passes/algebra.cpp:1: [size]")
+        self.broken("size", {"core/compiler/lowering/layout/big.cpp": "int x;\n" * 2301},
+                    "core/compiler/graph/passes/algebra.cpp:1: [size]")
 
     def testFloorsCountOnce(self):
-        self.write({"core/graph/a.cpp": "int x;\n" * 17200, "core/target/layout/a.cpp": "int x;\n" * 2000})
+        self.write({"core/compiler/graph/a.cpp": "int x;\n" * 17200, "core/compiler/lowering/layout/a.cpp": "int x;\n" * 2000})
         self.clean("size")
 
     def testWhatDoesNotCount(self):
-        self.write({"core/graph/a.cpp": "// comment\n\n/* two\n lines */\n" * 20001,
-                    "core/graph/b.inc": "// Generated by candela-gen\n" + "X\n" * 20001,
+        self.write({"core/compiler/graph/a.cpp": "// comment\n\n/* two\n lines */\n" * 20001,
+                    "core/compiler/graph/b.inc": "// Generated by candela-gen\n" + "X\n" * 20001,
                     "tests/unit/a.cpp": "int x;\n" * 19801})
         self.clean("size")
 
     def testEveryLineCounts(self):
         self.write({"examples/hello_backend/README.md": "# prose\n" * 401})
         self.clean("size")
-        self.broken("size", {"examples/hello_backend/CMakeLists.txt": "# comment\n\n" * 201}, "examples/hello_backend:1: [size]")
+        self.broken("size", {"examples/hello_backend/CMakeLists.txt": "# comment\n\n" * 201},
+                    "examples/hello_backend:1: [size]")
 
     def testGeneratorTooBig(self):
         self.broken("size", {"tools/candela-gen/more.py": "x = 1\n" * 1501}, "tools/candela-gen:1: [size]")
@@ -263,7 +275,8 @@ class Labels(CheckTest):
         self.assertEqual(self.labels("quick", "full;sanitize", "nightly")[0], 0)
 
     def testBroken(self):
-        for labels, message in [("sanitize", "[labels] 't1' has none of"), ("quick;full", "[labels] 't1' has more than one")]:
+        for labels, message in [("sanitize", "[labels] 't1' has none of"),
+                                     ("quick;full", "[labels] 't1' has more than one")]:
             with self.subTest(labels):
                 status, out = self.labels("quick", labels)
                 self.assertEqual(status, 1, out)

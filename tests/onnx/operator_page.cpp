@@ -12,17 +12,17 @@
 #include <iostream>
 #include <sstream>
 
-#include "core/conform/backend_runner.h"
-#include "core/conform/port.h"
-#include "core/conform/tiers/onnx_tier.h"
-#include "core/conform/report/reasons.h"
-#include "core/import/import.h"
-#include "core/passes/passes.h"
-#include "core/pipeline/pipeline.h"
+#include "conformance/backend_runner.h"
+#include "conformance/port.h"
+#include "conformance/report/reasons.h"
+#include "conformance/tiers/onnx_tier.h"
+#include "core/compiler/capabilities/rows.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/passes/passes.h"
+#include "core/compiler/import/import.h"
 #include "core/support/compare.h"
 #include "core/support/float_bits.h"
 #include "core/support/text/scan.h"
-#include "core/target/rows.h"
 
 namespace candela {
 namespace {

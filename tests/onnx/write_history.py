@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes core/import/generated/onnx_history.inc: from which opset to which ONNX has each operator and attribute.
+"""Writes core/compiler/import/generated/onnx_history.inc: from which opset
+to which ONNX has each operator and attribute.
 
 usage: write_history.py [--check]
 
@@ -12,7 +13,7 @@ import sys
 
 import onnx.defs
 
-TARGET = pathlib.Path(__file__).resolve().parents[2] / "core/import/generated/onnx_history.inc"
+TARGET = pathlib.Path(__file__).resolve().parents[2] / "core/compiler/import/generated/onnx_history.inc"
 NEWEST = 28
 
 

@@ -350,7 +350,8 @@ def primitives_md(spec):
 
 def ops_md(spec):
     out = [f"<!-- {NOTE} -->", "# Graph ops", "",
-           "Where an op lives: `spec/ops/F.toml`, `core/graph/ops/F.cpp`, `core/reference/ops/F.cpp`, `core/target/lower/ops/F.cpp`, "
+           "Where an op lives: `spec/ops/F.toml`, `core/compiler/graph/ops/F.cpp`, `core/reference/ops/F.cpp`, "
+           "`core/compiler/lowering/decompose/ops/F.cpp`, "
            "with F the family below.", ""]
     out += table(["op", "family", "ONNX", "summary"],
                  [[f"[`{n}`](#{n})", o["family"], o.get("onnx", ""), o["summary"]] for n, o in spec.ops.items()])
@@ -372,7 +373,7 @@ def ops_md(spec):
 OUTPUTS = {
     "backend_api/include/candela/cdl_enums.h": enums_header,
     "backend_api/include/candela/cdl_rows.inc": rows_inc,
-    "core/graph/generated/ops.inc": ops_inc,
+    "core/compiler/graph/generated/ops.inc": ops_inc,
     "docs/reference/types.md": types_md,
     "docs/reference/codes.md": codes_md,
     "docs/reference/primitives.md": primitives_md,

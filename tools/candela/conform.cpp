@@ -1,8 +1,8 @@
 // candela conform: the conformance suite.
 #include "tools/candela/conform.h"
 
-#include "core/conform/report/tally.h"
-#include "core/conform/suite.h"
+#include "conformance/report/tally.h"
+#include "conformance/suite.h"
 #include "tools/candela/command.h"
 #include "tools/candela/conform_mutants.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/conform/expectations.h"
+#include "conformance/expectations.h"
 #include "tools/candela/console.h"
 
 /// The parts of `candela conform`.

@@ -3,8 +3,8 @@
 #include <functional>
 #include <map>
 
-#include "core/conform/report/reasons.h"
-#include "core/conform/report/tally.h"
+#include "conformance/report/reasons.h"
+#include "conformance/report/tally.h"
 #include "tools/candela/conform.h"
 
 namespace candela::tool {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/conform/report/certificate.h"
-#include "core/conform/report/html.h"
-#include "core/conform/report/merge.h"
+#include "conformance/report/certificate.h"
+#include "conformance/report/html.h"
+#include "conformance/report/merge.h"
 #include "core/support/file.h"
 #include "tools/candela/conform.h"
 

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "core/conform/mutants/kill.h"
-#include "core/conform/report/report.h"
+#include "conformance/mutants/kill.h"
+#include "conformance/report/report.h"
 
 namespace candela::tool {
 

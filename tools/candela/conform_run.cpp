@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "candela/candela.h"
-#include "core/conform/port.h"
-#include "core/conform/report/corpus.h"
-#include "core/conform/report/journal.h"
-#include "core/conform/workers.h"
+#include "conformance/port.h"
+#include "conformance/report/corpus.h"
+#include "conformance/report/journal.h"
+#include "conformance/workers.h"
 #include "core/support/text/scan.h"
 #include "tools/candela/conform.h"
 #include "tools/candela/model.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/program/program.h"
+#include "core/compiler/program/program.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/page.h"
 

@@ -1,7 +1,7 @@
 // Pages about what compiles and runs: programs, images, bundles, plugins.
 #include <algorithm>
 
-#include "core/program/image.h"
+#include "core/compiler/program/image.h"
 #include "core/runtime/bundle/bundle.h"
 #include "core/runtime/plugin/exports.h"
 #include "core/runtime/plugin/plugin.h"

@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 
-#include "core/import/import.h"
-#include "core/import/onnx_io/model.h"
-#include "core/pipeline/custom_ops.h"
+#include "core/compiler/driver/custom_ops.h"
+#include "core/compiler/import/import.h"
+#include "core/compiler/import/onnx_io/model.h"
 #include "core/support/compare.h"
 #include "core/support/file.h"
 #include "core/support/hash.h"

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <map>
 
-#include "core/graph/text.h"
-#include "core/import/import.h"
-#include "core/program/text.h"
+#include "core/compiler/graph/text.h"
+#include "core/compiler/import/import.h"
+#include "core/compiler/program/text.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
 #include "tools/candela/model.h"

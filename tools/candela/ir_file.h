@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/pipeline/pipeline.h"
+#include "core/compiler/driver/pipeline.h"
 #include "core/support/diagnostic.h"
 
 /// Files that hold an IR, whatever form it has.

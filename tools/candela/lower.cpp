@@ -1,9 +1,9 @@
 // candela lower: what a model becomes for a backend.
 #include <filesystem>
 
+#include "core/compiler/capabilities/rows.h"
 #include "core/support/file.h"
 #include "core/support/text/scan.h"
-#include "core/target/rows.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/lowered.h"
 

@@ -1,8 +1,8 @@
 #include "tools/candela/lowered.h"
 
-#include "core/passes/passes.h"
-#include "core/pipeline/custom_ops.h"
-#include "core/pipeline/device_costs.h"
+#include "core/compiler/driver/custom_ops.h"
+#include "core/compiler/driver/device_costs.h"
+#include "core/compiler/graph/passes/passes.h"
 #include "tools/candela/backend_options.h"
 #include "tools/candela/ir_file.h"
 

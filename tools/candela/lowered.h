@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/pipeline/traffic.h"
+#include "core/compiler/driver/traffic.h"
 #include "tools/candela/model.h"
 
 namespace candela::tool {

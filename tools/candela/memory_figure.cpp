@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/conform/report/escape.h"
+#include "conformance/report/escape.h"
 
 namespace candela::tool {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "core/import/onnx_io/model.h"
+#include "core/compiler/import/onnx_io/model.h"
 #include "core/runtime/bundle/bundle.h"
 #include "core/support/file.h"
 

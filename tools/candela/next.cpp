@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "core/conform/report/query.h"
-#include "core/conform/suite.h"
-#include "core/passes/passes.h"
-#include "core/pipeline/custom_ops.h"
-#include "core/pipeline/pipeline.h"
-#include "core/target/rows.h"
+#include "conformance/report/query.h"
+#include "conformance/suite.h"
+#include "core/compiler/capabilities/rows.h"
+#include "core/compiler/driver/custom_ops.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/passes/passes.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/profile.h"
 

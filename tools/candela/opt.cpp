@@ -1,10 +1,10 @@
 // candela opt: passes on the text of an IR.
 #include <algorithm>
 
-#include "core/passes/passes.h"
-#include "core/plan/group/group.h"
-#include "core/plan/report/traffic.h"
-#include "core/plan/schedule/lifetimes.h"
+#include "core/compiler/graph/passes/passes.h"
+#include "core/compiler/program/passes/group/group.h"
+#include "core/compiler/program/passes/schedule/lifetimes.h"
+#include "core/compiler/program/report/traffic.h"
 #include "core/support/file.h"
 #include "tools/candela/command.h"
 #include "tools/candela/expect.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "candela/candela.h"
-#include "core/conform/report/escape.h"
-#include "core/conform/report/html_style.h"
+#include "conformance/report/escape.h"
+#include "conformance/report/html_style.h"
 #include "tools/candela/memory_figure.h"
 
 namespace candela::tool {

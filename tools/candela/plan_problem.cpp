@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "core/plan/report/problem_file.h"
+#include "core/compiler/program/report/problem_file.h"
 #include "core/support/file.h"
 #include "tools/candela/ir_file.h"
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/plan/group/group.h"
-#include "core/plan/parts/parts.h"
-#include "core/plan/schedule/lifetimes.h"
-#include "core/plan/schedule/schedule.h"
+#include "core/compiler/program/passes/group/group.h"
+#include "core/compiler/program/passes/join_parts/parts.h"
+#include "core/compiler/program/passes/schedule/lifetimes.h"
+#include "core/compiler/program/passes/schedule/schedule.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/lowered.h"
 

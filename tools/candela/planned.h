@@ -1,8 +1,8 @@
 #pragma once
 
-#include "core/plan/report/memory_map.h"
-#include "core/plan/report/traffic.h"
-#include "core/plan/tile/tile.h"
+#include "core/compiler/program/passes/tile/tile.h"
+#include "core/compiler/program/report/memory_map.h"
+#include "core/compiler/program/report/traffic.h"
 #include "tools/candela/model.h"
 
 namespace candela::tool {

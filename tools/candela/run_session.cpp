@@ -1,7 +1,7 @@
 // The model and the inputs of `candela run`.
 #include <algorithm>
 
-#include "core/import/onnx_io/model.h"
+#include "core/compiler/import/onnx_io/model.h"
 #include "core/support/file.h"
 #include "core/support/text/lexer.h"
 #include "tools/candela/run.h"

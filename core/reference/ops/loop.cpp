@@ -1,4 +1,4 @@
-#include "core/graph/loop.h"
+#include "core/compiler/graph/loop.h"
 
 #include <cstring>
 

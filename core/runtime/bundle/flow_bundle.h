@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/flow/flow.h"
 #include "core/runtime/bundle/bundle.h"
+#include "core/runtime/control_flow/flow.h"
 
 namespace candela::runtime {
 

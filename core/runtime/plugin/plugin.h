@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/target/target.h"
+#include "core/compiler/capabilities/target.h"
 
 /// Backends behind the C ABI: finding, negotiating, and objects that free themselves. Nothing here knows an IR.
 namespace candela::runtime {

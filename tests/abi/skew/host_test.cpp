@@ -1,5 +1,5 @@
-// A host of this minor version against plugins of all: the real one (core/runtime/plugin, core/target), built from
-// these headers, and raw calls with structs that end where the version says.
+// A host of this minor version against plugins of all: the real one (core/runtime/plugin, core/compiler/capabilities),
+// built from these headers, and raw calls with structs that end where the version says.
 #include "core/runtime/plugin/plugin.h"
 
 #include <candela/backend.hpp>

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/passes/passes.h"
-#include "core/pipeline/pipeline.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/passes/passes.h"
 #include "tests/backends/cpu/network_parts.h"
 
 namespace candela::testing {

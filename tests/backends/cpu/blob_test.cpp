@@ -9,7 +9,7 @@
 
 #include "backends/cpu/runtime/digest.hpp"
 #include "backends/cpu/runtime/executable.hpp"
-#include "core/program/image.h"
+#include "core/compiler/program/image.h"
 #include "tests/backends/cpu/object.h"
 #include "tests/fuzz/random_program.h"
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "core/program/program.h"
+#include "core/compiler/program/program.h"
 #include "tests/fuzz/random_program.h"
 
 /// Random instructions of one capability row, with data that finds mistakes and the bound that their results must keep.

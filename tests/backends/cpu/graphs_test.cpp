@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/passes/passes.h"
-#include "core/pipeline/pipeline.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/passes/passes.h"
 #include "tests/backends/cpu/network_parts.h"
 
 namespace candela::testing {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <unistd.h>
 
-#include "core/program/text.h"
-#include "core/reference/interp/interp.h"
-#include "core/target/rows.h"
+#include "core/compiler/capabilities/rows.h"
+#include "core/compiler/program/text.h"
+#include "core/reference/interpreter/interp.h"
 #include "tests/abi/image_builder.h"
 #include "tests/backends/cpu/cases.h"
 #include "tests/backends/cpu/machine.h"

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "core/reference/interp/interp.h"
+#include "core/reference/interpreter/interp.h"
 #include "tests/backends/cpu/machine.h"
 #include "tests/fuzz/random_program.h"
 

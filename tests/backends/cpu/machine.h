@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "core/program/image.h"
+#include "core/compiler/program/image.h"
 #include "core/runtime/plugin/plugin.h"
 
 /// The cpu plugin through its table, on memory whose neighbours fault.

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "tests/unit/passes/random_graph.h"
+#include "tests/unit/compiler/graph/passes/random_graph.h"
 
 namespace candela::testing {
 

@@ -1,8 +1,8 @@
 // ONNX's node tests on each tier, whole ops and lowered to primitives.
 #include <gtest/gtest.h>
 
-#include "core/conform/tiers/onnx_tier.h"
-#include "core/pipeline/flow_model.h"
+#include "conformance/tiers/onnx_tier.h"
+#include "core/compiler/driver/flow_model.h"
 #include "tests/backends/cpu/machine.h"
 
 namespace candela::test {

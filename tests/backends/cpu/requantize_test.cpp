@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "core/program/text.h"
-#include "core/reference/interp/interp.h"
+#include "core/compiler/program/text.h"
+#include "core/reference/interpreter/interp.h"
 #include "tests/backends/cpu/machine.h"
 #include "tests/fuzz/random_program.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/pipeline/pipeline.h"
+#include "core/compiler/driver/pipeline.h"
 
 extern "C" cdl_code_t cpu_backend_query(const cdl_host_t* host, cdl_plugin_t* out, cdl_error_t* error);
 

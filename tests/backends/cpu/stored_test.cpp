@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "backends/cpu/runtime/blob.hpp"
-#include "core/pipeline/pipeline.h"
+#include "core/compiler/driver/pipeline.h"
 #include "tests/backends/cpu/machine.h"
 #include "tests/fuzz/random_program.h"
 

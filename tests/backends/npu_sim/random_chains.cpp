@@ -1,7 +1,7 @@
 #include "tests/backends/npu_sim/random_chains.h"
 
-#include "core/conform/judge/sum_bounds.h"
-#include "core/program/text.h"
+#include "conformance/judge/sum_bounds.h"
+#include "core/compiler/program/text.h"
 
 namespace candela::conform {
 namespace {

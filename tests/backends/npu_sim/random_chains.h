@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/conform/execute.h"
-#include "core/conform/random/random_ops.h"
+#include "conformance/execute.h"
+#include "conformance/random/random_ops.h"
 
 namespace candela::conform {
 

@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/conform/judge/sum_bounds.h"
-#include "core/conform/port.h"
-#include "core/conform/tiers/primitives/fills.h"
+#include "conformance/judge/sum_bounds.h"
+#include "conformance/port.h"
+#include "conformance/tiers/primitives/fills.h"
 #include "tests/backends/npu_sim/random_chains.h"
 #include "tests/fuzz/arguments.h"
 

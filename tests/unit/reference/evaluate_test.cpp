@@ -1,6 +1,6 @@
 #include "tests/unit/reference/evaluate_op.h"
 
-#include "core/graph/text.h"
+#include "core/compiler/graph/text.h"
 
 namespace candela::reference {
 namespace {

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-#include "core/conform/worker_process.h"
+#include "conformance/worker_process.h"
 #include "tools/candela/console.h"
 
 namespace candela::tool {

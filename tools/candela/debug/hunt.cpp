@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "core/pipeline/custom_ops.h"
-#include "core/pipeline/report.h"
+#include "core/compiler/driver/custom_ops.h"
+#include "core/compiler/driver/report.h"
 #include "core/support/compare.h"
 #include "tools/candela/backend_options.h"
 #include "tools/candela/debug/child.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/program/dependences.h"
+#include "core/compiler/program/dependences.h"
 
 namespace candela::tool {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "core/program/dependences.h"
+#include "core/compiler/program/dependences.h"
 
 namespace candela::tool {
 namespace {

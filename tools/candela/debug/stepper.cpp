@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/program/image.h"
+#include "core/compiler/program/image.h"
 #include "tools/candela/console.h"
 
 namespace candela::tool {

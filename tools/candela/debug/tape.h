@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "core/program/program.h"
+#include "core/compiler/program/program.h"
 
 namespace candela::tool {
 

@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstring>
 
-#include "core/conform/mutants/soft_port.h"
-#include "core/conform/port.h"
-#include "core/pipeline/pipeline.h"
+#include "conformance/mutants/soft_port.h"
+#include "conformance/port.h"
+#include "core/compiler/driver/pipeline.h"
 #include "tools/candela/backend_options.h"
 #include "tools/candela/debug/child.h"
 #include "tools/candela/model.h"

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "core/program/program.h"
-#include "core/runtime/session.h"
+#include "core/compiler/program/program.h"
+#include "core/runtime/session/session.h"
 #include "tools/candela/debug/child.h"
 #include "tools/candela/debug/verdict.h"
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/pipeline/pipeline.h"
-#include "core/reference/interp/interp.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/reference/interpreter/interp.h"
 #include "core/support/compare.h"
 #include "tools/candela/console.h"
 

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "core/program/program.h"
+#include "core/compiler/program/program.h"
 
 namespace candela::tool {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "candela/candela.h"
-#include "core/conform/report/escape.h"
-#include "core/conform/report/html_style.h"
+#include "conformance/report/escape.h"
+#include "conformance/report/html_style.h"
 #include "tools/candela/simulate/energy.h"
 #include "tools/candela/simulate/files.h"
 #include "tools/candela/simulate/page_files.h"

@@ -1,8 +1,8 @@
 #include <set>
 
 #include "candela/candela.h"
-#include "core/conform/report/escape.h"
-#include "core/conform/report/html_style.h"
+#include "conformance/report/escape.h"
+#include "conformance/report/html_style.h"
 #include "core/support/text/shown.h"
 #include "tools/candela/simulate/files.h"
 #include "tools/candela/simulate/page_files.h"

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+
+#include "conformance/mutants/mutation.h"
+
+/// The catalogue of faults that a backend may have, and which of them each part of the interface can have.
+namespace candela::conform {
+
+/// A row of the matrix: a primitive, or an object of the interface.
+struct Subject {
+  std::string name;                ///< "matmul", "queue"
+  uint16_t kind = 0;               ///< of a primitive; 0: an object, or what holds for all primitives
+  const char* tier = "primitives"; ///< that shows its faults
+};
+std::span<const Subject> subjects();
+
+/// A column.
+struct FaultClass {
+  const char* name;    ///< "offset_ignored"
+  const char* summary; ///< what a backend with it does
+  bool (*applies)(const Subject& subject);
+  bool isQuick = false; ///< `quick` must show it, whatever else it leaves to `full`
+};
+std::span<const FaultClass> faultClasses();
+
+struct Fault {
+  /// "matmul.offset_ignored", or "matmul.offset_ignored.1" where a subject has several of a class.
+  std::string name;
+  const Subject* subject = nullptr;
+  const FaultClass* faultClass = nullptr;
+  const char* tier = ""; ///< that must show it
+  // What is wrong; null hooks do as they should.
+  std::function<cdl_code_t(Mutation&)> run = {};                                       ///< of an instruction
+  std::function<void(cdl_capabilities_t&, std::vector<cdl_row_t>&)> capabilities = {}; ///< of a device, once
+  void (*table)(cdl_plugin_t& table) = nullptr;                                        ///< slots that do something else
+  bool compiles = false;                                                               ///< it is of a backend of door 2
+  bool hangs = false; ///< some call of it never returns
+};
+
+/// In the order of the matrix: subject by subject, class by class.
+const std::vector<Fault>& allFaults();
+/// Null when there is none of this name.
+const Fault* findFault(std::string_view name);
+
+} // namespace candela::conform

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "conformance/tiers/bench.h"
+
+namespace candela::conform {
+
+/// Cases of the slot memory_import.
+std::vector<Case> memoryImportCases(const Selection& selection);
+
+} // namespace candela::conform

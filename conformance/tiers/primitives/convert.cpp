@@ -1,0 +1,156 @@
+// CONVERT: every pair of types, each rounding to integers, wrapping and saturating.
+#include "conformance/tiers/primitives/elementwise.h"
+#include "conformance/tiers/primitives/families.h"
+#include "conformance/tiers/primitives/values.h"
+
+namespace candela::conform {
+namespace {
+
+constexpr uint16_t kKind = CDL_KIND_CONVERT;
+
+std::string rowText(Elem from, Elem to) { return fmt::format("{}_{}", elemName(from), elemName(to)); }
+
+/// Required pairs that are rounded in this way.
+std::vector<std::string> requiredPairs(uint16_t fn) {
+  std::vector<std::string> rows = requiredTexts(kKind, [fn](const target::RequiredRow& row) {
+    return row.fn == fn ? rowText(static_cast<Elem>(row.elems[0]), static_cast<Elem>(row.elems[1])) : "";
+  });
+  std::erase(rows, "");
+  return rows;
+}
+
+Call callOf(const Choice& choice) {
+  const std::string& row = choice.at("row");
+  const size_t split = row.find('_');
+  const Elem from = *parseElem(row.substr(0, split)), to = *parseElem(row.substr(split + 1));
+  const std::string& data = choice.at("data");
+  return {kKind,
+          *parseFn(kKind, choice.at("fn")),
+          {from},
+          to,
+          {data == "near" ? near(from, to) : dataOf(from, data)},
+          {program::Attr::ofInt(CDL_ATTR_SATURATE, choice.at("sat") == "1")}};
+}
+
+std::vector<Axis> roundings(std::string_view fn) { return {{"fn", {std::string(fn)}}, {"sat", {"0", "1"}}}; }
+
+/// Binary digits that every number of the type may have.
+int digitsOf(Elem elem) {
+  if (!isFloat(elem)) return elem == Elem::bool_ ? 1 : elemBits(elem) - (isSigned(elem) ? 1 : 0);
+  switch (elem) {
+  case Elem::f64_: return 53;
+  case Elem::f32_: return 24;
+  case Elem::f16_: return 11;
+  case Elem::bf16_: return 8;
+  default: return 4; // of storage: at most
+  }
+}
+
+/// The pairs that mean something with this rounding; "" with any.
+struct Pairs {
+  std::vector<std::string> arithmetic, storage, bytes, halves, wide;
+};
+Pairs allPairs(bool toIntegers) {
+  Pairs all;
+  for (int f = 1; f < kElemCount; ++f)
+    for (int t = 1; t < kElemCount; ++t) {
+      const Elem from = static_cast<Elem>(f), to = static_cast<Elem>(t);
+      if (toIntegers && !(isFloat(from) && isInteger(to))) continue;
+      const std::string row = rowText(from, to);
+      const bool stored = isStorageOnly(from) || isStorageOnly(to);
+      // Storage comes of and becomes what can be computed with; one integer type stands for all.
+      if (stored && !(isFloat(from) && isFloat(to)) && from != Elem::i32_ && to != Elem::i32_) continue;
+      if (isStorageOnly(from) && isStorageOnly(to)) continue;
+      (stored ? all.storage : all.arithmetic).push_back(row);
+      if (elemBits(from) == 8 && from != Elem::bool_) all.bytes.push_back(row);
+      if (elemBits(from) == 16) all.halves.push_back(row);
+      if (elemBits(from) > 16) all.wide.push_back(row);
+    }
+  return all;
+}
+
+/// Whether some number of the one type lies half-way between two of the other.
+bool hasTies(uint16_t fn, Elem from, Elem to) {
+  if (fn == CDL_CONVERT_RNE) return isFloat(from) && isInteger(to);
+  return isFloat(to) && digitsOf(from) > digitsOf(to);
+}
+
+/// The pairs that round to nearest, each on numbers next to ties: whoever claims one shows how it breaks them.
+Part tiesOf(const Pairs& all, uint16_t fn) {
+  std::vector<std::string> rows;
+  for (const auto* pairs : {&all.arithmetic, &all.storage})
+    for (const std::string& row : *pairs) {
+      const size_t split = row.find('_');
+      const Elem from = *parseElem(row.substr(0, split)), to = *parseElem(row.substr(split + 1));
+      if (hasTies(fn, from, to)) rows.push_back(row);
+    }
+  return {.rows = rows,
+          .shapes = {"1031"},
+          .views = {"dense,dense"},
+          .data = {"near"},
+          .before = {{"fn", {std::string(program::fnName(kKind, fn))}}, {"sat", {"1"}}},
+          .budget = {0, static_cast<unsigned>(rows.size())}};
+}
+
+} // namespace
+
+std::vector<Case> convertCases(const Selection& selection) {
+  const std::vector<std::string> dense = {"dense,dense"};
+  std::vector<Part> parts;
+  const auto once = [&](std::vector<std::string> rows, Elem like, std::string_view fn, const std::string& data,
+                        Budget budget) {
+    parts.push_back({.rows = std::move(rows),
+                     .shapes = {everyShape(like)},
+                     .views = dense,
+                     .data = {data},
+                     .before = roundings(fn),
+                     .budget = budget});
+  };
+  for (uint16_t fn = 0; cdl_fn_known(kKind, fn); ++fn) {
+    const std::string_view name = program::fnName(kKind, fn);
+    const std::vector<std::string> required = requiredPairs(fn);
+    const bool isPlain = fn == CDL_CONVERT_TRUNC;
+    const Pairs all = allPairs(!isPlain);
+    parts.push_back({.rows = required,
+                     .shapes = manyShapes(),
+                     .views = unaryViews(),
+                     .data = {"calm", "corners", "bits", "near"},
+                     .before = roundings(name),
+                     .typicalViews = dense,
+                     .typicalData = {"near"},
+                     .oneIn = 40,
+                     .oneInDense = 6,
+                     .budget = {0, isPlain ? 48u : 6u}});
+    parts.push_back({.rows = without(all.arithmetic, required),
+                     .shapes = {"1031", "2x3x5"},
+                     .views = {"dense,dense", "transposed,dense", "reversed,rotated", "strided,in0", "dense,in0"},
+                     .data = {"calm", "near"},
+                     .before = roundings(name),
+                     .typicalViews = dense,
+                     .typicalData = {"near"},
+                     .oneIn = 32,
+                     .oneInDense = 4,
+                     .budget = {isPlain ? 4u : 1u, isPlain ? 8u : 3u}});
+    parts.push_back({.rows = all.storage,
+                     .shapes = {"8x64", "2x2x3x1x5"},
+                     .views = {"dense,dense", "broadcast,dense", "reversed,rotated"},
+                     .data = {"calm", "near"},
+                     .before = roundings(name),
+                     .typicalViews = dense,
+                     .typicalData = {"near"},
+                     .oneIn = 16,
+                     .oneInDense = 4,
+                     .budget = {isPlain ? 2u : 1u, isPlain ? 4u : 1u}});
+    if (fn != CDL_CONVERT_FLOOR) parts.push_back(tiesOf(all, fn));
+    once(all.bytes, Elem::u8_, name, "every", {1, isPlain ? 2u : 1u});
+    once(all.halves, Elem::f16_, name, "every", {1, isPlain ? 2u : 1u});
+    once(all.wide, Elem::f32_, name, "every", {1, isPlain ? 2u : 1u});
+    parts.push_back(inLoops(required, {"dense,dense", "rows,strided", "negative,rows"}, {"near"}, {1, 1}));
+    for (const Axis& axis : roundings(name)) parts.back().before.push_back(axis);
+  }
+  parts.push_back(witnesses({"f32_i32"}, {"scalar"}, dense, {"calm"}));
+  parts.back().before = {{"fn", {"rne"}}, {"sat", {"1"}}};
+  return elementwiseCases("primitives:convert/", parts, callOf, selection);
+}
+
+} // namespace candela::conform

@@ -1,0 +1,39 @@
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/graph/text.h"
+#include "core/compiler/import/import.h"
+#include "core/compiler/program/text.h"
+#include "core/support/file.h"
+
+namespace candela::pipeline {
+Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics) {
+  text::TokenStream in(text, file, diagnostics);
+  if (in.at("graph")) {
+    CDL_ASSIGN(graph::Graph graph, graph::parse(text, file, diagnostics));
+    return Ir(std::move(graph));
+  }
+  if (in.at("program")) {
+    CDL_ASSIGN(program::Program program, program::parse(text, file, diagnostics));
+    return Ir(std::move(program));
+  }
+  const text::Token first = in.peek();
+  in.report(first, fmt::format("expected 'graph' or 'program' but found {}", first.shown()));
+  return diagnostics.status();
+}
+
+Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options) {
+  if (!path.ends_with(".cdl")) {
+    CDL_ASSIGN(onnx_io::Model model, onnx_io::readModel(path));
+    CDL_ASSIGN(import::Script script,
+               import::importScript(std::make_shared<const onnx_io::Model>(std::move(model)), options));
+    if (graph::Graph* graph = script.graph()) return Loaded(std::move(*graph));
+    return Loaded(std::move(script));
+  }
+  if (!options.dims.empty() || !options.shapes.empty())
+    return badArgument("{}: a .cdl file has its shapes; dims and shapes are for .onnx files", path);
+  CDL_ASSIGN(const Bytes file, mapFile(path));
+  Diagnostics diagnostics;
+  CDL_ASSIGN(Ir ir, parseIr({reinterpret_cast<const char*>(file.data()), file.size()}, path, diagnostics));
+  return std::visit([](auto&& parsed) { return Loaded(std::move(parsed)); }, std::move(ir));
+}
+
+} // namespace candela::pipeline

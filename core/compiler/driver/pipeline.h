@@ -1,0 +1,88 @@
+#pragma once
+
+#include <functional>
+
+#include "core/compiler/import/script.h"
+#include "core/compiler/lowering/partition/partition.h"
+#include "core/compiler/program/passes/schedule/schedule.h"
+#include "core/compiler/program/passes/tile/tile.h"
+#include "core/compiler/program/program.h"
+#include "core/runtime/session/session.h"
+
+/// The order in which a model goes through the house, and nothing else.
+namespace candela::pipeline {
+
+struct CompileOptions {
+  bool toPrimitives = false; ///< lower every op to the 13 primitives
+  bool stack = true;         ///< join what follows element by element: epilogues and expressions
+  bool keepValues = false;   ///< every value becomes an output before anything is fused
+  bool groups = true;        ///< mark groups for targets that run them band by band
+  bool keepEmitted = false;  ///< LoweredPart::emitted is there
+  plan::ScheduleOptions schedule;
+  std::vector<uint64_t> bandBytes; ///< per target, as bandBytesOf() says; beyond its end: 0, no groups
+  /// The local memories to tile every part for; else those that its target declares.
+  std::optional<plan::Machine> machine;
+  /// Per target, as costsOf() says; null or beyond its end: tiles are chosen by declared costs.
+  std::vector<std::shared_ptr<plan::DeviceCosts>> deviceCosts;
+  /// Stage and 0..1 of it; null is allowed.
+  std::function<void(const char* stage, double fraction)> progress;
+};
+
+/// What the values inside of a group may hold at once on a device: its plugin's option `band_bytes`, by which it says
+/// that it runs groups band by band. 0: it has no such option, or that says so.
+uint64_t bandBytesOf(const runtime::Device& device);
+
+/// soft's own target: the last one of every partitioning.
+const target::Target& hostTarget();
+
+/// One partition on its way down: the lowered graph and its planned Program.
+struct LoweredPart {
+  size_t target = 0; ///< index into the targets
+  graph::Graph graph;
+  program::Program program;
+  uint64_t arenaBytes = 0, maxLiveBytes = 0;
+  std::optional<plan::Machine> machine;    ///< whose local memories it is tiled for
+  std::optional<program::Program> emitted; ///< the Program before it had an order and offsets
+  /// Names of nodes whose steps counted on being in a product's instruction and are not; no Program is made then.
+  std::set<std::string> unfused;
+};
+
+/// An optimized graph through extract, lower, layout, fuse, emit, schedule and place for every part.
+Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
+                                            std::span<const target::Target* const> targets,
+                                            const CompileOptions& options);
+
+/// The whole way: optimize, partition, lower, compile on the devices (≤ 8 rounds of late refusals), bundle, session.
+/// Devices come in order of preference; what none of them takes runs on the host.
+Result<std::unique_ptr<runtime::Session>> compile(graph::Graph graph, const std::string& modelName,
+                                                  std::span<const std::shared_ptr<runtime::Device>> devices,
+                                                  const CompileOptions& options = {});
+
+/// Cuts a Program into tiles for the local memories that the target declares; nothing happens where it declares none.
+/// Failures: those of plan::tile.
+Status tileFor(const target::Target& target, program::Program& program);
+
+/// A Program as it stands, planned when it is not: on the device, or on the host without one.
+Result<std::unique_ptr<runtime::Session>> compileProgram(program::Program program, const std::string& modelName,
+                                                         std::shared_ptr<runtime::Device> device);
+
+using Ir = std::variant<graph::Graph, program::Program>;
+/// Parses one graph or one program, as its first word says, and verifies it. `file` names it in messages; resources are
+/// looked up beside it.
+Result<Ir> parseIr(std::string_view text, const std::string& file, Diagnostics& diagnostics);
+
+/// A model file by content: .onnx, or .cdl with one graph or one program. The options apply to .onnx.
+using Loaded = std::variant<graph::Graph, program::Program, import::Script>;
+Result<Loaded> loadAny(const std::string& path, const import::ImportOptions& options);
+
+/// A bundle that names the model and counts its nodes and parameters, with nothing to run.
+runtime::Bundle describeModel(const graph::Graph& graph, const std::string& name);
+/// Makes every value an output; returns those that were none.
+std::vector<runtime::KeptValue> keepValues(graph::Graph& graph);
+
+/// Multiply-accumulates of one node; 0 for what does none.
+uint64_t macs(const graph::Node& node);
+/// Of a convolution or a product of matrices; of attention and transposed convolutions, which are more than that, none.
+runtime::Products productsOf(const graph::Node& node);
+
+} // namespace candela::pipeline

@@ -1,0 +1,174 @@
+#include "core/compiler/driver/report.h"
+
+#include "core/compiler/capabilities/idle_rows.h"
+#include "core/compiler/driver/pipeline.h"
+#include "core/compiler/driver/steady_json.h"
+#include "core/compiler/lowering/emit/emit.h"
+#include "core/support/text/shown.h"
+
+namespace candela::pipeline {
+namespace {
+
+using Json = SteadyJson;
+
+/// By NodePlacement::Class.
+constexpr const char* kClassNames[] = {"native", "emulated", "host"};
+
+/// Bytes that cross from one partition to another, and how many values that are.
+Json transfers(const runtime::Bundle& bundle) {
+  std::map<uint32_t, uint32_t> producer;
+  std::set<std::pair<uint32_t, uint32_t>> seen;
+  uint64_t count = 0, bytes = 0;
+  for (const runtime::BundleStep& step : bundle.steps) {
+    if (step.kind == runtime::StepKind::copy) continue;
+    for (uint32_t v : step.inputs)
+      if (producer.count(v) && seen.insert({v, step.partition}).second) {
+        ++count;
+        bytes += bundle.values[v].sizeBytes();
+      }
+    for (uint32_t v : step.outputs) producer[v] = step.partition;
+  }
+  return {{"count", count}, {"bytes", bytes}};
+}
+
+/// Instructions that only bring a value into another layout.
+uint64_t layoutConversions(const cdl_image_t* image) {
+  uint64_t count = 0;
+  for (uint32_t i = 1; i < image->instrs.count; ++i)
+    if (const uint32_t origin = cdl_get_instr(image, i)->provenance)
+      count += cdl_get_string(image, cdl_get_provenance(image, origin)->op) == program::kLayoutOrigin;
+  return count;
+}
+
+Json describeTarget(const target::Target& target) {
+  Json profiles = Json::array(), spaces = Json::array();
+#define CANDELA_PROFILE(name, id, mask)                                                                                \
+  if (target.claims(id)) profiles.push_back(#name);
+  CDL_PROFILES(CANDELA_PROFILE)
+#undef CANDELA_PROFILE
+  uint64_t native = 0, emulated = 0;
+  for (const target::Target::Row& row : target.rows()) {
+    native += row.row.support == CDL_SUPPORT_NATIVE;
+    emulated += row.row.support == CDL_SUPPORT_EMULATED;
+  }
+  for (const target::Target::SpaceInfo& space : target.spaces())
+    spaces.push_back({{"name", space.name},
+                      {"capacity_bytes", space.space.capacity_bytes},
+                      {"alignment", space.space.alignment},
+                      {"host_mapped", (space.space.flags & CDL_SPACE_HOST_MAPPED) != 0}});
+  Json idle = Json::array();
+  for (const target::IdleRow& row : target::idleRows(target))
+    idle.push_back({{"row", row.row}, {"text", row.text}, {"why", row.why}});
+  return {{"profiles", profiles},
+          {"rows", {{"native", native}, {"emulated", emulated}, {"idle", std::move(idle)}}},
+          {"spaces", spaces}};
+}
+
+Json describePlugin(const std::string& nameOrPath) {
+  Json entry = {{"name", nameOrPath}};
+  const auto plugin = runtime::findPlugin(nameOrPath);
+  if (!plugin) {
+    entry["error"] = plugin.status().message();
+    return entry;
+  }
+  entry["name"] = (*plugin)->name();
+  entry["version"] = (*plugin)->version();
+  entry["origin"] = (*plugin)->origin();
+  entry["description"] = (*plugin)->description();
+  const cdl_header_t& header = (*plugin)->table().header;
+  entry["abi"] = fmt::format("{}.{}", header.major, header.minor);
+  entry["door"] = (*plugin)->table().compile ? "compile" : "run";
+  entry["options"] = Json::array();
+  for (const cdl_option_schema_t& option : (*plugin)->options())
+    entry["options"].push_back({{"name", option.name},
+                                {"summary", option.summary ? option.summary : ""},
+                                {"values", option.values ? option.values : "string"},
+                                {"default", option.default_value ? option.default_value : ""}});
+  entry["devices"] = Json::array();
+  for (uint32_t d = 0; d < (*plugin)->deviceCount(); ++d) {
+    const auto device = (*plugin)->open(d, {});
+    if (!device) {
+      entry["devices"].push_back({{"error", device.status().message()}});
+      continue;
+    }
+    Json description = {{"name", (*device)->name()}};
+    description.update(describeTarget((*device)->target()));
+    entry["devices"].push_back(description);
+  }
+  return entry;
+}
+
+} // namespace
+
+std::string placementJson(const runtime::Bundle& bundle) {
+  Json nodes = {{"native", 0}, {"emulated", 0}, {"host", 0}}, macsBy = nodes, detail = Json::array();
+  std::set<std::string> backends;
+  for (const runtime::NodePlacement& node : bundle.placement) {
+    const char* cls = kClassNames[static_cast<size_t>(node.cls)];
+    nodes[cls] = nodes[cls].get<uint64_t>() + 1;
+    macsBy["native"] = macsBy["native"].get<uint64_t>() + node.nativeMacs;
+    const char* rest = node.cls == runtime::NodePlacement::Class::host ? "host" : "emulated";
+    macsBy[rest] = macsBy[rest].get<uint64_t>() + node.macs - std::min(node.macs, node.nativeMacs);
+    Json& shown = detail.emplace_back(
+        Json{{"node", node.node},
+             {"op", node.op},
+             {"on", node.on},
+             {"class", cls},
+             {"why", node.why},
+             {"macs", node.macs},
+             {"native_macs", node.nativeMacs},
+             {"bytes_in", node.bytesIn},
+             {"bytes_out", node.bytesOut},
+             {"elements", node.elements}});
+    if (const runtime::Products& p = node.products; p.count)
+      shown["products"] = {{"count", p.count}, {"rows", p.rows}, {"terms", p.terms}, {"columns", p.columns}};
+  }
+  Json partitions = Json::array();
+  uint64_t conversions = 0;
+  for (const runtime::BundlePartition& partition : bundle.partitions) {
+    backends.insert(partition.backend.empty() ? "soft" : partition.backend);
+    const auto* image = reinterpret_cast<const cdl_image_t*>(partition.image.data());
+    conversions += layoutConversions(image);
+    partitions.push_back({{"backend", partition.backend.empty() ? "soft" : partition.backend},
+                          {"instructions", image->instrs.count - 1},
+                          {"image_bytes", partition.image.size()},
+                          {"executable_bytes", partition.executable.size()}});
+  }
+  Json report = {{"schema", "candela.placement/1"},
+                 {"model", bundle.model},
+                 {"backends", backends},
+                 {"nodes", bundle.modelNodes},
+                 {"parameters", bundle.parameters},
+                 {"arena_bytes", bundle.arenaBytes},
+                 {"max_live_bytes", bundle.maxLiveBytes},
+                 {"placement", nodes},
+                 {"macs", macsBy},
+                 {"transfers", transfers(bundle)},
+                 {"layout_conversions", conversions},
+                 {"partitions", partitions},
+                 {"nodes_detail", detail}};
+  for (const runtime::KeptValue& value : bundle.kept)
+    report["values"].push_back({{"name", value.name}, {"node", value.node}});
+  for (const runtime::BundleState& state : bundle.states)
+    report["states"].push_back({{"input", bundle.values[bundle.inputs[state.input]].name},
+                                {"output", bundle.values[bundle.outputs[state.output]].name}});
+  return text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string backendsJson(const std::vector<std::string>& paths) {
+  Json list = Json::array();
+  list.push_back({{"name", "reference"},
+                  {"description", "the oracle: f64 and 128-bit integers, slow"},
+                  {"devices", Json::array()}});
+  Json soft = {{"name", "soft"}, {"description", "the portable host executor"}, {"devices", Json::array()}};
+  Json device = {{"name", "host"}};
+  device.update(describeTarget(hostTarget()));
+  soft["devices"].push_back(device);
+  list.push_back(soft);
+  for (const std::string& name : runtime::listPlugins()) list.push_back(describePlugin(name));
+  for (const std::string& path : paths) list.push_back(describePlugin(path));
+  const Json report = {{"schema", "candela.backends/1"}, {"backends", list}};
+  return text::shownJson(report.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+} // namespace candela::pipeline

@@ -1,0 +1,62 @@
+#include "core/compiler/graph/passes/passes.h"
+
+#include <algorithm>
+#include <ranges>
+
+#include "core/compiler/graph/loop.h"
+#include "core/compiler/graph/passes/rewrite.h"
+
+namespace candela::passes {
+
+namespace {
+
+constexpr PassInfo kPasses[] = {
+#define PASS(name, function, effect, summary, values) {name, Effect::effect, summary, values, function},
+#include "core/compiler/graph/passes/passes.inc"
+#undef PASS
+};
+constexpr int kMaxRounds = 8;
+
+Result<int> runOne(const PassInfo& pass, graph::Graph& graph) {
+  int count = 0;
+  for (graph::Graph* each : graph::nestedGraphs(graph)) {
+    CDL_ASSIGN(const int changes, pass.run(*each).context(pass.name));
+    count += changes;
+  }
+  CDL_TRY(graph::verify(graph).context(fmt::format("after {}", pass.name)));
+  return count;
+}
+
+} // namespace
+
+Result<int> deadCode(Graph& graph) { return graph.eraseDead(); }
+
+std::span<const PassInfo> allPasses() { return kPasses; }
+
+Status runPasses(graph::Graph& graph, std::span<const std::string> names) {
+  CDL_TRY(graph::verify(graph));
+  for (const std::string& name : names) {
+    const auto pass = std::ranges::find(kPasses, name, &PassInfo::name);
+    if (pass == std::end(kPasses))
+      return badArgument("no pass '{}'; there are {}", name,
+                         fmt::join(kPasses | std::views::transform(&PassInfo::name), ", "));
+    CDL_ASSIGN([[maybe_unused]] int count, runOne(*pass, graph));
+  }
+  return Status::ok();
+}
+
+Status optimize(graph::Graph& graph, const PassObserver& observe) {
+  CDL_TRY(graph::verify(graph));
+  for (int round = 0; round < kMaxRounds; ++round) {
+    int changes = 0;
+    for (const PassInfo& pass : kPasses) {
+      CDL_ASSIGN(const int count, runOne(pass, graph));
+      if (count > 0 && observe) observe(pass.name, graph);
+      changes += count;
+    }
+    if (changes == 0) break;
+  }
+  return Status::ok();
+}
+
+} // namespace candela::passes

@@ -1,0 +1,196 @@
+#include "core/compiler/import/operators/heads.h"
+
+/// Blocks of transformers that the domain com.microsoft has operators for: sums with what was skipped, normalized;
+/// embeddings; and products with weights of few bits.
+namespace candela::import {
+namespace {
+
+/// What is normalized is the sum of input, skip (which may lack the batch) and bias, rounded once where it is a result.
+template <OpKind kind> Status importSkipNorm(Step& step) {
+  needBounded(step);
+  constexpr bool hasBeta = kind == OpKind::LayerNorm;
+  const Term x = termOf(step, 0), skip = termOf(step, 1);
+  const double epsilon = attrOf<float>(step, "epsilon", hasBeta ? 1e-5f : 1e-6f);
+  if (!isFloat(x.elem()) || x.rank() < 2 || x.rank() > 3)
+    return badModel("input is {}, expected floats of rank 2 or 3", x.text());
+  const Shape row{x.dim(-1)}, each{x.dim(-2), x.dim(-1)};
+  Shape one = x.shape();
+  one[0] = 1;
+  if (skip.elem() != x.elem() || (skip.shape() != x.shape() && skip.shape() != each && skip.shape() != one))
+    return badModel("skip {} does not fit input {}", skip.text(), x.text());
+  const auto vector = [&](size_t input, const char* name) {
+    const Term given = termOf(step, input);
+    if (given.shape() != row || given.elem() != x.elem())
+      need(badModel("{} is {}, expected {} of {}", name, given.text(), shapeText(row), elemName(x.elem())));
+    return widened(given);
+  };
+  Term sum = widened(x) + widened(skip);
+  const size_t biasInput = hasBeta ? 4 : 3;
+  if (step.input(biasInput)) sum = sum + vector(biasInput, "bias");
+  if (step.wants(3)) step.set(3, sum.cast(x.elem()).value());
+  std::vector<Term> operands{sum, vector(2, "gamma")};
+  if (hasBeta && step.input(3)) operands.push_back(vector(3, "beta"));
+  return step.set(make(kind, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(x.elem()));
+}
+
+/// RMSNormalization as it is called in exports that are older than the standard's.
+Status importSimplifiedLayerNormalization(Step& step) {
+  needBounded(step);
+  const Term x = termOf(step, 0), scale = termOf(step, 1);
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", -1), x.rank()));
+  const double epsilon = attrOf<float>(step, "epsilon", 1e-5f);
+  if (attrOf<int64_t>(step, "stash_type", 1) != 1) return failure(Code::unsupported, "a stash_type that is not 1");
+  const Shape shape = x.shape(), tail(shape.begin() + axis, shape.end());
+  if (scale.shape() != tail || !isFloat(scale.elem()))
+    return badModel("scale is {}, expected {}", scale.text(), shapeText(tail));
+  const Elem inner = x.elem() == Elem::f64_ || scale.elem() == Elem::f64_ ? Elem::f64_ : Elem::f32_;
+  const Term y = make(OpKind::RmsNorm, {x.cast(inner), scale.cast(inner)}, {{"axis", axis}, {"epsilon", epsilon}});
+  return step.set(y.cast(scale.elem()));
+}
+
+/// Rows of a table at places of any shape.
+Term rowsAt(const Step& step, size_t table, const char* name, const Term& at, int64_t width) {
+  const Term rows = termOf(step, table);
+  if (rows.rank() != 2 || rows.dim(0) < 1 || (width >= 0 && rows.dim(1) != width) || !isFloat(rows.elem()))
+    need(badModel("{} is {}, expected rows of {}", name, rows.text(), width));
+  if (!isInteger(at.elem())) need(badModel("places in {} are {}", name, at.text()));
+  return widened(make(OpKind::Gather, {rows, at}, {{"axis", int64_t(0)}}));
+}
+
+/// Words, places and segments looked up and added, then normalized. The second result counts the words that a mask
+/// leaves in each batch.
+Status importEmbedLayerNormalization(Step& step) {
+  needInputs(step, {2, 3, 5, 6});
+  needBounded(step);
+  const Term words = termOf(step, 0);
+  const double epsilon = attrOf<float>(step, "epsilon", 1e-12f);
+  need(step.maybe<int64_t>("mask_index_type"));
+  if (words.rank() != 2) return badModel("input_ids are {}, expected rank 2", words.text());
+  const int64_t batch = words.dim(0), count = words.dim(1);
+  Term sum = rowsAt(step, 2, "word_embedding", words, -1);
+  const int64_t width = sum.dim(2);
+  const Elem elem = termOf(step, 2).elem();
+  Term at = iota(step.build, count, Elem::i32_).reshape({1, count});
+  if (step.input(8)) {
+    at = termOf(step, 8);
+    if (at.shape() != Shape{batch, count} && at.shape() != Shape{1, count})
+      return badModel("position_ids are {} beside input_ids {}", at.text(), words.text());
+  } else if (termOf(step, 3).rank() == 2 && termOf(step, 3).dim(0) < count) {
+    return badModel("position_embedding {} has no rows for {} places", termOf(step, 3).text(), count);
+  }
+  sum = sum + rowsAt(step, 3, "position_embedding", at, width);
+  if (!step.input(1) != !step.input(4)) return badModel("segment_ids and segment_embedding go together");
+  if (step.input(1)) {
+    const Term segments = termOf(step, 1);
+    if (segments.shape() != words.shape())
+      return badModel("segment_ids are {} beside input_ids {}", segments.text(), words.text());
+    sum = sum + rowsAt(step, 4, "segment_embedding", segments, width);
+  }
+  const auto vector = [&](size_t input, const char* name) {
+    const Term given = termOf(step, input);
+    if (given.shape() != Shape{width} || given.elem() != elem)
+      need(badModel("{} is {}, expected {} of {}", name, given.text(), width, elemName(elem)));
+    return widened(given);
+  };
+  if (step.wants(1)) {
+    Term kept = full(step.build, 0, {batch}, Elem::i32_);
+    if (step.input(7)) {
+      const Term mask = termOf(step, 7);
+      if (mask.shape() != words.shape() || !isInteger(mask.elem()))
+        return badModel("mask is {} beside input_ids {}", mask.text(), words.text());
+      kept = reduce(OpKind::ReduceSum, equal(mask, 1).cast(Elem::i32_), {1}, false);
+    }
+    step.set(1, kept.value());
+  }
+  if (step.wants(2)) step.set(2, sum.cast(elem).value());
+  const std::vector<Term> operands{sum, vector(5, "gamma"), vector(6, "beta")};
+  return step.set(make(OpKind::LayerNorm, operands, {{"axis", int64_t(-1)}, {"epsilon", epsilon}}).cast(elem));
+}
+
+/// Packed numbers [rows, bytes] as [rows, bytes * 8 / bits] of u8, the lowest bits first. Constants of 4 bits are what
+/// our own packed type is, and stay it.
+Term unpackedBits(const Term& packed, int64_t bits) {
+  if (bits == 8) return packed;
+  const int64_t each = 8 / bits;
+  const Shape shape{packed.dim(0), packed.dim(1) * each};
+  if (bits == 4 && packed.value()->isConstant()) {
+    Tensor tensor = need(packed.value()->tensor());
+    tensor.elem = Elem::u4_;
+    tensor.dims = shape;
+    return Term(packed.build(), packed.build().constant(std::move(tensor))).cast(Elem::u8_);
+  }
+  std::vector<Term> parts;
+  for (int64_t i = 0; i < each; ++i) {
+    const Term moved = i == 0 ? packed : shiftRight(packed, static_cast<double>(i * bits));
+    parts.push_back((i + 1 == each ? moved : bitAnd(moved, static_cast<double>((1 << bits) - 1))).unsqueeze(2));
+  }
+  return concat(parts, 2).reshape(shape);
+}
+
+/// a . (weights - zero) * scale of weights[n, k] in blocks along k. They are stored in few bits, each block's in whole
+/// bytes, zero points too unless they are floats.
+Status importMatMulNBits(Step& step) {
+  needBounded(step);
+  const int64_t bits = attrOf<int64_t>(step, "bits", 4), block = attrOf<int64_t>(step, "block_size", 0);
+  const int64_t rows = attrOf<int64_t>(step, "N", 0), depth = attrOf<int64_t>(step, "K", 0);
+  if (bits != 2 && bits != 4 && bits != 8) return failure(Code::unsupported, "bits is {}, expected 2, 4 or 8", bits);
+  if (block < 16 || block > (1 << 20) || (block & (block - 1)))
+    return badModel("block_size is {}, expected a power of two from 16 on", block);
+  if (rows < 1 || rows > INT32_MAX || depth < 1 || depth > INT32_MAX) return badModel("N is {} and K {}", rows, depth);
+  if (const int64_t level = attrOf<int64_t>(step, "accuracy_level", 0); level < 0 || level > 4)
+    return badModel("accuracy_level is {}, expected 0 to 4", level);
+  if (attrOf<int64_t>(step, "weight_prepacked", 0) != 0)
+    return failure(Code::unsupported, "attribute 'weight_prepacked': weights in the form of another device");
+  if (step.input(4)) return failure(Code::unsupported, "input 'g_idx' is not supported");
+  const Term a = termOf(step, 0), b = termOf(step, 1);
+  const int64_t blocks = (depth + block - 1) / block, blob = block * bits / 8;
+  if (a.rank() < 1 || a.dim(-1) != depth || !isFloat(a.elem()))
+    return badModel("A is {}, expected floats with K = {} last", a.text(), depth);
+  if (b.elem() != Elem::u8_ || b.shape() != Shape{rows, blocks, blob})
+    return badModel("B is {}, expected {} of u8", b.text(), shapeText(Shape{rows, blocks, blob}));
+  const auto perBlock = [&](const Term& given, const char* name) {
+    if (given.shape() != Shape{rows, blocks} && given.shape() != Shape{rows * blocks})
+      need(badModel("{} is {}, expected {}", name, given.text(), shapeText(Shape{rows, blocks})));
+    return given.reshape({rows, blocks, 1});
+  };
+  const Term scales = perBlock(termOf(step, 2), "scales");
+  if (!isFloat(scales.elem())) return badModel("scales are {}", scales.text());
+  const Elem inner = widened(scales).elem();
+  const Term stored = unpackedBits(b.reshape({rows, blocks * blob}), bits).reshape({rows, blocks, block});
+  Term centred = stored;
+  if (step.input(3) && isFloat(termOf(step, 3).elem())) {
+    centred = stored.cast(inner) - perBlock(termOf(step, 3), "zero_points").cast(inner);
+  } else if (step.input(3)) {
+    const Term given = termOf(step, 3);
+    const int64_t bytes = (blocks * bits + 7) / 8;
+    if (given.elem() != Elem::u8_ || (given.shape() != Shape{rows, bytes} && given.shape() != Shape{rows * bytes}))
+      return badModel("zero_points are {}, expected {} of u8", given.text(), shapeText(Shape{rows, bytes}));
+    const Term zero = unpackedBits(given.reshape({rows, bytes}), bits).slice(1, 0, blocks).reshape({rows, blocks, 1});
+    centred = (stored.cast(Elem::i32_) - zero.cast(Elem::i32_)).cast(inner);
+  } else {
+    centred = (stored.cast(Elem::i32_) - static_cast<double>(1 << (bits - 1))).cast(inner);
+  }
+  const Term weights = (centred * scales.cast(inner)).reshape({rows, blocks * block}).slice(1, 0, depth);
+  Term y = matmul(widened(a), weights.cast(widened(a).elem()).transpose({1, 0}));
+  if (step.input(5)) {
+    const Term bias = termOf(step, 5);
+    if (bias.shape() != Shape{rows} || bias.elem() != a.elem())
+      return badModel("bias is {}, expected {} of {}", bias.text(), rows, elemName(a.elem()));
+    y = y + widened(bias);
+  }
+  return step.set(y.cast(a.elem()));
+}
+
+constexpr Operator kOperators[] = {
+    {"SimplifiedLayerNormalization", 2, 2, 1, importSimplifiedLayerNormalization},
+    {"com.microsoft.EmbedLayerNormalization", 1, 9, 3, importEmbedLayerNormalization},
+    {"com.microsoft.MatMulNBits", 3, 6, 1, importMatMulNBits},
+    {"com.microsoft.SkipLayerNormalization", 3, 5, 4, importSkipNorm<OpKind::LayerNorm>},
+    {"com.microsoft.SkipSimplifiedLayerNormalization", 3, 4, 4, importSkipNorm<OpKind::RmsNorm>},
+};
+
+} // namespace
+
+std::span<const Operator> microsoft_blocksOperators() { return kOperators; }
+
+} // namespace candela::import

@@ -1,0 +1,117 @@
+#include <cmath>
+
+#include "core/compiler/import/term.h"
+
+/// Operators that fold axes of a tensor, and formulas around them.
+namespace candela::import {
+namespace {
+
+/// Over the axes that the operator names. Without any: all, or none when noop_with_empty_axes says so, which leaves the
+/// other steps of a formula. axesSince: the opset that made `axes` an operand.
+template <typename Formula> Status importOverAxes(Step& step, int axesSince, Formula formula) {
+  const Term x = termOf(step, 0);
+  const auto given = need(step.intsAttrOrInput("axes", 1, axesSince));
+  const bool keep = need(step.flagAttr("keepdims", true));
+  const bool noop = step.opset >= axesSince && need(step.flagAttr("noop_with_empty_axes", false));
+  if (step.opset < axesSince && step.input(1))
+    return badModel("input 'axes' needs opset {}, the model has {}", axesSince, step.opset);
+  std::vector<int64_t> axes;
+  if (given && !given->empty())
+    axes = need(resolveAxes(*given, x.rank()));
+  else if (!noop)
+    axes = allAxes(step);
+  return step.set(formula(x, axes, keep));
+}
+
+/// Bools are the numbers 0 and 1.
+template <OpKind kind, int axesSince> Status importReduce(Step& step) {
+  return importOverAxes(step, axesSince, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+    if (axes.empty()) return x;
+    return reduce(kind, x.elem() == Elem::bool_ ? x.cast(Elem::u8_) : x, axes, keep).cast(x.elem());
+  });
+}
+
+using Fold = Term(const Term& x, const std::vector<int64_t>& axes, bool keep);
+
+/// A formula on reals; whole numbers go by way of f64 and back toward zero.
+template <Fold formula> Status importRealFold(Step& step) {
+  return importOverAxes(step, 18, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+    return formula(isFloat(x.elem()) ? widened(x) : x.cast(Elem::f64_), axes, keep).cast(x.elem());
+  });
+}
+
+Status importReduceL1(Step& step) {
+  return importOverAxes(step, 18, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+    return reduce(OpKind::ReduceSum, abs(x), axes, keep);
+  });
+}
+Status importReduceSumSquare(Step& step) {
+  return importOverAxes(step, 18, [](const Term& x, const std::vector<int64_t>& axes, bool keep) {
+    const Term wide = widened(x);
+    return reduce(OpKind::ReduceSum, wide * wide, axes, keep).cast(x.elem());
+  });
+}
+
+Term l2(const Term& x, const std::vector<int64_t>& axes, bool keep) {
+  return sqrt(reduce(OpKind::ReduceSum, x * x, axes, keep));
+}
+Term logSum(const Term& x, const std::vector<int64_t>& axes, bool keep) {
+  return log(reduce(OpKind::ReduceSum, x, axes, keep));
+}
+/// Shifted by the maximum, where it is a number, so that nothing overflows.
+Term logSumExp(const Term& x, const std::vector<int64_t>& axes, bool keep) {
+  const Term most = reduce(OpKind::ReduceMax, x, axes), shift = select(less(abs(most), INFINITY), most, 0);
+  const Term sum = log(reduce(OpKind::ReduceSum, exp(x - shift), axes, keep));
+  return sum + shift.reshape(sum.shape());
+}
+
+/// The place of the extreme along `axis`, whose dim is 1 then.
+Term extreme(const Term& x, const char* fn, int64_t axis, bool last) {
+  return make(OpKind::ArgReduce, {x}, {{"fn", std::string(fn)}, {"axis", axis}, {"select_last", int64_t(last)}});
+}
+
+Status importExtreme(Step& step, const char* fn) {
+  const Term x = termOf(step, 0);
+  const int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", 0), x.rank()));
+  const bool last = step.opset >= 12 && need(step.flagAttr("select_last_index", false));
+  const Term place = extreme(x, fn, axis, last).cast(Elem::i64_);
+  return step.set(need(step.flagAttr("keepdims", true)) ? place : place.squeeze(axis));
+}
+Status importArgMax(Step& step) { return importExtreme(step, "max"); }
+Status importArgMin(Step& step) { return importExtreme(step, "min"); }
+
+/// 1 at the first maximum, else 0; before opset 13 over everything from the axis on.
+Status importHardmax(Step& step) {
+  const Term x = termOf(step, 0);
+  const bool flattens = step.opset < 13;
+  int64_t axis = need(resolveAxis(attrOf<int64_t>(step, "axis", flattens ? 1 : -1), x.rank()));
+  if (x.count() == 0) return step.set(x);
+  const Term lines = flattens ? Term(step.build, step.build.flatten(x.value(), axis)) : x;
+  if (flattens) axis = 1;
+  Shape line(lines.shape().size(), 1);
+  line[axis] = lines.dim(axis);
+  const Term places = iota(step.build, line[axis], Elem::i32_).reshape(line);
+  return step.set(equal(places, extreme(lines, "max", axis, false)).cast(x.elem()).reshape(x.shape()));
+}
+
+constexpr Operator kOperators[] = {
+    {"ArgMax", 1, 1, 1, importArgMax},
+    {"ArgMin", 1, 1, 1, importArgMin},
+    {"Hardmax", 1, 1, 1, importHardmax},
+    {"ReduceL1", 1, 2, 1, importReduceL1},
+    {"ReduceL2", 1, 2, 1, importRealFold<l2>},
+    {"ReduceLogSum", 1, 2, 1, importRealFold<logSum>},
+    {"ReduceLogSumExp", 1, 2, 1, importRealFold<logSumExp>},
+    {"ReduceMax", 1, 2, 1, importReduce<OpKind::ReduceMax, 18>},
+    {"ReduceMean", 1, 2, 1, importReduce<OpKind::ReduceMean, 18>},
+    {"ReduceMin", 1, 2, 1, importReduce<OpKind::ReduceMin, 18>},
+    {"ReduceProd", 1, 2, 1, importReduce<OpKind::ReduceProd, 18>},
+    {"ReduceSum", 1, 2, 1, importReduce<OpKind::ReduceSum, 13>},
+    {"ReduceSumSquare", 1, 2, 1, importReduceSumSquare},
+};
+
+} // namespace
+
+std::span<const Operator> reductionOperators() { return kOperators; }
+
+} // namespace candela::import

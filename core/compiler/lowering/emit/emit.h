@@ -1,0 +1,19 @@
+#pragma once
+
+#include "core/compiler/capabilities/target.h"
+#include "core/compiler/graph/graph.h"
+#include "core/compiler/program/program.h"
+
+namespace candela::program {
+
+/// The op of the origin of a conversion between layouts, by which reports count them.
+inline constexpr std::string_view kLayoutOrigin = "layout";
+
+/// Graph -> Program for one target. Every node must be one that emits: a lowered form (affine,
+/// place, take, ...), an elementwise op with an instruction, an alias (reshape), or a composite
+/// whose instruction the target claims. Quantization leaves the types here. Buffers are unplaced;
+/// inputs and outputs keep the graph's order and names. Aliases share their operand's buffer;
+/// broadcasts become stride 0 where the row's operand class allows, else copies.
+Result<Program> emit(const graph::Graph& graph, const target::Target& target);
+
+} // namespace candela::program

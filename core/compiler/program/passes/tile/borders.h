@@ -1,0 +1,11 @@
+#pragma once
+
+#include "core/compiler/program/program.h"
+
+namespace candela::plan {
+
+/// Tiles bring their own padding: borders of TEMP buffers go, and with them the fills that write nothing else. The
+/// bytes stay where they are.
+void dropBorders(program::Program& program);
+
+} // namespace candela::plan

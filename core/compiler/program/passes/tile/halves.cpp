@@ -1,0 +1,127 @@
+#include "core/compiler/program/passes/tile/halves.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/compiler/program/passes/tile/device_costs.h"
+
+namespace candela::plan {
+
+using namespace program;
+
+namespace {
+
+/// A half that is hardly slower may have a half that is faster.
+constexpr double kHardlySlower = 1.01, kFarSlower = 1.1;
+
+/// Another machine, whose plans run on the whole one too.
+struct Half {
+  bool (*make)(Machine&);        ///< false where there is none
+  int times = 64;                ///< that it is taken of the one before, at most
+  double slower = kHardlySlower; ///< than the best plan: by more, and it is the last one
+  bool isOfSmall = false;        ///< for small Programs alone
+};
+/// Of what the default space brings in a cycle (an eighth is looked at unless less is far slower: what is held and what
+/// moves goes to and fro with it), of the memory next to it, of the array; and one that stores last: what large
+/// Programs store is a small part.
+constexpr Half kHalves[] = {
+    {[](Machine& machine) { return (machine.costs.bytesPerCycle /= 2) > 0.25; }, 3, kFarSlower},
+    {[](Machine& machine) {
+      LocalMemory& memory = machine.memories[0];
+      memory.capacityBytes = memory.capacityBytes / 2 / memory.alignment * memory.alignment;
+      return checkMachine(machine).isOk();
+    }},
+    {[](Machine& machine) { return (machine.costs.rows /= 2) > 0; }},
+    {[](Machine& machine) { return (machine.costs.columns /= 2) > 0; }},
+    {.make = [](Machine& machine) { return !std::exchange(machine.costs.storesLast, true); }, .isOfSmall = true},
+};
+/// Plans beside the first one, and the instructions of all of them: plans take time, and large Programs lose little by
+/// one choice.
+constexpr size_t kMostPlans = 5, kMostPlansOfSmall = 64, kMostInstrs = 30'000, kSmall = 50;
+
+class Halving {
+public:
+  Halving(Plan& best, const Program& whole, const Machine& machine, const PlanFor& planFor)
+      : best_(best), whole_(whole), machine_(machine), planFor_(planFor), bestOf_(machine) {}
+
+  void run() {
+    if (!machine_.costs.device) return;
+    std::unique_ptr<Machine>& known = machine_.costs.device->bestOf(whole_);
+    if (known) return again(*known);
+    const auto cycles = machine_.costs.device->cyclesOf(best_.program);
+    if (!cycles || *cycles <= 0) return;
+    least_ = *cycles;
+    work_ = best_.program.instrs.size();
+    const bool isSmall = whole_.instrs.size() <= kSmall;
+    plans_ = isSmall ? kMostPlansOfSmall : kMostPlans;
+    // Small Programs go all ways from where a round began, and begin again from the best.
+    for (bool isBetter = true; isBetter;) {
+      const Machine from = bestOf_;
+      const double before = least_;
+      for (const Half& each : kHalves) {
+        if (each.isOfSmall && !isSmall) continue;
+        // What a smaller memory is planned for owes nothing to what a smaller bus was good for here.
+        Machine half = isSmall ? from : machine_;
+        for (int turn = 0; turn < each.times && each.make(half); ++turn)
+          if (tryOn(half) > each.slower) break;
+      }
+      isBetter = isSmall && least_ < before;
+    }
+    known = std::make_unique<Machine>(bestOf_);
+    known->costs.device = nullptr;
+  }
+
+private:
+  /// The layers of a network are often the same.
+  void again(const Machine& known) {
+    bestOf_ = known;
+    bestOf_.costs.device = machine_.costs.device;
+    if (bestOf_.memories[0].capacityBytes == machine_.memories[0].capacityBytes &&
+        bestOf_.costs.rows == machine_.costs.rows && bestOf_.costs.columns == machine_.costs.columns &&
+        bestOf_.costs.storesLast == machine_.costs.storesLast &&
+        bestOf_.costs.bytesPerCycle == machine_.costs.bytesPerCycle)
+      return;
+    if (auto plan = planOf(bestOf_, INFINITY)) best_ = std::move(*plan);
+  }
+
+  Result<Plan> planOf(const Machine& half, double mostBytes) const {
+    CDL_ASSIGN(Plan plan, planFor_(half, mostBytes));
+    for (Space& space : plan.program.spaces)
+      if (space.name == half.memories[0].name) space.capacityBytes = machine_.memories[0].capacityBytes;
+    return plan;
+  }
+
+  /// How many times the cycles of the best plan its plan takes; it may be the best one now.
+  double tryOn(const Machine& half) {
+    if (plans_ == 0 || work_ >= kMostInstrs) return INFINITY;
+    --plans_;
+    const double mostBytes = kHardlySlower * least_ * machine_.costs.bytesPerCycle; // more take longer by themselves
+    auto plan = planOf(half, mostBytes);
+    if (!plan) return INFINITY;
+    work_ += plan->program.instrs.size();
+    const double cycles = machine_.costs.device->cyclesOf(plan->program).value_or(INFINITY);
+    const double ratio = cycles / least_;
+    if (ratio < 1) {
+      least_ = cycles;
+      bestOf_ = half;
+      best_ = std::move(*plan);
+    }
+    return ratio;
+  }
+
+  Plan& best_;
+  const Program& whole_;
+  const Machine& machine_;
+  const PlanFor& planFor_;
+  Machine bestOf_; ///< what the best plan is for
+  double least_ = 0;
+  size_t plans_ = 0, work_ = 0; ///< left, and done
+};
+
+} // namespace
+
+void takeFastest(Plan& best, const Program& whole, const Machine& machine, const PlanFor& planFor) {
+  Halving(best, whole, machine, planFor).run();
+}
+
+} // namespace candela::plan

@@ -1,0 +1,426 @@
+#include "core/compiler/program/passes/tile/tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "core/compiler/program/passes/schedule/schedule.h"
+#include "core/compiler/program/passes/tile/borders.h"
+#include "core/compiler/program/passes/tile/emission.h"
+#include "core/compiler/program/passes/tile/fold.h"
+#include "core/compiler/program/passes/tile/halves.h"
+#include "core/compiler/program/passes/tile/residency.h"
+#include "core/compiler/program/passes/tile/unroll.h"
+
+namespace candela::plan {
+
+using namespace program;
+
+namespace {
+
+/// TEMP buffers that nothing touches go.
+void dropUnused(Program& program) {
+  std::vector<bool> isUsed(program.buffers.size(), false);
+  for (const Instr& instr : program.instrs)
+    for (const auto* views : {&instr.inputs, &instr.outputs})
+      for (const View& view : *views) isUsed[view.buffer] = true;
+  std::vector<uint32_t> index(program.buffers.size());
+  std::vector<Buffer> kept;
+  for (uint32_t b = 0; b < program.buffers.size(); ++b) {
+    index[b] = static_cast<uint32_t>(kept.size());
+    if (isUsed[b] || program.buffers[b].role != Role::temp) kept.push_back(std::move(program.buffers[b]));
+  }
+  program.buffers = std::move(kept);
+  for (Instr& instr : program.instrs)
+    for (auto* views : {&instr.inputs, &instr.outputs})
+      for (View& view : *views) view.buffer = index[view.buffer];
+}
+
+/// The space of the memory; a new one unless the Program has it.
+uint32_t spaceOf(Program& program, const LocalMemory& memory) {
+  for (uint32_t s = 0; s < program.spaces.size(); ++s)
+    if (program.spaces[s].name == memory.name) return s;
+  Space space;
+  space.name = memory.name;
+  space.hostMapped = false;
+  space.local = true;
+  space.capacityBytes = memory.capacityBytes;
+  space.alignment = memory.alignment;
+  program.spaces.push_back(std::move(space));
+  return static_cast<uint32_t>(program.spaces.size() - 1);
+}
+
+/// MovedValue::leastBytes of each chain, by buffer.
+std::vector<std::map<uint32_t, uint64_t>> leastOf(const Program& program, const std::vector<std::vector<Port>>& ports,
+                                                  const LocalMemory& memory) {
+  std::vector<uint64_t> written(program.buffers.size(), 0), toWrite(program.buffers.size(), 0);
+  for (const auto& chain : ports)
+    for (const Port& port : chain)
+      if (port.output) written[port.view.buffer] += elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count()));
+  for (uint32_t b = 0; b < program.buffers.size(); ++b)
+    toWrite[b] = written[b] = std::min(written[b], program.buffers[b].bytes); // without what nothing writes
+  std::vector<bool> isMoved(program.buffers.size(), false);
+  std::vector<std::map<uint32_t, uint64_t>> least(ports.size());
+  for (size_t c = 0; c < ports.size(); ++c)
+    for (const Port& port : ports[c]) {
+      const uint32_t b = port.view.buffer;
+      const Buffer& buffer = program.buffers[b];
+      if (buffer.role != Role::temp) {
+        if (!isMoved[b]) least[c][b] += buffer.bytes;
+        isMoved[b] = true;
+      } else if (written[b] > memory.capacityBytes && port.output) {
+        const uint64_t bytes =
+            std::min(toWrite[b], elemBytes(port.view.elem, static_cast<uint64_t>(port.view.count())));
+        least[c][b] += bytes;
+        toWrite[b] -= bytes;
+      } else if (written[b] > memory.capacityBytes && !isMoved[b]) {
+        least[c][b] += written[b];
+        isMoved[b] = true;
+      }
+    }
+  return least;
+}
+
+/// All instructions of one Program on one memory.
+class Level {
+public:
+  Level(Program& program, std::vector<bool>& isDone, const Machine& machine, const TileOptions& options)
+      : program_(program), isDone_(isDone), machine_(machine), options_(options) {}
+
+  Result<std::vector<TiledStep>> run(uint32_t space, const LocalMemory& memory, uint32_t sumsSpace,
+                                     const LocalMemory* sums, size_t mostStayers, size_t reach) {
+    const std::vector<Chain> chains = bestChains(memory, sums);
+    CDL_ASSIGN(const Settled settled, settle(program_, chains, isDone_, memory, sums, machine_, options_, mostStayers));
+    stayers_ = settled.stayers.size();
+    const auto least = leastOf(program_, settled.ports, memory);
+    uint64_t count = 0;
+    for (const Tiling& tiling : settled.tilings) count += tiling.instrs;
+    if (count > options_.instrs)
+      return failure(Code::out_of_memory,
+                     "tiled for memory '{}' the program has {} instructions, at most {} are allowed", memory.name,
+                     count, options_.instrs);
+    place(settled.stayers, space, memory);
+    std::vector<Emitted> emitted;
+    for (size_t c = 0; c < chains.size(); ++c) {
+      std::vector<Kept> kept(settled.ports[c].size());
+      for (size_t p = 0; p < kept.size(); ++p)
+        if (settled.settings[c].stays[p] != Stay::no) kept[p].buffer = localOf_[settled.ports[c][p].view.buffer];
+      emitted.push_back(emitChain(program_, chains[c], settled.ports[c], settled.settings[c], settled.tilings[c], kept,
+                                  space, sumsSpace, machine_));
+    }
+    for (const Stayer& stayer : settled.stayers)
+      if (stayer.fetched) fetch(stayer, emitted[stayer.first]);
+    for (size_t c = 0; c < chains.size(); ++c)
+      for (const auto& [buffer, bytes] : least[c]) {
+        movedOf(buffer, emitted[c]).leastBytes += bytes;
+        bound_ += bytes;
+      }
+    if (options_.prefetch) prefetch(settled, emitted, memory, reach);
+    join(chains, std::move(emitted));
+    return std::move(steps_);
+  }
+
+  size_t stayers() const { return stayers_; }
+  uint64_t bound() const { return bound_; }
+
+private:
+  /// Followers of another shape only where that costs less than two chains, nothing else kept.
+  std::vector<Chain> bestChains(const LocalMemory& memory, const LocalMemory* sums) const {
+    ChainOptions options{options_.fuse, UINT64_MAX, {}};
+    std::vector<Chain> apart = chainsOf(program_, isDone_, options);
+    if (!options.fuse) return apart;
+    const auto costOf = [&](const Chain& chain) {
+      const std::vector<Port> ports = portsOf(program_, chain, machine_, sums != nullptr);
+      const auto tiling = chooseTiling(chain, ports,
+                                       {&memory, sums, 0, std::vector<Stay>(ports.size(), Stay::no), options_.buffers,
+                                        options_.splitSums, machine_.computeEngine},
+                                       machine_.costs);
+      return tiling ? tiling->cost : std::numeric_limits<double>::infinity();
+    };
+    std::vector<size_t> apartOf(program_.instrs.size(), SIZE_MAX); // by instruction
+    for (size_t c = 0; c < apart.size(); ++c)
+      for (const Link& link : apart[c].links) apartOf[link.instr] = c;
+    options.largeBytes = memory.capacityBytes / 2;
+    options.mayNotShape.assign(program_.instrs.size(), false);
+    for (;;) {
+      std::vector<Chain> chains = chainsOf(program_, isDone_, options);
+      bool isBest = true;
+      for (const Chain& chain : chains) {
+        const auto shaped = std::ranges::find_if(chain.links.rbegin(), chain.links.rend(), &Link::reshapes);
+        if (shaped == chain.links.rend()) continue;
+        std::set<size_t> parts;
+        for (const Link& link : chain.links) parts.insert(apartOf[link.instr]);
+        double cost = 0;
+        for (const size_t part : parts) cost += costOf(apart[part]);
+        if (costOf(chain) < cost) continue;
+        options.mayNotShape[shaped->instr] = true;
+        isBest = false;
+      }
+      if (isBest) return chains;
+    }
+  }
+
+  /// What stays lies in the memory itself, or has a double there.
+  void place(const std::vector<Stayer>& stayers, uint32_t space, const LocalMemory& memory) {
+    localOf_.assign(program_.buffers.size(), kNone);
+    for (const Stayer& stayer : stayers) {
+      uint32_t local = stayer.buffer;
+      if (stayer.stored || stayer.fetched) {
+        Buffer copy = program_.buffers[stayer.buffer];
+        copy.name += "." + memory.name;
+        copy.role = Role::temp;
+        copy.constant = kNone;
+        copy.offset = CDL_UNPLACED;
+        local = program_.addBuffer(std::move(copy));
+      }
+      program_.buffers[local].space = space;
+      program_.buffers[local].alignment = memory.alignment;
+      localOf_[stayer.buffer] = local;
+    }
+  }
+
+  /// One copy of all bytes before the first tile.
+  void fetch(const Stayer& stayer, Emitted& chain) {
+    const auto [elem, dims] = program_.contentType(stayer.buffer);
+    const View from = denseView(stayer.buffer, elem, dims), to = denseView(localOf_[stayer.buffer], elem, dims);
+    std::vector<Origin> origins;
+    if (!chain.step.nodes.empty()) origins.push_back({chain.step.nodes[0], "load"});
+    auto& loads = chain.parts[0].loads;
+    loads.insert(loads.begin(), copyBetween(from, to, machine_.loadEngine, std::move(origins)));
+    chain.step.loadedBytes += program_.buffers[stayer.buffer].bytes;
+    movedOf(stayer.buffer, chain).loadedBytes += program_.buffers[stayer.buffer].bytes;
+  }
+
+  MovedValue& movedOf(uint32_t buffer, Emitted& chain) const {
+    const std::string& name = program_.buffers[buffer].name;
+    const auto known = std::ranges::find(chain.step.moved, name, &MovedValue::name);
+    return known != chain.step.moved.end() ? *known : chain.step.moved.emplace_back(MovedValue{name});
+  }
+
+  /// Copies of constants for first tiles move back to where the copying engine has time for them, as late as that is
+  /// early enough, over as many chains as there is room beside. They keep their order.
+  void prefetch(const Settled& settled, std::vector<Emitted>& emitted, const LocalMemory& memory, size_t reach) {
+    std::vector<uint64_t> room;
+    std::vector<double> idle; // cycles of the copying engine beside a chain's own copies
+    for (size_t c = 0; c < emitted.size(); ++c) {
+      const Tiling& tiling = settled.tilings[c];
+      const uint64_t taken = settled.settings[c].reserved + tiling.localBytes;
+      room.push_back(memory.capacityBytes - std::min(taken, memory.capacityBytes));
+      double own = tiling.copying;
+      for (const uint64_t bytes : emitted[c].aheadBytes) own -= static_cast<double>(bytes) / machine_.costs.bytesPerCycle;
+      idle.push_back(std::max(0.0, tiling.computing - std::max(0.0, own)));
+    }
+    struct Early {
+      std::vector<Instr> near, far; ///< for the next chain, and for those behind it; the latest needed first
+    };
+    std::vector<Early> early(emitted.size());
+    size_t begin = emitted.size(); // where the copies of the chains behind begin
+    for (size_t c = emitted.size(); c-- > 1;) {
+      begin = std::min(begin, c - 1);
+      std::vector<Instr> later;
+      for (size_t i = emitted[c].ahead.size(); i-- > 0;) {
+        const uint64_t bytes = (emitted[c].aheadBytes[i] + memory.alignment - 1) / memory.alignment * memory.alignment;
+        size_t earliest = c;
+        while (earliest > 0 && c - earliest < reach && room[earliest - 1] >= bytes) --earliest;
+        if (earliest == c) {
+          later.insert(later.begin(), std::move(emitted[c].ahead[i]));
+          continue;
+        }
+        double left = static_cast<double>(bytes) / machine_.costs.bytesPerCycle;
+        for (; begin > 0 && left > idle[begin]; --begin) left -= std::exchange(idle[begin], 0.0);
+        const size_t at = std::max(begin, earliest);
+        idle[begin] = std::max(0.0, idle[begin] - left);
+        for (size_t between = at; between < c; ++between) room[between] -= bytes;
+        (at + 1 == c ? early[at].near : early[at].far).push_back(std::move(emitted[c].ahead[i]));
+      }
+      emitted[c].ahead = std::move(later);
+    }
+    for (size_t c = 0; c < emitted.size(); ++c) {
+      auto& parts = emitted[c].parts;
+      const auto add = [](std::vector<Instr>& loads, std::vector<Instr>& copies) {
+        loads.insert(loads.end(), std::make_move_iterator(copies.rbegin()), std::make_move_iterator(copies.rend()));
+      };
+      add(parts.back().loads, early[c].near);
+      add(parts.back().loads, early[c].far);
+    }
+  }
+
+  /// The chains where they stand, copies so many tiles ahead as there are buffers.
+  void join(const std::vector<Chain>& chains, std::vector<Emitted> emitted) {
+    std::vector<bool> isIn(program_.instrs.size(), false);
+    for (const Chain& chain : chains)
+      for (const Link& link : chain.links) isIn[link.instr] = true;
+    size_t next = 0;
+    const std::vector<Instr> before = std::move(program_.instrs);
+    const std::vector<bool> wasDone = std::move(isDone_);
+    program_.instrs.clear();
+    isDone_.clear();
+    for (uint32_t i = 0; i < before.size(); ++i) {
+      if (next < chains.size() && chains[next].place() == i) append(emitted[next++]);
+      if (!isIn[i]) add(before[i], wasDone[i]);
+    }
+  }
+
+  void add(const Instr& instr, bool isDone) {
+    program_.instrs.push_back(instr);
+    isDone_.push_back(isDone);
+  }
+
+  void append(Emitted& chain) {
+    const auto addAll = [&](const std::vector<Instr>& instrs, bool isDone) {
+      for (const Instr& instr : instrs) add(instr, isDone);
+    };
+    addAll(chain.ahead, true);
+    const size_t ahead = chain.step.buffers - 1;
+    for (size_t t = 0; t < std::min(ahead, chain.parts.size()); ++t) addAll(chain.parts[t].loads, true);
+    for (size_t t = 0; t < chain.parts.size(); ++t) {
+      if (t + ahead < chain.parts.size()) addAll(chain.parts[t + ahead].loads, true);
+      addAll(chain.parts[t].computes, false);
+      addAll(chain.parts[t].stores, true);
+    }
+    steps_.push_back(std::move(chain.step));
+  }
+
+  Program& program_;
+  std::vector<bool>& isDone_; ///< by instruction
+  const Machine& machine_;
+  const TileOptions& options_;
+  std::vector<uint32_t> localOf_; ///< by buffer
+  std::vector<TiledStep> steps_;
+  size_t stayers_ = 0;
+  uint64_t bound_ = 0;
+};
+
+/// Every store waits for what is loaded from the same space in front of it: the last copy of each buffer, for a device may
+/// spread them over channels.
+void waitForLoads(Program& program, const Machine& machine) {
+  if (machine.storeEngine == machine.loadEngine) return;
+  const auto spaceOfView = [&](const View& view) { return program.buffers[view.buffer].space; };
+  std::vector<std::map<uint32_t, uint32_t>> loads(program.spaces.size()); // by buffer, since the last store to the space
+  for (uint32_t i = 0; i < program.instrs.size(); ++i) {
+    Instr& instr = program.instrs[i];
+    if (instr.kind != CDL_KIND_COPY) continue;
+    if (instr.engine == machine.loadEngine) loads[spaceOfView(instr.inputs[0])][instr.inputs[0].buffer] = i;
+    if (instr.engine != machine.storeEngine) continue;
+    const std::vector<uint32_t> own = instr.waits;
+    const auto isBehind = [&](uint32_t load) {
+      return std::ranges::any_of(own, [&](uint32_t wait) {
+        return wait == load || std::ranges::find(program.instrs[wait].waits, load) != program.instrs[wait].waits.end();
+      });
+    };
+    for (const auto& [buffer, load] : std::exchange(loads[spaceOfView(instr.outputs[0])], {}))
+      if (!isBehind(load)) instr.waits.push_back(load);
+    std::ranges::sort(instr.waits);
+  }
+}
+
+/// Of the exact search, some hundredths of a second.
+constexpr uint64_t kNodesBeforeLess = 250'000;
+/// For a plan that is one of several.
+constexpr PlanOptions kBrief{.placements = 50'000, .nodes = 1'000, .shrinkNodes = 0};
+
+struct Limits {
+  size_t stayers = SIZE_MAX;
+  size_t reach = SIZE_MAX; ///< over how many chains constants are copied ahead
+  double bytes = INFINITY; ///< copied from and to the default space
+  bool brief = false;      ///< the search for offsets
+};
+
+/// The levels, each on the instructions that the one before it left. `stayers`: how many values stayed, once every
+/// instruction is cut.
+Result<TileReport> tileWith(Program& program, const Machine& machine, TileOptions options, Limits limits,
+                            std::optional<size_t>& stayers) {
+  options.prefetch &= limits.reach > 0;
+  std::vector<bool> isDone(program.instrs.size(), false);
+  TileReport report;
+  const bool hasSums = machine.memories.back().sums;
+  const size_t levels = machine.memories.size() - (hasSums ? 1 : 0);
+  size_t stayed = 0;
+  for (size_t l = 0; l < levels; ++l) {
+    const bool isLast = l + 1 == levels;
+    const uint32_t space = spaceOf(program, machine.memories[l]);
+    const uint32_t sumsSpace = isLast && hasSums ? spaceOf(program, machine.memories.back()) : space;
+    Level level(program, isDone, machine, options);
+    CDL_ASSIGN(std::vector<TiledStep> steps,
+               level.run(space, machine.memories[l], sumsSpace, isLast && hasSums ? &machine.memories.back() : nullptr,
+                         options.keep ? limits.stayers : 0, limits.reach));
+    stayed += level.stayers();
+    if (l == 0) report.boundBytes = level.bound();
+    if (l > 0)
+      for (TiledStep& step : steps)
+        for (MovedValue& moved : step.moved) moved.leastBytes = 0;
+    report.steps.insert(report.steps.end(), std::make_move_iterator(steps.begin()),
+                        std::make_move_iterator(steps.end()));
+  }
+  if (program.instrs.size() > options.instrs)
+    return failure(Code::out_of_memory, "the tiled program has {} instructions, at most {} are allowed",
+                   program.instrs.size(), options.instrs);
+  double bytes = 0;
+  for (const TiledStep& step : report.steps)
+    if (step.memory == machine.memories[0].name) bytes += static_cast<double>(step.loadedBytes + step.storedBytes);
+  if (bytes > limits.bytes)
+    return failure(Code::out_of_memory, "the tiled program copies {} bytes, at most {} are allowed", bytes, limits.bytes);
+  stayers = stayed;
+  dropUnused(program);
+  program.engines = std::max<uint32_t>(
+      {program.engines, machine.loadEngine + 1u, machine.storeEngine + 1u, machine.computeEngine + 1u});
+  // Where less may stay instead, the search for offsets is short.
+  const bool mayGiveUp = stayed > 0 || options.prefetch;
+  CDL_ASSIGN(const PlacementReport placed,
+             plan::place(program, limits.brief ? kBrief
+                                  : mayGiveUp  ? PlanOptions{.nodes = kNodesBeforeLess}
+                                               : PlanOptions{}));
+  if (machine.costs.storesLast) waitForLoads(program, machine);
+  report.arenaBytes = placed.arenaBytes;
+  report.maxLiveBytes = placed.maxLiveBytes;
+  return report;
+}
+
+/// What is live at once fits; where its offsets do not, less stays.
+Result<Plan> planFor(const Program& whole, const Machine& machine, const TileOptions& options, Limits limits) {
+  for (;;) {
+    Plan plan{whole, {}};
+    std::optional<size_t> stayers;
+    auto report = tileWith(plan.program, machine, options, limits, stayers);
+    if (report) {
+      plan.report = std::move(*report);
+      return plan;
+    }
+    if (!stayers || (*stayers == 0 && limits.reach == 0)) return report.status();
+    if (limits.reach > 0)
+      limits.reach = limits.reach > 1 ? 1 : 0;
+    else
+      limits.stayers = std::min(limits.stayers, *stayers) / 2;
+  }
+}
+
+} // namespace
+
+Result<TileReport> tile(Program& program, const Machine& machine, const TileOptions& options) {
+  CDL_TRY(checkMachine(machine));
+  if (options.buffers < 1 || options.buffers > 3)
+    return badArgument("{} buffers for each tile, expected 1 to 3", options.buffers);
+  for (const LocalMemory& memory : machine.memories)
+    for (const Space& space : program.spaces)
+      if (space.name == memory.name && (!space.local || space.capacityBytes != memory.capacityBytes))
+        return badArgument("memory '{}' of {} bytes is {} of {} in the program", memory.name, memory.capacityBytes,
+                           space.local ? "a local space" : "a space", space.capacityBytes);
+  CDL_TRY(verify(program));
+  Program whole = program;
+  CDL_TRY(unroll(whole, options.instrs));
+  dropBorders(whole);
+  if (options.fuse) foldInputCopies(whole);
+  for (Buffer& buffer : whole.buffers)
+    if (buffer.role == Role::temp) buffer.offset = CDL_UNPLACED;
+  CDL_ASSIGN(Plan best, planFor(whole, machine, options, {}));
+  takeFastest(best, whole, machine, [&](const Machine& half, double mostBytes) {
+    return planFor(whole, half, options, {.bytes = mostBytes, .brief = true});
+  });
+  program = std::move(best.program);
+  return std::move(best.report);
+}
+
+} // namespace candela::plan

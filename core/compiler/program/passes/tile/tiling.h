@@ -1,0 +1,64 @@
+#pragma once
+
+#include "core/compiler/program/passes/tile/chain.h"
+#include "core/compiler/program/passes/tile/machine.h"
+
+/// How a chain is cut, chosen by what it costs.
+namespace candela::plan {
+
+/// A value that a chain reads from or leaves outside of itself.
+struct Port {
+  program::View view;
+  ViewMap map;
+  /// Link and operand; several where one value is read twice. Outputs: link and result.
+  std::vector<std::pair<size_t, size_t>> uses;
+  bool output = false;
+  bool inout = false; ///< an output that is read too
+  bool sums = false;  ///< an output that lies in the memory for sums while it is computed
+  /// No row takes a part of it where it lies among the rest, with gaps between its rows.
+  bool isCompact = false;
+};
+/// Inputs first, those with the same view once.
+std::vector<Port> portsOf(const program::Program& program, const Chain& chain, const Machine& machine, bool hasSums);
+
+/// Where a whole buffer stays for several chains.
+enum class Stay : uint8_t {
+  no,     ///< copied tile by tile
+  local,  ///< the buffer is in local memory
+  stored, ///< of an output: in local memory, and copied out too
+};
+
+/// The room and the surroundings that a chain has.
+struct Setting {
+  const LocalMemory* memory = nullptr;
+  const LocalMemory* sums = nullptr; ///< null: sums lie in `memory`
+  uint64_t reserved = 0;             ///< bytes of `memory` that are taken
+  std::vector<Stay> stays;           ///< by port
+  uint32_t mostBuffers = 2;          ///< for each tile: 1 waits for copies, 2 or 3 copy ahead
+  bool splitSums = true;             ///< floats too may be summed in parts
+  uint16_t engine = 0;               ///< that computes
+};
+
+struct Tiling {
+  std::vector<int64_t> tile; ///< by axis
+  std::vector<size_t> order; ///< axes, the outermost first; sums last
+  std::vector<bool> held;    ///< by port: all of it is copied in once
+  uint32_t buffers = 1;
+  bool storesLast = false;           ///< each tile's results have a buffer of their own, and go when all is loaded
+  double cost = 0;                   ///< cycles, and those that copy once more: memory is shared, and costs energy
+  double computing = 0, copying = 0; ///< cycles of the engines and of the copies, each for itself
+  uint64_t bytes = 0;                ///< copied in and out
+  uint64_t instrs = 0;
+  uint64_t localBytes = 0; ///< of the memory, what is reserved not counted
+};
+
+/// The cheapest tiling by the declared costs; of equal ones the first that is tried, larger tiles first. Sums are cut
+/// only where nothing else fits. Failure: out_of_memory with the bytes that the smallest tiles need and those that
+/// there are.
+Result<Tiling> chooseTiling(const Chain& chain, const std::vector<Port>& ports, const Setting& setting,
+                            const TileCosts& costs);
+
+/// Bytes of the view without the dims that it only repeats, all of `region`.
+uint64_t compactBytes(const program::View& view, const std::vector<Range>& region);
+
+} // namespace candela::plan

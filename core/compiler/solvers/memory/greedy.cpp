@@ -1,0 +1,236 @@
+#include "core/compiler/solvers/memory/greedy.h"
+
+#include <algorithm>
+#include <array>
+
+namespace candela::plan {
+namespace {
+
+enum class Order { Size, Area, Begin, Length, Neighbours, End };
+constexpr std::array kOrders{Order::Size, Order::Area, Order::Begin, Order::Length, Order::Neighbours, Order::End};
+
+// A part that has its place. Kept apart from Part: the scan over these is the inner loop.
+struct Placed {
+  uint64_t low, high;
+  int64_t begin, end;
+  size_t body;
+};
+
+struct Layout {
+  std::vector<uint64_t> origins;
+  uint64_t size = 0;
+  size_t highest = 0; // the body that ends highest
+};
+
+class Greedy {
+public:
+  Greedy(const Bodies& bodies, uint64_t work) : bodies_(bodies), work_(work) {}
+
+  Status pin() {
+    for (size_t i = 0; i < bodies_.all().size(); ++i) {
+      const Body& body = bodies_.all()[i];
+      if (!body.fixed) continue;
+      for (const Part& part : body.parts)
+        for (const Placed& p : pinned_)
+          if (p.body != i && p.begin < part.end && part.begin < p.end && p.low < *body.fixed + part.high &&
+              *body.fixed + part.low < p.high)
+            return badArgument("buffers {} and {} are pinned to common bytes while both are alive",
+                               bodies_.all()[p.body].members[0].buffer, body.members[0].buffer);
+      add(pinned_, i, *body.fixed);
+    }
+    return Status::ok();
+  }
+
+  bool exhausted() const { return work_ == 0; }
+
+  Layout plan(const std::vector<size_t>& order, bool best) {
+    placed_ = pinned_;
+    Layout layout;
+    layout.origins.assign(bodies_.all().size(), 0);
+    for (size_t i = 0; i < bodies_.all().size(); ++i)
+      if (const Body& body = bodies_.all()[i]; body.fixed || body.parts.empty())
+        layout.origins[i] = bodies_.lowest(body, body.fixed.value_or(0));
+    for (const size_t i : order) {
+      layout.origins[i] = fit(bodies_.all()[i], best);
+      add(placed_, i, layout.origins[i]);
+    }
+    for (const Placed& p : placed_)
+      if (p.high > layout.size) {
+        layout.size = p.high;
+        layout.highest = p.body;
+      }
+    return layout;
+  }
+
+  // Orders leave gaps where a large body comes too late. So, again and again: whoever ends highest goes to an earlier
+  // turn, drawn from a fixed sequence, and stays there unless the plan grew.
+  Layout improve(std::vector<size_t> order, bool best, Layout least, uint64_t bound, int rounds) {
+    uint64_t sequence = 1;
+    for (; rounds > 0 && !exhausted() && least.size > bound; --rounds) {
+      const auto turn = static_cast<uint64_t>(std::ranges::find(order, least.highest) - order.begin());
+      if (turn == 0 || turn == order.size()) break;
+      sequence = sequence * 6364136223846793005u + 1442695040888963407u;
+      std::vector<size_t> trial = order;
+      const auto from = trial.begin() + static_cast<std::ptrdiff_t>(turn);
+      std::rotate(trial.begin() + static_cast<std::ptrdiff_t>((sequence >> 33) % turn), from, from + 1);
+      Layout next = plan(trial, best);
+      if (next.size > least.size) continue;
+      order = std::move(trial);
+      least = std::move(next);
+    }
+    return least;
+  }
+
+  // The same with everybody at once that ends above the bound: for many bodies, where single turns change little.
+  Layout hurry(std::vector<size_t> order, bool best, Layout least, uint64_t bound, int rounds) {
+    Layout latest = least;
+    for (; rounds > 0 && !exhausted() && least.size > bound; --rounds) {
+      std::ranges::stable_partition(order,
+                                    [&](size_t i) { return latest.origins[i] + bodies_.all()[i].height > bound; });
+      latest = plan(order, best);
+      if (latest.size < least.size) least = latest;
+    }
+    return least;
+  }
+
+  // What has to be placed, the hardest first; ties by index.
+  std::vector<size_t> sorted(Order order) const {
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < bodies_.all().size(); ++i)
+      if (!bodies_.all()[i].parts.empty() && !bodies_.all()[i].fixed) indices.push_back(i);
+    const std::vector<long double> neighbours = order == Order::Neighbours ? bytesBeside() : std::vector<long double>{};
+    std::ranges::stable_sort(indices, {}, [&](size_t i) -> std::pair<long double, long double> {
+      const Body& b = bodies_.all()[i];
+      const long double size = b.height, begin = b.begin, end = b.end; // which holds 64 bits
+      switch (order) {
+      case Order::Size: return {-size, 0};
+      case Order::Area: return {-size * (end - begin), 0};
+      case Order::Begin: return {begin, -size};
+      case Order::Length: return {begin - end, -size};
+      case Order::Neighbours: return {-neighbours[i], -size};
+      case Order::End: return {-end, -size};
+      }
+      return {};
+    });
+    return indices;
+  }
+
+private:
+  void add(std::vector<Placed>& placed, size_t index, uint64_t origin) const {
+    for (const Part& part : bodies_.all()[index].parts) {
+      const uint64_t low = origin + part.low;
+      placed.insert(std::ranges::upper_bound(placed, low, {}, &Placed::low),
+                    {low, origin + part.high, part.begin, part.end, index});
+    }
+  }
+
+  // Per body: the bytes of those that are alive at some time of its life.
+  std::vector<long double> bytesBeside() const {
+    std::vector<std::pair<int64_t, long double>> begins, ends;
+    for (const Body& b : bodies_.all()) {
+      if (b.parts.empty()) continue;
+      begins.emplace_back(b.begin, b.height);
+      ends.emplace_back(b.end, b.height);
+    }
+    for (auto* list : {&begins, &ends}) {
+      std::ranges::sort(*list);
+      long double sum = 0;
+      for (auto& [time, bytes] : *list) bytes = sum += bytes;
+    }
+    const auto until = [](const auto& list, auto at) { return at == list.begin() ? 0.0L : std::prev(at)->second; };
+    using Entry = std::pair<int64_t, long double>;
+    std::vector<long double> beside;
+    for (const Body& b : bodies_.all())
+      beside.push_back(until(begins, std::ranges::lower_bound(begins, b.end, {}, &Entry::first)) -
+                       until(ends, std::ranges::upper_bound(ends, b.begin, {}, &Entry::first)));
+    return beside;
+  }
+
+  void look(size_t count) { work_ -= std::min<uint64_t>(work_, count); }
+
+  // The lowest or the tightest gap between those that live at the same time as a body, else the room above them.
+  uint64_t fit(const Body& body, bool best) {
+    look(placed_.size() * body.parts.size());
+    return body.parts.size() == 1 && !body.banked ? fitOne(body, best) : fitMany(body);
+  }
+
+  uint64_t fitOne(const Body& body, bool best) const {
+    const Part& b = body.parts[0];
+    const uint64_t mask = body.alignment - 1;
+    uint64_t free = 0, tightest = UINT64_MAX;
+    std::optional<uint64_t> origin;
+    const auto aligned = [&](uint64_t value) { return value + ((body.residue - value) & mask); };
+    for (const Placed& p : placed_) {
+      if (p.begin >= b.end || b.begin >= p.end) continue;
+      const uint64_t at = aligned(free);
+      if (at <= p.low && p.low - at >= body.height && p.low - free < tightest) {
+        if (!best || p.low - free == body.height) return at;
+        origin = at;
+        tightest = p.low - free;
+      }
+      free = std::max(free, p.high);
+    }
+    return origin.value_or(aligned(free));
+  }
+
+  // Every placed part forbids a range of origins to each part that it meets; the lowest legal one outside.
+  uint64_t fitMany(const Body& body) {
+    forbidden_.clear();
+    for (const Placed& p : placed_)
+      for (const Part& part : body.parts)
+        if (p.begin < part.end && part.begin < p.end && p.high > part.low)
+          forbidden_.emplace_back(p.low >= part.high ? p.low - part.high + 1 : 0, p.high - part.low);
+    std::ranges::sort(forbidden_);
+    uint64_t at = bodies_.lowest(body, 0);
+    for (const auto& [from, to] : forbidden_) {
+      if (at < from) break;
+      if (at < to) at = bodies_.lowest(body, to);
+    }
+    return at;
+  }
+
+  const Bodies& bodies_;
+  uint64_t work_;
+  std::vector<Placed> pinned_, placed_; // by low
+  std::vector<std::pair<uint64_t, uint64_t>> forbidden_;
+};
+
+} // namespace
+
+Result<std::vector<uint64_t>> greedy(const Bodies& bodies, uint64_t bound, uint64_t work) {
+  constexpr int kHurries = 12;
+  constexpr size_t kHurried = 3;
+  // A round costs the square of the bodies: large problems get few.
+  const uint64_t count = std::max<uint64_t>(bodies.all().size(), 1);
+  const int rounds = static_cast<int>(std::min<uint64_t>(300, 10'000'000 / (count * count)));
+  Greedy greedy(bodies, work);
+  CDL_TRY(greedy.pin());
+  struct Start {
+    std::vector<size_t> order;
+    bool best;
+    Layout layout;
+  };
+  std::vector<Start> starts;
+  for (const Order order : kOrders)
+    for (const bool best : {false, true}) {
+      if (starts.size() >= 6 && greedy.exhausted()) break;
+      std::vector<size_t> indices = greedy.sorted(order);
+      Layout layout = greedy.plan(indices, best);
+      if (layout.size <= bound) return std::move(layout.origins); // cannot be beaten
+      starts.push_back({std::move(indices), best, std::move(layout)});
+    }
+  std::ranges::stable_sort(starts, {}, [](const Start& start) { return start.layout.size; });
+  Layout least = starts[0].layout;
+  for (size_t i = 0; i < starts.size() && i < kHurried && least.size > bound; ++i) {
+    Layout layout = greedy.hurry(starts[i].order, starts[i].best, starts[i].layout, bound, kHurries);
+    if (layout.size < least.size) least = std::move(layout);
+  }
+  for (Start& start : starts) {
+    if (least.size <= bound || greedy.exhausted()) break;
+    Layout layout = greedy.improve(std::move(start.order), start.best, std::move(start.layout), bound, rounds);
+    if (layout.size < least.size) least = std::move(layout);
+  }
+  return std::move(least.origins);
+}
+
+} // namespace candela::plan

@@ -1,0 +1,38 @@
+// The exact search: whether bodies fit into a capacity, and where.
+#pragma once
+
+#include <optional>
+
+#include "core/compiler/solvers/memory/sections.h"
+
+namespace candela::plan {
+
+enum class Verdict { Fits, NeverFits, Undecided };
+
+struct SearchResult {
+  Verdict verdict = Verdict::Undecided;
+  uint64_t nodes = 0;
+  std::vector<uint64_t> origins; ///< of all bodies, when they fit
+};
+
+/// Searches of the same bodies for several capacities: who lies under whom is found once.
+class Search {
+public:
+  /// The bodies must outlive it.
+  explicit Search(const Bodies& bodies);
+
+  /// Decides, within a number of nodes, whether all bodies fit into `capacity` bytes. Deterministic, whatever `threads`
+  /// is. Undecided at once for more than 2,048 bodies that touch in time. NeverFits is a proof only when the bodies are
+  /// flat: see isFlat.
+  SearchResult run(uint64_t capacity, uint64_t nodes, unsigned threads);
+
+private:
+  const Bodies& bodies_;
+  std::vector<std::vector<size_t>> groups_;
+  std::vector<std::optional<Sections>> sections_; ///< by group, of those that were searched
+};
+
+/// No body has a part that hangs over free bytes.
+bool isFlat(const Bodies& bodies);
+
+} // namespace candela::plan

@@ -1,0 +1,80 @@
+// GATHER and SCATTER along the middle dim of x[O,N,I].
+#include <cstring>
+
+#include "core/runtime/host_executor/call.h"
+
+namespace candela::soft {
+namespace {
+
+int64_t indexAt(const Operand& index, int64_t k) {
+  const int64_t at = index.start + k * index.strides[0];
+  return index.elem == CDL_I32 ? *index.at<int32_t>(at) : *index.at<int64_t>(at);
+}
+
+/// f(place, update) for every k in order.
+template <class T, class F> void scatter(const Operand& index, const Operand& updates, const Operand& y, F f) {
+  for (int64_t o = 0; o < y.dims[0]; ++o)
+    for (int64_t k = 0; k < updates.dims[1]; ++k) {
+      const int64_t at = indexAt(index, k);
+      if (at < 0 || at >= y.dims[1]) continue;
+      const T* from = updates.at<T>(updates.start + o * updates.strides[0] + k * updates.strides[1]);
+      T* to = y.at<T>(y.start + o * y.strides[0] + at * y.strides[1]);
+      for (int64_t i = 0; i < y.dims[2]; ++i) f(to[i * y.strides[2]], from[i * updates.strides[2]]);
+    }
+}
+
+template <class T, class Op> void combine(const Operand& index, const Operand& updates, const Operand& y) {
+  scatter<T>(index, updates, y, [](T& place, T update) { place = store<T>(Op::apply(load(place), load(update))); });
+}
+
+template <class T> void scatterBy(uint16_t fn, const Operand& index, const Operand& updates, const Operand& y) {
+  switch (fn) {
+  case CDL_SCATTER_ADD: return combine<T, Add>(index, updates, y);
+  case CDL_SCATTER_MIN: return combine<T, Min>(index, updates, y);
+  case CDL_SCATTER_MAX: return combine<T, Max>(index, updates, y);
+  default: return combine<T, Mul>(index, updates, y);
+  }
+}
+
+bool isIndex(const Operand& operand) { return operand.elem == CDL_I32 || operand.elem == CDL_I64; }
+
+} // namespace
+
+cdl::Status runGather(const Call& call) {
+  const Operand x = call.input(0), index = call.input(1), y = call.output();
+  if (x.elem != y.elem || cdl_elem_bits(x.elem) < 8 || !isIndex(index)) return call.failElems();
+  const bool clamp = call.instr->fn == CDL_GATHER_CLAMP;
+  if (clamp && x.dims[1] == 0 && y.elements() != 0)
+    return call.fail(CDL_BAD_MODEL, "cannot clamp an index into x of dims " + dimsText(x));
+  withBits(x.elem, [&]<class T>(Tag<T>) {
+    const int64_t count = y.dims[2], sx = x.strides[2], sy = y.strides[2];
+    for (int64_t o = 0; o < y.dims[0]; ++o)
+      for (int64_t k = 0; k < y.dims[1]; ++k) {
+        const int64_t wanted = indexAt(index, k);
+        const bool outside = wanted < 0 || wanted >= x.dims[1];
+        const int64_t at = wanted < 0 ? 0 : outside ? x.dims[1] - 1 : wanted;
+        T* to = y.at<T>(y.start + o * y.strides[0] + k * y.strides[1]);
+        const T* from = x.at<T>(x.start + o * x.strides[0] + at * x.strides[1]);
+        if (outside && !clamp)
+          for (int64_t i = 0; i < count; ++i) to[i * sy] = 0;
+        else if (sx == 1 && sy == 1)
+          std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+        else
+          for (int64_t i = 0; i < count; ++i) to[i * sy] = from[i * sx];
+      }
+  });
+  return cdl::ok();
+}
+
+cdl::Status runScatter(const Call& call) {
+  const Operand index = call.input(0), updates = call.input(1), y = call.output();
+  if (updates.elem != y.elem || !isArithmetic(y.elem) || !isIndex(index)) return call.failElems();
+  if (call.instr->fn == CDL_SCATTER_SET) // moved, not computed with: a NaN keeps its bits
+    withBits(y.elem,
+             [&]<class T>(Tag<T>) { scatter<T>(index, updates, y, [](T& place, T update) { place = update; }); });
+  else
+    withAny(y.elem, [&]<class T>(Tag<T>) { scatterBy<T>(call.instr->fn, index, updates, y); });
+  return cdl::ok();
+}
+
+} // namespace candela::soft

@@ -1,0 +1,119 @@
+#pragma once
+
+#include "core/runtime/session/pool.h"
+#include "core/runtime/session/session.h"
+#include "core/support/payload.h"
+
+namespace candela::runtime {
+
+/// What the runners of an image share: its constants on the host, and contexts that executions leave for the next ones.
+template <class Context> class ImageRunner : public Runner {
+public:
+  Status run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, RunStats& stats) final {
+    // State persists across executions, so executions of such a program take turns.
+    std::unique_lock<std::mutex> turn(stateMutex_, std::defer_lock);
+    if (hasState_) turn.lock();
+    std::unique_ptr<Context> context = contexts_.take();
+    if (!context) { CDL_ASSIGN(context, makeContext()); }
+    Status status = runWith(*context, inputs, outputs, stats);
+    // After a failure a queue may be in any state: its context is not used again.
+    if (status) contexts_.put(std::move(context));
+    return status;
+  }
+  const std::vector<target::Support>& support() const final { return support_; }
+  Result<Bytes> allocateOutput(size_t output, Resident& resident) final {
+    for (const Port& port : ports_) {
+      if (port.output != output) continue;
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, port.buffer);
+      return buffer.role == CDL_ROLE_OUTPUT ? allocateRoom(buffer, resident) : Bytes::allocate(buffer.bytes);
+    }
+    return failure(Code::internal, "a program without output {}", output);
+  }
+
+  /// Finds the payloads of the constants. Failure: out_of_memory.
+  Status readConstants(const Bundle& bundle, const BundlePartition& partition) {
+    constants_.resize(image_->constants.count);
+    for (uint32_t c = 1; c < image_->constants.count; ++c) {
+      const cdl_constant_t& constant = *cdl_get_constant(image_, c);
+      if (constant.form == 1) {
+        const Elem elem = static_cast<Elem>(constant.elem);
+        const auto count = static_cast<int64_t>(constant.bytes * 8 / elemBits(elem));
+        CDL_ASSIGN(const Tensor splat,
+                   Payload::splat(elem, count, constant.bits)
+                       .materialize({count})
+                       .context(fmt::format("constant '{}'", cdl_get_string(image_, constant.name))));
+        constants_[c] = splat.bytes;
+        continue;
+      }
+      const Bytes& payload = bundle.constants[partition.constants[c - 1]].bytes;
+      // Elements are read in place, so a mapped payload must be aligned for them.
+      const bool isAligned = reinterpret_cast<uintptr_t>(payload.data()) % 16 == 0;
+      constants_[c] = isAligned ? payload : Bytes::copyOf(payload.data(), payload.size());
+    }
+    return Status::ok();
+  }
+
+protected:
+  /// A buffer that each run binds: which of its inputs and outputs. An INOUT buffer is both.
+  struct Port {
+    static constexpr size_t kNone = SIZE_MAX;
+    uint32_t buffer;
+    size_t input = kNone, output = kNone;
+    bool isInput() const { return input != kNone; }
+    bool isOutput() const { return output != kNone; }
+  };
+
+  explicit ImageRunner(const BundlePartition& partition)
+      : bytes_(partition.image), image_(reinterpret_cast<const cdl_image_t*>(bytes_.data())) {
+    size_t inputs = 0, outputs = 0;
+    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+      Port port{b};
+      if (buffer.role == CDL_ROLE_INPUT || buffer.role == CDL_ROLE_INOUT) port.input = inputs++;
+      if (buffer.role == CDL_ROLE_OUTPUT || buffer.role == CDL_ROLE_INOUT) port.output = outputs++;
+      if (port.isInput() || port.isOutput()) ports_.push_back(port);
+    }
+  }
+
+  virtual Result<std::unique_ptr<Context>> makeContext() = 0;
+  virtual Result<Bytes> allocateRoom(const cdl_buffer_t& buffer, Resident&) { return Bytes::allocate(buffer.bytes); }
+  virtual Status runWith(Context& context, std::span<const std::byte* const> inputs,
+                         std::span<std::byte* const> outputs, RunStats& stats) = 0;
+
+  /// Bytes of arena that the TEMP buffers of a space need.
+  uint64_t arenaBytes(uint32_t space) const {
+    uint64_t bytes = 0;
+    for (uint32_t b = 1; b < image_->buffers.count; ++b) {
+      const cdl_buffer_t& buffer = *cdl_get_buffer(image_, b);
+      if (buffer.role == CDL_ROLE_TEMP && buffer.space == space && buffer.offset != CDL_UNPLACED)
+        bytes = std::max(bytes, buffer.offset + buffer.bytes);
+    }
+    return bytes;
+  }
+
+  /// Runs one instruction, here or on the device; records how long it took when that is asked.
+  template <typename F> static Status timed(uint32_t instr, target::Support support, F&& run) {
+    const uint64_t start = nowNs();
+    CDL_TRY(run());
+    if (tracesInstrs()) Trace::current()->add({.startNs = start, .endNs = nowNs(), .instr = instr, .support = support});
+    return Status::ok();
+  }
+  static bool tracesInstrs() { return Trace::current() && Trace::current()->wantsInstrs(); }
+
+  Bytes bytes_;
+  const cdl_image_t* image_;
+  std::vector<Port> ports_; ///< in the order of their buffers
+  std::vector<target::Support> support_;
+  std::vector<Bytes> constants_; ///< per image constant
+  bool hasState_ = false;
+
+private:
+  std::mutex stateMutex_;
+  Pool<Context> contexts_;
+};
+
+Result<std::unique_ptr<Runner>> makeSoftRunner(const Bundle& bundle, const BundlePartition& partition);
+Result<std::unique_ptr<Runner>> makeDeviceRunner(const Bundle& bundle, const BundlePartition& partition,
+                                                 std::shared_ptr<Device> device, Refusal* refusal);
+
+} // namespace candela::runtime
