@@ -35,7 +35,7 @@ import nightly_report  # noqa: E402
 SCHEMA = "candela.pass_mutants.v1"
 PASSES = ROOT / "core/compiler/graph/passes"
 PROGRAM = "tests/bin/fuzz_rewrites"
-ARCHIVE = "core/compiler/graph/passes/libcandela_passes.a"
+ARCHIVE = "core/compiler/graph/passes/libcandela_graph_passes.a"
 TIMEOUT_SECONDS = 1200
 
 
@@ -63,7 +63,7 @@ class Build:
         self.folder = folder
         lines = subprocess.run(["ninja", "-t", "commands", PROGRAM], cwd=folder, capture_output=True, text=True,
                                check=True).stdout.splitlines()
-        self.compiler = next(shlex.split(line) for line in lines if "candela_passes.dir" in line and " -c " in line)
+        self.compiler = next(shlex.split(line) for line in lines if "candela_graph_passes.dir" in line and " -c " in line)
         self.link = lines[-1]
 
     def compile(self, source, root, target):
