@@ -7,9 +7,7 @@
 #include "tools/candela/ir_file.h"
 
 namespace candela::tool {
-namespace {
 
-/// The devices of --backend but soft, which is always the last target.
 std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& options) {
   std::vector<std::shared_ptr<runtime::Device>> devices;
   for (const std::string& name : splitList(options.backends)) {
@@ -22,8 +20,6 @@ std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& op
   checkBackendOptions(options.options, devices);
   return devices;
 }
-
-} // namespace
 
 std::optional<plan::Machine> machineOf(const ModelOptions& options) {
   if (options.tile.empty()) return std::nullopt;

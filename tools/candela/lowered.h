@@ -14,6 +14,9 @@ struct LoweredModel {
   plan::Traffic traffic; ///< of one instruction for each node of the model
 };
 
+/// The devices of --backend but soft, which is always the last target. Throws Failure.
+std::vector<std::shared_ptr<runtime::Device>> openDevices(const ModelOptions& options);
+
 /// What --tile says; nullopt without it. Throws Failure.
 std::optional<plan::Machine> machineOf(const ModelOptions& options);
 

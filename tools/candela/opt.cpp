@@ -2,13 +2,14 @@
 #include <algorithm>
 
 #include "core/compiler/graph/passes/passes.h"
-#include "core/compiler/program/passes/group/group.h"
+#include "core/compiler/program/passes/passes.h"
 #include "core/compiler/program/passes/schedule/lifetimes.h"
 #include "core/compiler/program/report/traffic.h"
 #include "core/support/file.h"
 #include "tools/candela/command.h"
 #include "tools/candela/expect.h"
 #include "tools/candela/ir_file.h"
+#include "tools/candela/lowered.h"
 #include "tools/candela/model.h"
 
 namespace candela::tool {
@@ -18,6 +19,7 @@ constexpr const char* kFooter = R"(Examples:
   candela opt conv.cdl --passes fold-batch-norm,dead-code
   candela opt model.onnx --dim N=1 --passes optimize -o model.cdl
   candela opt program.cdl --passes schedule,place
+  candela opt program.cdl --passes join-movement --backend cpu
   candela opt bad.cdl --verify-diagnostics
 
 Without --passes the file is parsed, verified and printed. `optimize` is the standard order, repeated until nothing
@@ -28,6 +30,7 @@ Lines of `// -----` cut such a file into parts that are read one by one.)";
 struct Arguments {
   std::string path, output;
   std::vector<std::string> passes;
+  ModelOptions device; ///< for passes of programs that ask one
   ImportFlags import;
   bool printAfterAll = false, verifyDiagnostics = false, list = false;
 };
@@ -48,37 +51,33 @@ Status runPasses(graph::Graph& graph, const Arguments& arguments, Console& conso
   return Status::ok();
 }
 
-/// What is done to Programs.
-struct PlanPass {
-  std::string_view name, summary;
-  Status (*run)(program::Program& program);
-};
-constexpr PlanPass kPlanPasses[] = {
-    {"simplify", "of a program: dead stores, idle copies and what loops repeat go; the order stays",
-     [](program::Program& program) {
-       return plan::schedule(program, {false, false});
-     }},
-    {"schedule", "of a program: simplify, then the order for least peak memory",
-     [](program::Program& program) { return plan::schedule(program); }},
-    {"rematerialize", "of a program: schedule, with cheap values computed again where that lowers the peak",
-     [](program::Program& program) {
-       return plan::schedule(program, {true, true});
-     }},
-    {"group", "of a program: chains whose inner values stay within 1 MiB, by bands of rows where that takes it",
-     [](program::Program& program) {
-       plan::markGroups(program, plan::kBandBytes);
-       return program::verify(program);
-     }},
-    {"place", "of a program: an offset for every temp buffer",
-     [](program::Program& program) { return plan::place(program).status(); }},
+/// The device of --backend and what its target says, for as long as passes ask it.
+struct DeviceOfPasses {
+  std::vector<std::shared_ptr<runtime::Device>> devices;
+  std::optional<target::Target> nativeOnly;
+  plan::PassContext context;
+
+  explicit DeviceOfPasses(const ModelOptions& options) : devices(openDevices(options)) {
+    context.bandBytes = plan::kBandBytes;
+    context.target = &pipeline::hostTarget();
+    if (!devices.empty()) {
+      const target::Target& whole = devices[0]->target();
+      if (devices[0]->compiles()) nativeOnly = whole.nativeOnly();
+      context.target = nativeOnly ? &*nativeOnly : &whole;
+      context.machine = plan::machineOf(whole);
+    }
+    if (!options.tile.empty()) context.machine = machineOf(options);
+  }
 };
 
 Status planProgram(program::Program& program, const Arguments& arguments, Console& console, Json& report) {
+  const DeviceOfPasses device(arguments.device);
   for (const std::string& name : arguments.passes) {
-    const auto pass = std::ranges::find(kPlanPasses, name, &PlanPass::name);
-    if (pass == std::end(kPlanPasses))
+    if (std::ranges::find(plan::allPasses(), name, &plan::PassInfo::name) == plan::allPasses().end())
       return badArgument("pass '{}' does not work on programs; candela opt --list names those that do", name);
-    CDL_TRY(pass->run(program));
+    const std::string_view pass = name;
+    CDL_TRY(plan::runPasses(program, std::span(&pass, 1), device.context).status());
+    CDL_TRY(program::verify(program));
     Json peaks = Json::object();
     const std::vector<uint64_t> bytes = plan::peakBytes(program, plan::sharesOf(program, true));
     for (size_t s = 0; s < bytes.size(); ++s) peaks[program.spaces[s].name] = bytes[s];
@@ -122,8 +121,8 @@ void opt(const Arguments& arguments, Console& console) {
     for (const passes::PassInfo& pass : passes::allPasses())
       table.add({std::string(pass.name), std::string(pass.summary), std::string(pass.values)});
     table.add({"optimize", "the standard order, repeated until nothing changes", "what those do together"});
-    for (const PlanPass& pass : kPlanPasses)
-      table.add({std::string(pass.name), std::string(pass.summary), "the same bits"});
+    for (const plan::PassInfo& pass : plan::allPasses())
+      table.add({std::string(pass.name), fmt::format("of a program: {}", pass.summary), std::string(pass.values)});
     console.printText(table.text(0));
     return;
   }
@@ -164,6 +163,11 @@ void addOpt(CLI::App& app, Console& console) {
       ->delimiter(',')
       ->type_name("A,B...")
       ->allow_extra_args(false);
+  command
+      ->add_option("--backend", arguments->device.backends,
+                   "for passes of programs that ask a device, which join-movement and tile do: its backend")
+      ->type_name("B");
+  arguments->device.addTilingTo(command);
   command->add_flag("--list", arguments->list, "list the passes, and what each may change of numbers");
   command->add_flag("--print-ir-after-all", arguments->printAfterAll,
                     "print the graph after each pass that changed it");

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "core/compiler/program/passes/group/group.h"
-#include "core/compiler/program/passes/join_parts/parts.h"
+#include "core/compiler/program/passes/passes.h"
 #include "core/compiler/program/passes/schedule/lifetimes.h"
-#include "core/compiler/program/passes/schedule/schedule.h"
 #include "tools/candela/ir_file.h"
 #include "tools/candela/lowered.h"
 
@@ -27,16 +25,18 @@ void describeEmitted(PlannedPart& part, const program::Program& emitted, std::sp
 /// Plans it once more from what was emitted, its parts joined, so that a clock can stand beside it.
 void measure(PlannedPart& part, program::Program emitted, uint64_t bandBytes,
              const std::optional<plan::Machine>& machine, const ModelOptions& options) {
-  auto start = std::chrono::steady_clock::now();
-  check(plan::schedule(emitted, {true, options.rematerialize}).context(options.path), kWorkFailed);
-  if (!machine) plan::markGroups(emitted, bandBytes);
-  part.scheduleMs = millisecondsSince(start);
-  start = std::chrono::steady_clock::now();
-  if (machine)
-    part.tiled = check(plan::tile(emitted, *machine).context(options.path), kWorkFailed);
-  else
-    check(plan::place(emitted).status().context(options.path), kWorkFailed);
-  part.placeMs = millisecondsSince(start);
+  plan::PassContext context;
+  context.machine = machine;
+  context.schedule.rematerialize = options.rematerialize;
+  context.bandBytes = machine ? 0 : bandBytes;
+  const auto timed = [&](std::initializer_list<std::string_view> passes, double& milliseconds) {
+    const auto start = std::chrono::steady_clock::now();
+    plan::PassReport report = check(plan::runPasses(emitted, passes, context).context(options.path), kWorkFailed);
+    milliseconds = millisecondsSince(start);
+    return report;
+  };
+  timed({"schedule", "group"}, part.scheduleMs);
+  part.tiled = timed({machine ? "tile" : "place"}, part.placeMs).tiles;
   part.emittedLiveBytes.resize(emitted.spaces.size()); // nothing lay in local memory
   part.program = std::move(emitted);
 }
@@ -57,7 +57,7 @@ PlannedPart plannedProgram(program::Program program, const ModelOptions& options
     part.program = std::move(program);
   } else {
     describeEmitted(part, program, {});
-    plan::joinParts(program);
+    check(plan::runPasses(program, std::initializer_list<std::string_view>{"join-parts"}, {}).status());
     measure(part, std::move(program), 0, machine, options);
   }
   part.maps = plan::memoryMaps(part.program);

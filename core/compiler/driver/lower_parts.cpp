@@ -3,10 +3,7 @@
 #include "core/compiler/lowering/emit/emit.h"
 #include "core/compiler/lowering/fusion/fuse.h"
 #include "core/compiler/lowering/layout/layout.h"
-#include "core/compiler/program/passes/group/group.h"
-#include "core/compiler/program/passes/join_movement/movement.h"
-#include "core/compiler/program/passes/join_parts/parts.h"
-#include "core/compiler/program/passes/schedule/schedule.h"
+#include "core/compiler/program/passes/passes.h"
 #include "core/runtime/host_executor/soft.h"
 #include "core/support/out_of_memory.h"
 #include "core/support/text/scan.h"
@@ -31,6 +28,37 @@ const target::Target& hostTarget() {
 Status tileFor(const target::Target& target, program::Program& program) {
   const std::optional<plan::Machine> machine = plan::machineOf(target);
   return machine ? plan::tile(program, *machine).status() : Status::ok();
+}
+
+/// What a device with this target tiles for, if it does.
+std::optional<plan::Machine> machineFor(size_t index, const target::Target& target, const CompileOptions& options) {
+  if (options.machine) return options.machine;
+  std::optional<plan::Machine> machine = plan::machineOf(target);
+  if (machine && index < options.deviceCosts.size()) machine->costs.device = options.deviceCosts[index];
+  return machine;
+}
+
+/// Takes the emitted Program of a part through the passes, to one with an order and offsets.
+Status planPart(LoweredPart& part, const target::Target& target, const CompileOptions& options) {
+  part.machine = machineFor(part.target, target, options);
+  plan::PassContext context;
+  context.target = &target;
+  context.machine = part.machine;
+  context.schedule = options.schedule;
+  if (part.target < options.bandBytes.size()) context.bandBytes = options.bandBytes[part.target];
+
+  std::vector<std::string_view> joins = {"join-parts"};
+  if (options.stack && !options.toPrimitives) joins.push_back("join-movement");
+  CDL_TRY(plan::runPasses(part.program, joins, context).status());
+  if (options.keepEmitted) part.emitted = part.program;
+
+  const std::vector<std::string_view> rest = part.machine
+                                                 ? std::vector<std::string_view>{"schedule", "tile"}
+                                                 : std::vector<std::string_view>{"schedule", "group", "place"};
+  CDL_ASSIGN(const plan::PassReport report, plan::runPasses(part.program, rest, context));
+  part.arenaBytes = report.arenaBytes;
+  part.maxLiveBytes = report.maxLiveBytes;
+  return Status::ok();
 }
 
 Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const target::Partitioning& partitioning,
@@ -59,23 +87,7 @@ Result<std::vector<LoweredPart>> lowerParts(const graph::Graph& graph, const tar
       continue;
     }
     CDL_ASSIGN(lowered.program, program::emit(lowered.graph, target));
-    plan::joinParts(lowered.program);
-    if (options.stack && !options.toPrimitives) plan::joinMovement(lowered.program, target);
-    if (options.keepEmitted) lowered.emitted = lowered.program;
-    CDL_TRY(plan::schedule(lowered.program, options.schedule));
-    lowered.machine = options.machine ? options.machine : plan::machineOf(target);
-    if (lowered.machine && !options.machine && part.target < options.deviceCosts.size())
-      lowered.machine->costs.device = options.deviceCosts[part.target];
-    if (lowered.machine) {
-      CDL_ASSIGN(const plan::TileReport tiled, plan::tile(lowered.program, *lowered.machine));
-      lowered.arenaBytes = tiled.arenaBytes;
-      lowered.maxLiveBytes = tiled.maxLiveBytes;
-    } else {
-      if (part.target < options.bandBytes.size()) plan::markGroups(lowered.program, options.bandBytes[part.target]);
-      CDL_ASSIGN(const plan::PlacementReport report, plan::place(lowered.program));
-      lowered.arenaBytes = report.arenaBytes;
-      lowered.maxLiveBytes = report.maxLiveBytes;
-    }
+    CDL_TRY(planPart(lowered, target, options));
     parts.push_back(std::move(lowered));
   }
   if (options.progress) options.progress("lower", 1);
