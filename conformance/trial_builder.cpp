@@ -24,7 +24,9 @@ Placement place(const Shape& dims, std::string_view form) {
   if (elements == 0 || rank == 0 || form == "dense") return placed;
   const int64_t inner = dims.back();
   if (form == "offset") {
-    placed.offset = 3, placed.count += 3, placed.gaps = true;
+    placed.offset = 3;
+    placed.count += 3;
+    placed.gaps = true;
   } else if (form == "broadcast" || form == "broadcast_in") {
     size_t d = 0;
     while (d + 1 < rank && dims[d] == 1) ++d;
@@ -43,7 +45,8 @@ Placement place(const Shape& dims, std::string_view form) {
     Shape wider = dims;
     wider.back() += 5;
     placed.strides = denseStrides(wider);
-    placed.count = *elementCount(wider), placed.gaps = true;
+    placed.count = *elementCount(wider);
+    placed.gaps = true;
   } else if (form == "transposed") {
     placed.strides = denseStrides(Shape(dims.rbegin(), dims.rend()));
     std::ranges::reverse(placed.strides);
@@ -52,7 +55,8 @@ Placement place(const Shape& dims, std::string_view form) {
     placed.offset = inner - 1;
   } else if (form == "strided") {
     for (int64_t& stride : placed.strides) stride *= 2;
-    placed.count = 2 * elements, placed.gaps = true;
+    placed.count = 2 * elements;
+    placed.gaps = true;
   } else if (form == "splat") {
     placed.strides.assign(rank, 0);
     placed.count = 1;

@@ -37,7 +37,11 @@ struct Machine {
   Machine() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(1, 0, &a, &b, &c, &d)) words[kOne] = c;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) words[kSevenB] = b, words[kSevenC] = c, words[kSevenD] = d;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+      words[kSevenB] = b;
+      words[kSevenC] = c;
+      words[kSevenD] = d;
+    }
     if (__get_cpuid_count(0x80000001, 0, &a, &b, &c, &d)) words[kExtended] = c;
     if (!(words[kOne] >> 27 & 1)) return;
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));

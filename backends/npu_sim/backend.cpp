@@ -66,7 +66,10 @@ public:
     run_.hasData = options().get("data") == "on";
     if (!run_.hasData && run_.isSystemc)
       return cdl::error(CDL_INVALID_ARGUMENT, "engine=" + engine + ": it runs with data; data=off has fast and accurate");
-    if (!run_.hasData && !run_.hasTime) run_.hasTime = true, run_.fidelity = npu::Fidelity::kFast;
+    if (!run_.hasData && !run_.hasTime) {
+      run_.hasTime = true;
+      run_.fidelity = npu::Fidelity::kFast;
+    }
     if (!run_.hasTime && !run_.timeline.empty())
       return cdl::error(CDL_INVALID_ARGUMENT, "timeline=" + run_.timeline + ": engine=func has no time; fast and accurate have");
     return cdl::ok();
@@ -138,7 +141,8 @@ private:
     const double bytesPerSecond = megaTransfers * 1e6 * static_cast<double>(configuration_[npu::key::kDramWidthBits]) / 8;
     const double cyclesPerSecond = static_cast<double>(configuration_[npu::key::kClockMhz]) * 1e6;
     cdl_tiling_t costs{};
-    costs.load_engine = 1, costs.store_engine = 2;
+    costs.load_engine = 1;
+    costs.store_engine = 2;
     costs.rows = static_cast<uint32_t>(configuration_.rows());
     costs.columns = static_cast<uint32_t>(configuration_.columns());
     costs.lanes = static_cast<uint32_t>(configuration_[npu::key::kVectorLanes]);

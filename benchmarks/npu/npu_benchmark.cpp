@@ -287,8 +287,8 @@ const std::vector<Single>& singles() {
   };
   const Fields requant{{"dst", kDst}, {"res", kB}, {"d", 0}, {"r", 1}}, conv{{"act", kA}, {"wgt", kB}, {"d", 0}},
       two{{"a", kA}, {"dst", kDst}, {"d", 0}};
-  const auto k = DescriptorKind::kLanes, pools = DescriptorKind::kPooling, w = DescriptorKind::kWindow,
-             q = DescriptorKind::kEpilogue, t = DescriptorKind::kTransfer;
+  const auto k = DescriptorKind::kLanes, pools = DescriptorKind::kPooling, w = DescriptorKind::kWindow;
+  const auto q = DescriptorKind::kEpilogue, t = DescriptorKind::kTransfer;
   static const std::vector<Single> all{
       {"add_i8", "vbinary", with(three, "fn", 0), k, lanes(kI8, kI8), {}, kValues},
       {"add_i16", "vbinary", with(three, "fn", 0), k, lanes(kI16, kI16), {}, kValues},

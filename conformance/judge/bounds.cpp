@@ -47,14 +47,16 @@ void include(Interval& x, const Array& y) {
   for (int64_t i = 0; i < y.count(); ++i) {
     if (x.isWild(i)) continue;
     if (!isFloat(y.elem)) {
-      x.lo.whole[i] = std::min(x.lo.whole[i], y.whole[i]), x.hi.whole[i] = std::max(x.hi.whole[i], y.whole[i]);
+      x.lo.whole[i] = std::min(x.lo.whole[i], y.whole[i]);
+      x.hi.whole[i] = std::max(x.hi.whole[i], y.whole[i]);
       continue;
     }
     double &lo = x.lo.real[i], &hi = x.hi.real[i];
     if (std::isnan(lo) != std::isnan(y.real[i])) {
       x.makeWild(i);
     } else if (!std::isnan(lo)) {
-      lo = std::min(lo, y.real[i]), hi = std::max(hi, y.real[i]);
+      lo = std::min(lo, y.real[i]);
+      hi = std::max(hi, y.real[i]);
     }
   }
 }
@@ -82,7 +84,8 @@ void roundEnds(Interval& x, const std::vector<double>* slack) {
     }
     if (wider > 0 && std::isfinite(lo)) lo -= wider;
     if (wider > 0 && std::isfinite(hi)) hi += wider;
-    lo = reference::roundReal(elem, lo), hi = reference::roundReal(elem, hi);
+    lo = reference::roundReal(elem, lo);
+    hi = reference::roundReal(elem, hi);
     if (std::isnan(lo) || std::isnan(hi)) x.makeWild(i);
     if (lo == 0) lo = -0.0; // the sign of a result of 0 is nobody's promise
     if (hi == 0) hi = 0.0;
@@ -181,7 +184,8 @@ private:
       for (size_t e = 0; e < middle.real.size(); ++e) {
         const double lo = x.lo.real[e], hi = x.hi.real[e], whole = std::nearbyint((lo + hi) / 2);
         if (lo <= 0 && hi >= 0 && lo != hi) {
-          middle.real[e] = 0.0, negative.real[e] = -0.0;
+          middle.real[e] = 0.0;
+          negative.real[e] = -0.0;
           crosses = isNegative = true;
         } else if (whole > lo && whole < hi) {
           middle.real[e] = whole;
@@ -384,10 +388,12 @@ private:
       const double end = y.elem() == Elem::f64_ ? 0x1p49 : 0x1p20;
       for (int64_t i = 0; i < y.count(); ++i) {
         const bool isWide = x.hi.real[i] - x.lo.real[i] > (isTan ? 1e-3 : 1e-2);
-        if (sizeOf(x, i) >= end || (isWide && isTan))
+        if (sizeOf(x, i) >= end || (isWide && isTan)) {
           y.makeWild(i);
-        else if (isWide)
-          y.lo.real[i] = -1, y.hi.real[i] = 1;
+        } else if (isWide) {
+          y.lo.real[i] = -1;
+          y.hi.real[i] = 1;
+        }
       }
     } else if (node_.kind == OpKind::Rem) {
       const Interval &a = *operands_[0], &b = *operands_[1];
@@ -468,10 +474,13 @@ bool Interval::isWild(int64_t i) const {
   return isFloat(elem()) ? lo.real[i] == -kInf && hi.real[i] == kInf : lo.whole[i] == -kFar && hi.whole[i] == kFar;
 }
 void Interval::makeWild(int64_t i) {
-  if (isFloat(elem()))
-    lo.real[i] = -kInf, hi.real[i] = kInf;
-  else
-    lo.whole[i] = -kFar, hi.whole[i] = kFar;
+  if (isFloat(elem())) {
+    lo.real[i] = -kInf;
+    hi.real[i] = kInf;
+  } else {
+    lo.whole[i] = -kFar;
+    hi.whole[i] = kFar;
+  }
 }
 bool Interval::isPoint(int64_t i) const {
   if (!isFloat(elem())) return lo.whole[i] == hi.whole[i];

@@ -99,7 +99,8 @@ private:
   void include(Range& all, const Range& one) const {
     if (isFloat(to_)) {
       all.isWild |= std::isnan(all.lo) != std::isnan(one.lo);
-      all.lo = std::min(all.lo, one.lo), all.hi = std::max(all.hi, one.hi);
+      all.lo = std::min(all.lo, one.lo);
+      all.hi = std::max(all.hi, one.hi);
     } else {
       all.isWild |= all.whole != one.whole;
     }
@@ -117,8 +118,10 @@ private:
     }
     range.value = range.lo = range.hi = value.real;
     if (!std::isnan(value.real)) allow(range);
-    if (flushesOut_ && (isDenormal(to_, range.lo) || isDenormal(to_, range.hi)))
-      range.lo = std::min(range.lo, 0.0), range.hi = std::max(range.hi, 0.0);
+    if (flushesOut_ && (isDenormal(to_, range.lo) || isDenormal(to_, range.hi))) {
+      range.lo = std::min(range.lo, 0.0);
+      range.hi = std::max(range.hi, 0.0);
+    }
     return range;
   }
 
@@ -135,7 +138,8 @@ private:
                        : functionUnits(kind_, fn_, to_, std::abs(y)) * unitOf(to_) * std::abs(y) + leastOf(to_);
     if (to_ == Elem::f64_) slack += step; // the oracle's own
     // A correct rounding is always right.
-    range.lo = std::min(rounded, inward(y - slack)), range.hi = std::max(rounded, inward(y + slack));
+    range.lo = std::min(rounded, inward(y - slack));
+    range.hi = std::max(rounded, inward(y + slack));
   }
   /// The end of an interval; infinite where that is what it rounds to.
   double inward(double end) const {

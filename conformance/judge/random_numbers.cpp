@@ -41,7 +41,8 @@ Status checkKept(const Tensor& got, const Tensor& expected) {
   bool isBinary = true;
   for (int64_t i = 0; i < expected.count(); ++i) {
     const double want = elementAsReal(expected, i), have = elementAsReal(got, i);
-    zerosGot += have == 0, zerosExpected += want == 0;
+    zerosGot += have == 0;
+    zerosExpected += want == 0;
     isBinary = isBinary && (want == 0 || want == 1);
     if (have != 0 && want != 0 && !(std::abs(have - want) <= bound.absolute + bound.relative * std::abs(want)))
       return failure(Code::mismatch, "element {} was kept as {}, not as {}", i, have, want);

@@ -111,8 +111,10 @@ cdl_code_t Mutation::run() {
     int64_t low = view.offset, high = view.offset;
     for (uint32_t d = 0; d < view.rank; ++d)
       (view.strides[d] < 0 ? low : high) += view.strides[d] * std::max<int64_t>(view.dims[d] - 1, 0);
-    for (size_t l = 0; l < loops_.size(); ++l)
-      low += view.iv_strides[l] * loops_[l], high += view.iv_strides[l] * loops_[l];
+    for (size_t l = 0; l < loops_.size(); ++l) {
+      low += view.iv_strides[l] * loops_[l];
+      high += view.iv_strides[l] * loops_[l];
+    }
     const auto width = static_cast<int64_t>(elemBits(static_cast<Elem>(view.elem)) + 7) / 8;
     const auto end = static_cast<int64_t>(rooms_[view.buffer].bytes);
     needed = std::max({needed, static_cast<uint64_t>(std::max<int64_t>(-low * width, 0)),

@@ -9,7 +9,8 @@ cdl_plugin_t original; ///< of the table whose slots were replaced
 // ---- Capabilities
 
 void loseAtoms(cdl_capabilities_t& table, std::vector<cdl_row_t>& rows) {
-  rows[0].first_atom = 7, rows[0].atoms = 3;
+  rows[0].first_atom = 7;
+  rows[0].atoms = 3;
   table.atom_count = 0;
 }
 void loseRows(cdl_capabilities_t& table, std::vector<cdl_row_t>&) { table.rows = nullptr; }

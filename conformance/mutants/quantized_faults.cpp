@@ -87,8 +87,10 @@ uint64_t clampedEarly(const Rescale& r) {
 }
 uint64_t narrow(const Rescale& r) {
   Rescale less = r;
-  less.a = static_cast<int32_t>(static_cast<uint32_t>(r.a * r.ma)), less.ma = 1;
-  less.b = static_cast<int32_t>(static_cast<uint32_t>(r.b * r.mb)), less.mb = 1;
+  less.a = static_cast<int32_t>(static_cast<uint32_t>(r.a * r.ma));
+  less.ma = 1;
+  less.b = static_cast<int32_t>(static_cast<uint32_t>(r.b * r.mb));
+  less.mb = 1;
   return r.finished(nearest(less.sum(), r.s));
 }
 

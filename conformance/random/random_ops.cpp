@@ -295,7 +295,10 @@ private:
     operand.constant = random_.oneIn(3);
     if (record.elems == (1u << static_cast<unsigned>(Elem::i32_) | 1u << static_cast<unsigned>(Elem::i64_)))
       operand.extent = placeCount();
-    if (record.elems && record.name == "scale") operand.lo = 0.01, operand.hi = 2;
+    if (record.elems && record.name == "scale") {
+      operand.lo = 0.01;
+      operand.hi = 2;
+    }
     if (record.name == "zero" && operand.elem == Elem::i32_) operand.hi = 0.5; // ONNX: 0
     draft_.operands[i] = operand;
   }
@@ -428,12 +431,24 @@ void Maker::hint() {
     if (elem == Elem::bool_) set("steps", std::string("select(v0, v0, v0)"));
   } else if (op == "rescale") {
     const bool wide = elemBits(operands[0].elem) > 32;
-    if (wide) operands[0].lo = isSigned(operands[0].elem) ? -1e9 : 0, operands[0].hi = 1e9; // products have 63 bits
+    if (wide) { // products have 63 bits
+      operands[0].lo = isSigned(operands[0].elem) ? -1e9 : 0;
+      operands[0].hi = 1e9;
+    }
     for (size_t i = 1; i < operands.size(); ++i) {
       const std::string_view name = info_.operands[i].name;
-      if (endsWith(name, "multiplier")) operands[i].lo = 1 << 23, operands[i].hi = (1 << 24) - 1;
-      if (name == "shift") operands[i].lo = wide ? 30 : 10, operands[i].hi = 40;
-      if (name == "zero") operands[i].lo = -100, operands[i].hi = 100;
+      if (endsWith(name, "multiplier")) {
+        operands[i].lo = 1 << 23;
+        operands[i].hi = (1 << 24) - 1;
+      }
+      if (name == "shift") {
+        operands[i].lo = wide ? 30 : 10;
+        operands[i].hi = 40;
+      }
+      if (name == "zero") {
+        operands[i].lo = -100;
+        operands[i].hi = 100;
+      }
     }
     for (const char* name : {"left_shift", "b_left_shift"}) set(name, wide ? int64_t(0) : random_.below(4));
     if (draft_.attrs.count("clamp_min")) set("clamp_min", random_.between(0, 3));

@@ -150,7 +150,8 @@ CaseResult caseOf(const Json& json) {
     const auto both = takenOr(json, key, std::vector<uint64_t>{0, 0});
     if (both.size() != 2)
       throw Unreadable(fmt::format("{}: '{}' has {} numbers, not 2", result.name, key, both.size()));
-    native = both[0], all = both[1];
+    native = both[0];
+    all = both[1];
   };
   pair("nodes", result.work.nativeNodes, result.work.nodes);
   pair("macs", result.work.nativeMacs, result.work.macs);

@@ -445,7 +445,8 @@ struct Footprint {
       unsigned long long pages[2] = {0, 0};
       if (std::fscanf(file, "%llu %llu", &pages[0], &pages[1]) == 2) {
         const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-        print.addresses = pages[0] * page, print.resident = pages[1] * page;
+        print.addresses = pages[0] * page;
+        print.resident = pages[1] * page;
       }
       std::fclose(file);
     }

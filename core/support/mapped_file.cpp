@@ -103,8 +103,11 @@ public:
     {
       const std::lock_guard lock(registry().mutex);
       registry().sizes.erase(begin);
-      for (Slot& slot : slots)
-        if (slot.begin == begin) slot.end = 0, slot.begin = 0;
+      for (Slot& slot : slots) {
+        if (slot.begin != begin) continue;
+        slot.end = 0;
+        slot.begin = 0;
+      }
     }
     munmap(data_, size());
     close(fd_);

@@ -136,8 +136,8 @@ __m256i select(__m256i mask, __m256i yes, __m256i no) { return _mm256_blendv_epi
 /// Four at a time. 64-bit shifts of the sign are not there: of a negative value its complement is shifted.
 void scaleWide(const int64_t* sums, const int32_t* shifts, int64_t n, int32_t zero, int32_t low, int32_t high,
                int32_t* to) {
-  const __m256i none = _mm256_setzero_si256(), one = _mm256_set1_epi64x(1), zeros = _mm256_set1_epi64x(zero),
-                least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
+  const __m256i none = _mm256_setzero_si256(), one = _mm256_set1_epi64x(1), zeros = _mm256_set1_epi64x(zero);
+  const __m256i least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
   const __m128i few = _mm_set1_epi32(61);
   int64_t i = 0;
   for (; i + 4 <= n; i += 4) {

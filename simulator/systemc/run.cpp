@@ -90,7 +90,10 @@ Result<RunReport> Npu::Run::run() {
   end_ = clock_.cycleOf(sc_core::sc_time_stamp());
   if (report.fault) return report;
   if (!time) return error("{}", time.message());
-  if (options_.fidelity == Fidelity::kAccurate) time->dramBursts = bursts_, time->dramBytes = bytes_;
+  if (options_.fidelity == Fidelity::kAccurate) {
+    time->dramBursts = bursts_;
+    time->dramBytes = bytes_;
+  }
   const sc_core::sc_time end = clock_.timeOf(time->cycles);
   while (end > sc_core::sc_time_stamp() && !npu_.stops_) sc_core::wait(end - sc_core::sc_time_stamp(), npu_.control_);
   end_ = time->cycles;

@@ -58,7 +58,10 @@ void Schedule::control() {
   if (blockedSince_ < 0 && !fetched()) return;
   const Insn& insn = code_[pc_];
   const auto block = [&](Stall by, int64_t event) {
-    if (blockedSince_ < 0) blockedSince_ = p.event, blockedBy_ = by;
+    if (blockedSince_ < 0) {
+      blockedSince_ = p.event;
+      blockedBy_ = by;
+    }
     p.event = event;
   };
   if (insn.engine != 0) {
@@ -92,10 +95,13 @@ void Schedule::control() {
     InstructionTime time;
     time.instruction = pc_;
     time.op = insn.op;
-    time.start = p.event, time.done = p.event + word;
+    time.start = p.event;
+    time.done = p.event + word;
     time.stalls = stalls;
-    time.waitSemaphore = insn.waitSemaphore, time.waitCount = insn.waitCount;
-    time.signalSemaphore = insn.signalSemaphore, time.signalCount = insn.signalCount;
+    time.waitSemaphore = insn.waitSemaphore;
+    time.waitCount = insn.waitCount;
+    time.signalSemaphore = insn.signalSemaphore;
+    time.signalCount = insn.signalCount;
     int64_t visible = 0;
     takeTokens(time, visible);
     pending_ = time;

@@ -71,8 +71,12 @@ void Schedule::fail(Error error) {
 int Schedule::next() const {
   int best = -1;
   int64_t event = kNever;
-  for (int engine = 0; engine < kEngineCount; ++engine)
-    if (const int64_t at = processes_[static_cast<size_t>(engine)].event; at < event) event = at, best = engine;
+  for (int engine = 0; engine < kEngineCount; ++engine) {
+    const int64_t at = processes_[static_cast<size_t>(engine)].event;
+    if (at >= event) continue;
+    event = at;
+    best = engine;
+  }
   return best;
 }
 
@@ -102,8 +106,10 @@ void Schedule::wake(int engine) {
     p.now.instruction = entry.instruction;
     p.now.engine = static_cast<uint8_t>(engine);
     p.now.op = insn.op;
-    p.now.waitSemaphore = insn.waitSemaphore, p.now.waitCount = insn.waitCount;
-    p.now.signalSemaphore = insn.signalSemaphore, p.now.signalCount = insn.signalCount;
+    p.now.waitSemaphore = insn.waitSemaphore;
+    p.now.waitCount = insn.waitCount;
+    p.now.signalSemaphore = insn.signalSemaphore;
+    p.now.signalCount = insn.signalCount;
     p.now.stalls[static_cast<size_t>(Stall::kQueue)] = std::max<int64_t>(0, entry.arrival - p.free);
     p.state = State::kWaits;
   }
@@ -411,7 +417,9 @@ void addMemory(TimeReport& report, const Dram& dram) {
   const Dram::Counts& counts = dram.counts();
   report.dramBursts = counts.bursts;
   report.dramBytes = counts.bursts * static_cast<uint64_t>(dram.granule());
-  report.rowHits = counts.rowHits, report.rowMisses = counts.rowMisses, report.refreshes = counts.refreshes;
+  report.rowHits = counts.rowHits;
+  report.rowMisses = counts.rowMisses;
+  report.refreshes = counts.refreshes;
   report.dramBusy = dram.toNpu(static_cast<int64_t>(counts.busBusy) / dram.channels());
 }
 

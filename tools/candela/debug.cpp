@@ -303,7 +303,8 @@ private:
     Verdict place = describe(program, static_cast<uint32_t>(program.instrs.size() - 1));
     finding.verdict.name.clear();
     for (uint32_t i = 0; i < program.instrs.size(); ++i) finding.verdict.name += (i ? ", " : "") + program.instrName(i);
-    finding.verdict.op = place.op, finding.verdict.types = place.types;
+    finding.verdict.op = place.op;
+    finding.verdict.types = place.types;
     finding.verdict.backend = backend;
     return finding;
   }

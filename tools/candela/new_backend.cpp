@@ -83,7 +83,10 @@ public:
       made_.push_back(file);
       written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
       reason = errno;
-      if (std::fclose(out) != 0 && written) written = false, reason = errno;
+      if (std::fclose(out) != 0 && written) {
+        written = false;
+        reason = errno;
+      }
     }
     if (!written)
       fail(kWorkFailed, "{}: cannot be written: {}; nothing was left behind", file.string(), std::strerror(reason));

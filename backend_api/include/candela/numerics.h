@@ -181,7 +181,10 @@ static inline double cdl_u64_to_f64_odd(uint64_t value) {
   if (value < (UINT64_C(1) << 53)) return (double)value;
   int shift = 0;
   uint64_t v = value;
-  while (v >= (UINT64_C(1) << 53)) v >>= 1, ++shift;
+  while (v >= (UINT64_C(1) << 53)) {
+    v >>= 1;
+    ++shift;
+  }
   const uint64_t lost = value & ((UINT64_C(1) << shift) - 1);
   return (double)(v | (lost != 0)) * (double)(UINT64_C(1) << shift);
 }

@@ -49,7 +49,8 @@ public:
 private:
   Step stepOf(const Call& call, const UnitRows& rows) const {
     Step step;
-    step.call = call, step.rows = rows;
+    step.call = call;
+    step.rows = rows;
     std::vector<uint32_t> instrs = lowering_.doneBy(call.instr);
     instrs.insert(instrs.begin(), call.instr);
     for (const uint32_t i : instrs) {

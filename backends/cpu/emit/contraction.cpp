@@ -54,7 +54,10 @@ TileShape chooseShape(const Contraction& c, const Isa& isa) {
     shape.rows = static_cast<int>(std::min<int64_t>(shape.rows, c.rows));
     shape.columns = static_cast<int>(std::min<int64_t>(shape.columns, c.columns));
     const double cost = costOf(shape, c, isa);
-    if (best.rows == 0 || cost < least * 0.999) best = shape, least = cost;
+    if (best.rows == 0 || cost < least * 0.999) {
+      best = shape;
+      least = cost;
+    }
   }
   return best;
 }
@@ -182,9 +185,13 @@ void emitContraction(Lowering& lowering, const Contraction& c) {
   const bool isPanelInner = c.panels * panelBytes <= kNear && aBytes > kNear;
   UnitRows units{c.batch * c.groups * (isPanelInner ? 1 : panelGroups), rowTiles, parts * (isPanelInner ? panelGroups : 1),
                  shape.rows, 1, c.rows};
-  if (c.width) // parts of the one row
-    units.tiles = parts, units.inner = isPanelInner ? panelGroups : 1, units.points = kTilesPerUnit * shape.columns,
-    units.width = c.width, units.rows = c.columns / c.width;
+  if (c.width) { // parts of the one row
+    units.tiles = parts;
+    units.inner = isPanelInner ? panelGroups : 1;
+    units.points = kTilesPerUnit * shape.columns;
+    units.width = c.width;
+    units.rows = c.columns / c.width;
+  }
 
   Key key("contraction");
   key << shape.rows << shape.columns << shape.panels << c.batch << c.groups << c.panels << c.rows << c.columns
@@ -293,9 +300,11 @@ Arg packed(Lowering& lowering, const Operand& from, int64_t elements, const std:
       for (size_t d = 0; d != SIZE_MAX;) {
         std::memcpy(made.data() + dst * static_cast<int64_t>(size), source + src * static_cast<int64_t>(size), size);
         for (d = piece.dims.size(); d-- > 0;) {
-          src += piece.srcStrides[d], dst += piece.dstStrides[d];
+          src += piece.srcStrides[d];
+          dst += piece.dstStrides[d];
           if (++index[d] < piece.dims[d]) break;
-          src -= piece.srcStrides[d] * piece.dims[d], dst -= piece.dstStrides[d] * piece.dims[d];
+          src -= piece.srcStrides[d] * piece.dims[d];
+          dst -= piece.dstStrides[d] * piece.dims[d];
           index[d] = 0;
         }
       }

@@ -26,25 +26,47 @@ std::optional<Weights> weightsOf(Lowering& lowering, const Operand& w, int64_t o
   r.outs = outs;
   const int64_t panels = (outs + kPanel - 1) / kPanel;
   if (w.rank == 6 && w.dims[4] == kPanel && w.dims[5] == kPanel && w.strides[5] == 1) {
-    r.at = w.at, r.ins = w.dims[1] * kPanel, r.kh = w.dims[2], r.kw = w.dims[3];
-    r.panel = w.strides[0], r.channelBlock = w.strides[1], r.tapRow = w.strides[2], r.tapColumn = w.strides[3];
-    r.channel = w.strides[4], r.group = panels * r.panel;
+    r.at = w.at;
+    r.ins = w.dims[1] * kPanel;
+    r.kh = w.dims[2];
+    r.kw = w.dims[3];
+    r.panel = w.strides[0];
+    r.channelBlock = w.strides[1];
+    r.tapRow = w.strides[2];
+    r.tapColumn = w.strides[3];
+    r.channel = w.strides[4];
+    r.group = panels * r.panel;
     return r;
   }
   if (w.rank == 5 && w.dims[4] == kPanel && w.strides[4] == 1) {
-    r.at = w.at, r.ins = w.dims[3], r.kh = w.dims[1], r.kw = w.dims[2];
-    r.panel = w.strides[0], r.tapRow = w.strides[1], r.tapColumn = w.strides[2], r.channel = w.strides[3];
-    r.channelBlock = kPanel * r.channel, r.group = panels * r.panel;
+    r.at = w.at;
+    r.ins = w.dims[3];
+    r.kh = w.dims[1];
+    r.kw = w.dims[2];
+    r.panel = w.strides[0];
+    r.tapRow = w.strides[1];
+    r.tapColumn = w.strides[2];
+    r.channel = w.strides[3];
+    r.channelBlock = kPanel * r.channel;
+    r.group = panels * r.panel;
     return r;
   }
   if (w.rank != 4) return std::nullopt;
-  r.ins = w.dims[1], r.kh = w.dims[2], r.kw = w.dims[3];
+  r.ins = w.dims[1];
+  r.kh = w.dims[2];
+  r.kw = w.dims[3];
   const int64_t whole = outs / kPanel, rest = outs % kPanel, block = std::min<int64_t>(r.ins, kPanel);
   if (r.ins % block) { // channels stay together
-    r.channel = kPanel, r.channelBlock = kPanel * kPanel, r.tapColumn = r.ins * kPanel, r.tapRow = r.kw * r.tapColumn;
+    r.channel = kPanel;
+    r.channelBlock = kPanel * kPanel;
+    r.tapColumn = r.ins * kPanel;
+    r.tapRow = r.kw * r.tapColumn;
     r.panel = r.kh * r.tapRow;
   } else {
-    r.channel = kPanel, r.tapColumn = block * kPanel, r.tapRow = r.kw * r.tapColumn, r.channelBlock = r.kh * r.tapRow;
+    r.channel = kPanel;
+    r.tapColumn = block * kPanel;
+    r.tapRow = r.kw * r.tapColumn;
+    r.channelBlock = r.kh * r.tapRow;
     r.panel = r.ins / block * r.channelBlock;
   }
   r.group = panels * r.panel;
@@ -72,10 +94,13 @@ bool emitDepthwise(Lowering& lowering, const std::vector<std::optional<Image>>& 
   const bool isPacked = weights.rank == 5; // {o/16, kh, kw, i, o%16}
   for (int d = 0; d < 2; ++d) {
     w.kernel[d] = weights.dims[isPacked ? d + 1 : d + 2];
-    w.stride[d] = g.stride[d], w.dilation[d] = g.dilation[d];
+    w.stride[d] = g.stride[d];
+    w.dilation[d] = g.dilation[d];
   }
   placeImages(w, bordered(lowering, input, g.begin, g.end, 0), y, views);
-  w.weights.elem = CDL_F32, w.weights.at = weights.at, w.weights.panel = weights.bytes(weights.strides[0]);
+  w.weights.elem = CDL_F32;
+  w.weights.at = weights.at;
+  w.weights.panel = weights.bytes(weights.strides[0]);
   w.weightTap = weights.bytes(isPacked ? weights.strides[2] : weights.strides[3]);
   w.epilogue = epilogue;
   emitWindow(lowering, w);
@@ -124,10 +149,16 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   if (!w || w->ins != ins) return why = "the layout of its weights", false;
 
   Contraction c;
-  c.batch = y.n, c.groups = g.group, c.panels = (outs + kPanel - 1) / kPanel, c.rows = y.h, c.columns = y.w;
+  c.batch = y.n;
+  c.groups = g.group;
+  c.panels = (outs + kPanel - 1) / kPanel;
+  c.rows = y.h;
+  c.columns = y.w;
   c.a = x.plane(ins, g.stride[0], g.stride[1]);
   c.a.panel = c.a.lane = 0; // all panels read the same
-  c.b = w->at, c.bGroup = w->group * 4, c.bPanel = w->panel * 4;
+  c.b = w->at;
+  c.bGroup = w->group * 4;
+  c.bPanel = w->panel * 4;
   const Axis down{w->kh, x.view.bytes(g.dilation[0] * x.row), w->tapRow * 4};
   const Axis across{w->kw, x.view.bytes(g.dilation[1] * x.column), w->tapColumn * 4};
   if (ins % kPanel == 0) // a block of input channels at a time stays near
@@ -143,7 +174,11 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
     c.y = y.plane(outs);
     c.epilogue = epilogue;
     for (const auto& view : views) c.views.push_back(view ? std::optional(view->plane(outs)) : std::nullopt);
-    if (flattens) c.width = c.columns, c.columns *= c.rows, c.rows = 1;
+    if (flattens) {
+      c.width = c.columns;
+      c.columns *= c.rows;
+      c.rows = 1;
+    }
     emitContraction(lowering, c);
     return true;
   }
@@ -151,7 +186,11 @@ bool emitConv(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
   // Results in panels: [batch][group][panel][row][column][16].
   const int64_t area = y.h * y.w * kPanel, groupArea = c.panels * area, batchArea = g.group * groupArea;
   const Arg sums = lowering.scratch(static_cast<uint64_t>(y.n * batchArea) * 4);
-  if (isFlat) c.width = c.columns, c.columns *= c.rows, c.rows = 1;
+  if (isFlat) {
+    c.width = c.columns;
+    c.columns *= c.rows;
+    c.rows = 1;
+  }
   c.y = {CDL_F32, sums, batchArea * 4, groupArea * 4, area * 4, c.columns * kPanel * 4, kPanel * 4, 4};
   emitContraction(lowering, c);
 

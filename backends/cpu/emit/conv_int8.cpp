@@ -25,12 +25,18 @@ Image channelsInnermost(Lowering& lowering, const Image& x, int64_t groups, int6
     if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
   Image to = x;
   to.isBlocked = false;
-  to.h += begin[0] + end[0], to.w += begin[1] + end[1];
+  to.h += begin[0] + end[0];
+  to.w += begin[1] + end[1];
   to.c = groups * channels;
-  to.lane = 1, to.block = kPanel, to.column = to.c, to.row = to.w * to.column, to.batch = to.h * to.row;
+  to.lane = 1;
+  to.block = kPanel;
+  to.column = to.c;
+  to.row = to.w * to.column;
+  to.batch = to.h * to.row;
   const int64_t count = to.n * to.batch;
   to.view = view(x.view.elem, {}, {}, lowering.scratch(static_cast<uint64_t>(count) + 64));
-  to.view.elem = x.view.elem, to.view.rank = 4;
+  to.view.elem = x.view.elem;
+  to.view.rank = 4;
   if (hasBorder || channels != ins) fill(lowering, restrided(to.view, {count}, {1}), value);
   const int64_t blocks = x.isBlocked ? ins / kPanel : 1, lanes = x.isBlocked ? kPanel : ins;
   const int64_t group = x.isBlocked ? blocks * x.block : ins * x.lane;
@@ -122,7 +128,8 @@ struct Weights {
 
 std::optional<Weights> weightsOf(const Lowering& lowering, const Operand& view) {
   Weights w;
-  w.view = view, w.payload = payloadOf(lowering, view);
+  w.view = view;
+  w.payload = payloadOf(lowering, view);
   w.isPacked = view.rank == 6;
   if (view.rank != 4 && !(w.isPacked && w.payload && view.isDense())) return std::nullopt;
   w.ins = w.isPacked ? view.dims[3] * 4 : view.dims[1];
@@ -142,13 +149,16 @@ public:
     const std::optional<Weights> w = weightsOf(lowering_, in_[1]);
     if (in_[1].elem != CDL_I8 || (sums_.elem != CDL_I32 && !epilogue_)) return why = "its element types", false;
     if (!x || !y || !w || y->isBlocked) return why = "its layouts", false;
-    x_ = *x, y_ = *y, w_ = *w;
+    x_ = *x;
+    y_ = *y;
+    w_ = *w;
     for (size_t i = operands_; i < views_.size(); ++i)
       if (!(views_[i] = imageOf(in_[i])) || views_[i]->isBlocked || in_[i].channelsLast != sums_.channelsLast)
         return why = "the layout of what its epilogue reads", false;
     if (operands_ > 2 && !knownInteger(lowering_, in_[2], xZero_))
       return why = "a zero point that is no constant", false;
-    outs_ = y_.c / g_.group, panels_ = (outs_ + kPanel - 1) / kPanel;
+    outs_ = y_.c / g_.group;
+    panels_ = (outs_ + kPanel - 1) / kPanel;
     int64_t wZero = 0;
     const bool symmetric =
         operands_ < 4 || (in_[3].elements() == 1 && knownInteger(lowering_, in_[3], wZero) && wZero == 0);
@@ -176,8 +186,12 @@ public:
       follower_.reset();
     else if (!follower_)
       follower_ = followerOf(lowering_, lowering_.instr(), sums_, channelDim, sums_.channelsLast);
-    c_.batch = y_.n, c_.rows = y_.h, c_.columns = y_.w;
-    c_.isInt8 = true, c_.aIsSigned = in_[0].elem == CDL_I8, c_.accElem = CDL_I32;
+    c_.batch = y_.n;
+    c_.rows = y_.h;
+    c_.columns = y_.w;
+    c_.isInt8 = true;
+    c_.aIsSigned = in_[0].elem == CDL_I8;
+    c_.accElem = CDL_I32;
     isDepthwise ? depthwise() : dots();
     return true;
   }
@@ -205,7 +219,10 @@ private:
                                  : bordered(lowering_, x_, g_.begin, g_.end, border());
     Image sums = y_;
     if (epilogue_) {
-      sums.lane = y_.h * y_.w, sums.block = kPanel * sums.lane, sums.row = y_.w, sums.column = 1,
+      sums.lane = y_.h * y_.w;
+      sums.block = kPanel * sums.lane;
+      sums.row = y_.w;
+      sums.column = 1;
       sums.batch = y_.c * sums.lane;
       sums.view = view(CDL_I32, {}, {}, lowering_.scratch(static_cast<uint64_t>(y_.n * sums.batch) * 4));
     }
@@ -237,8 +254,11 @@ private:
       bias[static_cast<size_t>(o / channels * perGroup + o % channels)] =
           static_cast<int32_t>((bias_ ? (*bias_)[static_cast<size_t>(o)] : 0) - (moved ? moved * w_.sumOf(o) : 0));
     Plane add;
-    add.elem = CDL_I32, add.at = lowering_.own(bias.data(), bias.size() * 4), add.group = perGroup * 4;
-    add.panel = kPanel * 4, add.lane = 4;
+    add.elem = CDL_I32;
+    add.at = lowering_.own(bias.data(), bias.size() * 4);
+    add.group = perGroup * 4;
+    add.panel = kPanel * 4;
+    add.lane = 4;
     c_.bias = add;
   }
 
@@ -246,7 +266,8 @@ private:
     DepthwiseInt8 d;
     const int64_t fours = (w_.kernel[0] + 3) / 4;
     for (int k = 0; k < 2; ++k) d.kernel[k] = w_.kernel[k];
-    c_.panels = (y_.c + kPanel - 1) / kPanel, c_.lastLanes = static_cast<int>(y_.c - (c_.panels - 1) * kPanel);
+    c_.panels = (y_.c + kPanel - 1) / kPanel;
+    c_.lastLanes = static_cast<int>(y_.c - (c_.panels - 1) * kPanel);
     if (follower_) follow(lowering_, *follower_, 1, c_.panels, c_);
     outs_ = y_.c;
     endInPlace();
@@ -260,8 +281,10 @@ private:
     c_.b = lowering_.own(weights.data(), weights.size());
     const Image x = bordered(lowering_, x_, g_.begin, g_.end, border());
     c_.a = x.plane(y_.c, g_.stride[0], g_.stride[1]);
-    d.stride = g_.stride[1], d.dilation = g_.dilation[1];
-    d.row = g_.dilation[0] * x.row, d.column = x.column;
+    d.stride = g_.stride[1];
+    d.dilation = g_.dilation[1];
+    d.row = g_.dilation[0] * x.row;
+    d.column = x.column;
     d.contraction = c_;
     emitDepthwiseInt8(lowering_, d);
   }
@@ -284,7 +307,8 @@ private:
 
   void dots() {
     const int64_t kh = w_.kernel[0], kw = w_.kernel[1], channels = roundUp(w_.ins, 4);
-    c_.groups = g_.group, c_.panels = panels_;
+    c_.groups = g_.group;
+    c_.panels = panels_;
     const int64_t depth = joinsTaps_ ? roundUp(kw * w_.ins, 4) : channels, taps = joinsTaps_ ? kh : kh * kw;
     const Image x = channelsInnermost(lowering_, x_, splitsBlocks_ ? 1 : g_.group,
                                       splitsBlocks_ ? x_.c
@@ -294,7 +318,8 @@ private:
     c_.a = {in_[0].elem, x.view.at, x.batch, channels, 0, g_.stride[0] * x.row, g_.stride[1] * x.column, 0};
     c_.b = w_.isPacked ? w_.view.at : packWeights(taps, depth);
     const int64_t tap = depth * kPanel;
-    c_.bPanel = taps * tap, c_.bGroup = panels_ * c_.bPanel;
+    c_.bPanel = taps * tap;
+    c_.bGroup = panels_ * c_.bPanel;
     c_.axes = {{kh, g_.dilation[0] * x.row, (joinsTaps_ ? 1 : kw) * tap}, {depth / 4, 4, 4 * kPanel}};
     if (!joinsTaps_) c_.axes.insert(c_.axes.begin() + 1, {kw, g_.dilation[1] * x.column, tap});
     if (follower_) follow(lowering_, *follower_, g_.group, panels_, c_);
@@ -304,7 +329,11 @@ private:
       const bool isFlat = kh == 1 && kw == 1 && c_.a.row == c_.columns * c_.a.column &&
                           c_.y.row == c_.columns * c_.y.column &&
                           (!c_.join || c_.join->other.row == c_.columns * c_.join->other.column) && !c_.epilogue;
-      if (isFlat) c_.width = c_.columns, c_.columns *= c_.rows, c_.rows = 1;
+      if (isFlat) {
+        c_.width = c_.columns;
+        c_.columns *= c_.rows;
+        c_.rows = 1;
+      }
       addBias(xZero_ + (movesSign(lowering_.isa, c_) ? 128 : 0));
       return emitContraction(lowering_, c_);
     }
@@ -316,8 +345,11 @@ private:
     const uint8_t elem = follower_ ? follower_->y.elem : uint8_t(CDL_I32);
     const int64_t size = cdl_elem_bits(elem) / 8, area = y_.h * y_.w * kPanel, groupArea = panels_ * area,
                   batchArea = g_.group * groupArea;
-    if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column)
-      c_.width = c_.columns, c_.columns *= c_.rows, c_.rows = 1;
+    if (w_.kernel[0] == 1 && w_.kernel[1] == 1 && c_.a.row == c_.columns * c_.a.column) {
+      c_.width = c_.columns;
+      c_.columns *= c_.rows;
+      c_.rows = 1;
+    }
     const Arg sums = lowering_.scratch(static_cast<uint64_t>(y_.n * batchArea * size));
     c_.y = {elem,          sums, batchArea * size, groupArea * size, area * size, c_.columns * kPanel * size,
             kPanel * size, size};

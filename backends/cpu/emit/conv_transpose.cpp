@@ -46,7 +46,8 @@ void turn(Builder& b, Values& v, int piece) {
         }
       Value &a = v[static_cast<size_t>(i)], &c = v[static_cast<size_t>(i + step)];
       const Value even = b.shuffle(a, c, first), odd = b.shuffle(a, c, second);
-      a = even, c = odd;
+      a = even;
+      c = odd;
     }
 }
 
@@ -65,11 +66,15 @@ bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g, c
   const bool isShared = kPanel % phases == 0;
   const int64_t held = isShared ? kPanel / phases : kPanel, perPhase = (outs + held - 1) / held;
   Contraction c;
-  c.batch = y.n, c.groups = g.group, c.panels = isShared ? perPhase : perPhase * phases;
-  c.rows = down.grid, c.columns = across.grid;
+  c.batch = y.n;
+  c.groups = g.group;
+  c.panels = isShared ? perPhase : perPhase * phases;
+  c.rows = down.grid;
+  c.columns = across.grid;
 
-  const int64_t channel = kPanel, tapColumn = ins * channel, tapRow = across.taps * tapColumn,
-                panel = down.taps * tapRow, laneStep = isShared ? phases : 1;
+  const int64_t channel = kPanel, tapColumn = ins * channel, tapRow = across.taps * tapColumn;
+  const int64_t panel = down.taps * tapRow;
+  const int64_t laneStep = isShared ? phases : 1;
   const auto placeOf = [&](int64_t phase) { return isShared ? phase : phase * perPhase * panel; };
   std::vector<Piece> pieces;
   for (int64_t phase = 0; phase < phases; ++phase) {
@@ -90,7 +95,8 @@ bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g, c
   }
   std::erase_if(pieces, [](const Piece& piece) { return std::ranges::find(piece.dims, 0) != piece.dims.end(); });
   c.b = packed(lowering, w, g.group * c.panels * panel, pieces);
-  c.bGroup = c.panels * panel * 4, c.bPanel = panel * 4;
+  c.bGroup = c.panels * panel * 4;
+  c.bPanel = panel * 4;
 
   const int64_t begin[] = {down.taps - 1, across.taps - 1}, end[] = {down.grid - x.h, across.grid - x.w};
   const Image from = bordered(lowering, x, begin, end, 0);
@@ -99,7 +105,10 @@ bool emitConvTransposed(Lowering& lowering, const Operand& w, const Conv2d& g, c
   c.axes = {{down.taps, from.view.bytes(from.row), tapRow * 4},
             {across.taps, from.view.bytes(from.column), tapColumn * 4},
             {ins, from.view.bytes(from.lane), channel * 4}};
-  if (down.taps == 1 && across.taps == 1 && c.a.row == c.columns * c.a.column) c.columns *= c.rows, c.rows = 1;
+  if (down.taps == 1 && across.taps == 1 && c.a.row == c.columns * c.a.column) {
+    c.columns *= c.rows;
+    c.rows = 1;
+  }
 
   // Sums: [batch][group][panel][row][column][lane], as many lanes as there are.
   const int64_t lanes = c.panels == 1 ? (outs - 1) * laneStep + (isShared ? phases : 1) : kPanel;

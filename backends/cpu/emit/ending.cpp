@@ -88,7 +88,9 @@ Value Ending::load(const Plane& plane, Value base, int64_t offset, int live) {
 
 Ending::Shared Ending::shared(const Bases& at, int panel, int first, int live) {
   Shared shared;
-  shared.panel = panel, shared.first = first, shared.live = live;
+  shared.panel = panel;
+  shared.first = first;
+  shared.live = live;
   if (c.bias && !c.bias->row && !c.bias->column)
     shared.bias = load(*c.bias, at.bias, offsetOf(*c.bias, shared, 0, 0), live);
   if (c.requantize && c.requantize->isF32)

@@ -27,20 +27,34 @@ std::optional<Image> imageOf(const Operand& view) {
   Image image;
   image.view = view;
   if (view.channelsLast) {
-    image.n = view.dims[0], image.h = view.dims[1], image.w = view.dims[2], image.c = view.dims[3];
-    image.batch = view.strides[0], image.row = view.strides[1], image.column = view.strides[2];
-    image.lane = view.strides[3], image.block = kPanel * image.lane;
+    image.n = view.dims[0];
+    image.h = view.dims[1];
+    image.w = view.dims[2];
+    image.c = view.dims[3];
+    image.batch = view.strides[0];
+    image.row = view.strides[1];
+    image.column = view.strides[2];
+    image.lane = view.strides[3];
+    image.block = kPanel * image.lane;
     return image;
   }
-  image.n = view.dims[0], image.h = view.dims[2], image.w = view.dims[3];
-  image.batch = view.strides[0], image.row = view.strides[2], image.column = view.strides[3];
+  image.n = view.dims[0];
+  image.h = view.dims[2];
+  image.w = view.dims[3];
+  image.batch = view.strides[0];
+  image.row = view.strides[2];
+  image.column = view.strides[3];
   if (view.rank == 4) {
-    image.c = view.dims[1], image.lane = view.strides[1], image.block = kPanel * view.strides[1];
+    image.c = view.dims[1];
+    image.lane = view.strides[1];
+    image.block = kPanel * view.strides[1];
     return image;
   }
   if (view.rank != 5 || view.dims[4] != kPanel) return std::nullopt;
   image.isBlocked = true;
-  image.c = view.dims[1] * kPanel, image.block = view.strides[1], image.lane = view.strides[4];
+  image.c = view.dims[1] * kPanel;
+  image.block = view.strides[1];
+  image.lane = view.strides[4];
   return image;
 }
 
@@ -69,7 +83,8 @@ std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const in
     if (halo->lo[dim] < begin[d] || halo->hi[dim] < end[d]) return std::nullopt;
   }
   Image whole = x;
-  whole.h += begin[0] + end[0], whole.w += begin[1] + end[1];
+  whole.h += begin[0] + end[0];
+  whole.w += begin[1] + end[1];
   whole.view.at.offset -= x.view.bytes(begin[0] * x.row + begin[1] * x.column);
   return whole;
 }
@@ -77,13 +92,16 @@ std::optional<Image> insideHalo(const Image& x, const int64_t begin[2], const in
 Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const int64_t end[2], uint64_t value) {
   if (const auto inside = insideHalo(x, begin, end, value)) return *inside;
   Image whole = x;
-  whole.h += begin[0] + end[0], whole.w += begin[1] + end[1];
+  whole.h += begin[0] + end[0];
+  whole.w += begin[1] + end[1];
   const bool isLast = x.view.channelsLast;
   const int64_t blocks = x.isBlocked ? x.c / kPanel : x.c, lanes = x.isBlocked ? kPanel : 1;
-  whole.column = isLast ? x.c : lanes, whole.row = whole.w * whole.column;
+  whole.column = isLast ? x.c : lanes;
+  whole.row = whole.w * whole.column;
   const int64_t area = isLast ? 1 : whole.h * whole.row; // from one block to the next
   whole.batch = isLast ? whole.h * whole.row : blocks * area;
-  whole.lane = x.isBlocked ? 1 : area, whole.block = x.isBlocked ? area : kPanel * area;
+  whole.lane = x.isBlocked ? 1 : area;
+  whole.block = x.isBlocked ? area : kPanel * area;
   const Operand all =
       view(x.view.elem, {}, {}, lowering.scratch(static_cast<uint64_t>(x.view.bytes(x.n * whole.batch))));
   const std::vector<int64_t> strides = {whole.batch, area, whole.row, whole.column, 1};
@@ -103,7 +121,8 @@ Image bordered(Lowering& lowering, const Image& x, const int64_t begin[2], const
                  {x.batch, x.isBlocked ? x.block : x.lane, x.row, x.column, x.isBlocked ? x.lane : 0}),
        part(x.h, x.w, begin[0], begin[1]));
   whole.view = all;
-  whole.view.rank = x.view.rank, whole.view.channelsLast = isLast;
+  whole.view.rank = x.view.rank;
+  whole.view.channelsLast = isLast;
   return whole;
 }
 

@@ -169,8 +169,10 @@ bool Lowering::finish(Binary& binary) {
   Binary::Made& made = binary_.made;
   made.object.resize((object.size() + 63) & ~size_t(63));
   std::memcpy(made.object.data(), object.data(), object.size());
-  binary_.own = made.own.data(), binary_.ownBytes = made.own.size();
-  binary_.object = made.object.data(), binary_.objectBytes = made.object.size();
+  binary_.own = made.own.data();
+  binary_.ownBytes = made.own.size();
+  binary_.object = made.object.data();
+  binary_.objectBytes = made.object.size();
   binary = std::move(binary_);
   return true;
 }

@@ -24,8 +24,10 @@ void setEpilogue(const cdl_expr_t* epilogue, const std::vector<Operand>& in, siz
     Plane p;
     p.elem = o.elem;
     p.at = o.at;
-    p.batch = o.bytes(o.strides[0]), p.column = o.bytes(o.strides[1]);
-    p.lane = o.bytes(o.strides[2]), p.panel = p.lane * kPanel;
+    p.batch = o.bytes(o.strides[0]);
+    p.column = o.bytes(o.strides[1]);
+    p.lane = o.bytes(o.strides[2]);
+    p.panel = p.lane * kPanel;
     c.views[i] = p;
   }
 }
@@ -125,10 +127,17 @@ void emitInteger(Lowering& lowering, const std::optional<Follower>& follower, st
       totals[static_cast<size_t>(column)] += static_cast<signed char>(value);
     }
   Contraction c;
-  c.batch = batch, c.panels = panels, c.columns = m;
+  c.batch = batch;
+  c.panels = panels;
+  c.columns = m;
   c.lastLanes = static_cast<int>(n - (panels - 1) * kPanel);
-  c.isInt8 = true, c.aIsSigned = a.elem == CDL_I8, c.accElem = CDL_I32;
-  c.a.elem = a.elem, c.a.at = a.at, c.a.batch = a.strides[0], c.a.column = a.strides[1];
+  c.isInt8 = true;
+  c.aIsSigned = a.elem == CDL_I8;
+  c.accElem = CDL_I32;
+  c.a.elem = a.elem;
+  c.a.at = a.at;
+  c.a.batch = a.strides[0];
+  c.a.column = a.strides[1];
   c.b = lowering.own(packedB.data(), packedB.size());
   c.bPanel = k * kPanel;
   c.axes = {{k / 4, 4, kPanel * 4}};
@@ -141,7 +150,10 @@ void emitInteger(Lowering& lowering, const std::optional<Follower>& follower, st
   const int64_t moved = aZero + (movesSign(lowering.isa, c) ? 128 : 0);
   for (size_t i = 0; i < bias.size(); ++i) bias[i] -= static_cast<uint32_t>(moved * totals[i]);
   Plane add;
-  add.elem = CDL_I32, add.at = lowering.own(bias.data(), bias.size() * 4), add.panel = kPanel * 4, add.lane = 4;
+  add.elem = CDL_I32;
+  add.at = lowering.own(bias.data(), bias.size() * 4);
+  add.panel = kPanel * 4;
+  add.lane = 4;
   c.bias = add;
   if (epilogue) setEpilogue(epilogue, in, operands, c);
   emitContraction(lowering, c);
@@ -198,7 +210,9 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
 
   if (w.elem != CDL_F32 || (y.elem != CDL_F32 && (!epilogue || accumulates))) return why = "its element types", false;
   Contraction c;
-  c.batch = batch, c.panels = panelsOf(n), c.columns = m;
+  c.batch = batch;
+  c.panels = panelsOf(n);
+  c.columns = m;
   c.lastLanes = static_cast<int>(n - (c.panels - 1) * kPanel);
   c.accumulates = accumulates;
   if (epilogue) setEpilogue(epilogue, in, operands, c);
@@ -216,10 +230,14 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
     c.axes = {{0, 0, 0}};
     c.b = w.at;
   } else if (w.rank == 4) { // {b, n/16, k, n%16}
-    c.b = w.at, c.bBatch = w.bytes(w.strides[0]), c.bPanel = w.bytes(w.strides[1]);
+    c.b = w.at;
+    c.bBatch = w.bytes(w.strides[0]);
+    c.bPanel = w.bytes(w.strides[1]);
     c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[2])}};
   } else if (m <= kFewRows && !isConstant && isWhole && w.strides[2] == 1) {
-    c.b = w.at, c.bBatch = w.bytes(w.strides[0]), c.bPanel = kPanel * 4;
+    c.b = w.at;
+    c.bBatch = w.bytes(w.strides[0]);
+    c.bPanel = kPanel * 4;
     c.axes = {{k, a.bytes(a.strides[2]), w.bytes(w.strides[1])}};
   } else {
     const int64_t distinct = w.strides[0] == 0 ? 1 : batch, size = c.panels * k * kPanel;
@@ -235,7 +253,8 @@ bool emitMatmul(Lowering& lowering, const cdl_instr_t& instr, std::string& why) 
                         whole * kPanel * w.strides[2],
                         whole * k * kPanel});
     c.b = packed(lowering, w, distinct * size, pieces);
-    c.bBatch = distinct == 1 ? 0 : size * 4, c.bPanel = k * kPanel * 4;
+    c.bBatch = distinct == 1 ? 0 : size * 4;
+    c.bPanel = k * kPanel * 4;
     c.axes = {{k, a.bytes(a.strides[2]), kPanel * 4}};
   }
   emitContraction(lowering, c);

@@ -83,7 +83,9 @@ uint32_t onlyRescaleOf(const Lowering& lowering, uint32_t writer, uint32_t buffe
 std::optional<Operand> over(const Operand& view, const Operand& dense) {
   if (view.elements() != dense.elements()) return std::nullopt;
   Operand result = dense;
-  result.elem = view.elem, result.at = view.at, result.halo = nullptr;
+  result.elem = view.elem;
+  result.at = view.at;
+  result.halo = nullptr;
   int64_t step = 1;
   for (int d = dense.rank; d-- > 0; step *= dense.dims[d])
     result.strides[d] = dense.dims[d] > 1 ? offsetOf(view, step) : step;
@@ -133,10 +135,14 @@ void addJoin(const Lowering& lowering, uint32_t writer, Follower& f, const Opera
   law.form = rescaleForm(lowering, next, y->elem);
   const int64_t left[2] = {law.form.aLeftShift, law.form.bLeftShift};
   if (left[0] > 30 || left[1] > 30) return;
-  law.a = int64_t(*a) << left[own / 4], law.b = int64_t(*b) << left[foreign / 4];
-  law.shift = *shift, law.zero = *zero;
+  law.a = int64_t(*a) << left[own / 4];
+  law.b = int64_t(*b) << left[foreign / 4];
+  law.shift = *shift;
+  law.zero = *zero;
   if (!law.isNarrow() || std::abs(law.zero) > 255) return;
-  f.join = law, f.other = *other, f.y = *y;
+  f.join = law;
+  f.other = *other;
+  f.y = *y;
   f.instrs.push_back(index);
 }
 
@@ -207,7 +213,8 @@ std::optional<Follower> followerOf(const Lowering& lowering, uint32_t index, con
 
 void follow(Lowering& lowering, const Follower& f, int64_t groups, int64_t panels, Contraction& c) {
   Requantize r;
-  r.form = f.form, r.uniformZero = static_cast<int64_t>(f.zeros[0]);
+  r.form = f.form;
+  r.uniformZero = static_cast<int64_t>(f.zeros[0]);
   r.isF32 = cdl_elem_bits(f.y.elem) == 8;
   for (size_t i = 0; i < f.scales.size(); ++i)
     r.isF32 &= f.zeros[i] == f.zeros[0] && saturatesInF32(f.form, f.scales[i], r.uniformZero);
@@ -235,7 +242,10 @@ Plane panelsOf(Lowering& lowering, const std::vector<double>& values, int64_t gr
     laid[static_cast<size_t>(c / perGroup * panels * kPanel + c % perGroup)] = values[static_cast<size_t>(c)];
   const int64_t size = elem == CDL_F32 ? 4 : 8;
   Plane plane;
-  plane.elem = elem, plane.group = panels * kPanel * size, plane.panel = kPanel * size, plane.lane = size;
+  plane.elem = elem;
+  plane.group = panels * kPanel * size;
+  plane.panel = kPanel * size;
+  plane.lane = size;
   if (elem == CDL_F32) {
     const std::vector<float> narrow(laid.begin(), laid.end());
     plane.at = lowering.own(narrow.data(), narrow.size() * 4);

@@ -31,7 +31,8 @@ Grid gridOf(const Contraction& c) {
   g.perRow = (c.columns + kRows - 1) / kRows;
   g.points = (c.columns + g.perRow - 1) / g.perRow;
   g.tiles = g.perRow * c.rows;
-  g.panelPairs = (c.panels + 1) / 2, g.tilePairs = (g.tiles + 1) / 2;
+  g.panelPairs = (c.panels + 1) / 2;
+  g.tilePairs = (g.tiles + 1) / 2;
   return g;
 }
 
@@ -152,7 +153,11 @@ void emitTiles(Lowering& lowering, const Contraction& c) {
   Ending::addArguments(lowering, c, args, key);
 
   UnitRows units{c.batch * c.groups * g.panelPairs, g.tilePairs, 1, 2, g.perRow, c.rows};
-  if (c.width) units.points = 2 * g.points, units.width = c.width, units.rows = c.columns / c.width;
+  if (c.width) {
+    units.points = 2 * g.points;
+    units.width = c.width;
+    units.rows = c.columns / c.width;
+  }
   lowering.call(key.text(), units, args, [&](Builder& b) {
     b.tileConfig(b.arg(2));
     TileUnit unit(b, lowering, c, g);

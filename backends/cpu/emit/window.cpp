@@ -21,8 +21,12 @@ void placeImages(Window& w, const Image& x, const Image& y, const std::vector<st
   const bool isBlocked = y.isBlocked, isLast = y.view.channelsLast;
   w.lanes = isBlocked ? kPanel : 1;
   while (isLast && w.lanes < 64 && y.c % (w.lanes * 2) == 0) w.lanes *= 2;
-  w.batch = y.n, w.channels = isBlocked ? y.c / kPanel : y.c / w.lanes, w.rows = y.h, w.columns = y.w;
-  w.xRow = x.view.bytes(x.row), w.xColumn = x.view.bytes(x.column);
+  w.batch = y.n;
+  w.channels = isBlocked ? y.c / kPanel : y.c / w.lanes;
+  w.rows = y.h;
+  w.columns = y.w;
+  w.xRow = x.view.bytes(x.row);
+  w.xColumn = x.view.bytes(x.column);
   const auto placed = [&](const Image& image, int64_t rowStep, int64_t columnStep) {
     Plane plane = image.plane(kPanel, rowStep, columnStep);
     if (!isBlocked) plane.panel = image.view.bytes(w.lanes * image.lane);
@@ -231,8 +235,10 @@ bool emitPool(Lowering& lowering, const cdl_instr_t& instr, std::string& why) {
         counts.push_back(static_cast<float>(taps(r * w.stride[0] - begin[0], 0, input.h) *
                                             taps(c * w.stride[1] - begin[1], 1, input.w)));
     Plane divisor;
-    divisor.elem = CDL_F32, divisor.at = lowering.own(counts.data(), counts.size() * 4);
-    divisor.row = y.w * 4, divisor.column = 4;
+    divisor.elem = CDL_F32;
+    divisor.at = lowering.own(counts.data(), counts.size() * 4);
+    divisor.row = y.w * 4;
+    divisor.column = 4;
     w.divisor = divisor;
   }
   const Image x = bordered(lowering, input, begin, end, lowest);

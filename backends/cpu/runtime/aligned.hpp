@@ -25,7 +25,8 @@ public:
     if (!grown) throw std::bad_alloc();
     if (size_) std::memcpy(grown.get(), data_.get(), size_);
     std::memset(grown.get() + size_, 0, capacity - size_);
-    data_ = std::move(grown), capacity_ = capacity;
+    data_ = std::move(grown);
+    capacity_ = capacity;
   }
 
 private:

@@ -109,8 +109,10 @@ cdl::Status toBlob(const cdl_image_t* image, const Binary& binary, const cdl::Wr
   madeBy.copy(h.madeBy, sizeof h.madeBy - 1);
   std::copy_n(image->hash, 32, h.image);
   h.scratchBytes = binary.scratchBytes;
-  h.tier = static_cast<uint32_t>(binary.tier), h.kernels = binary.kernels;
-  h.calls = static_cast<uint32_t>(binary.calls.size()), h.args = static_cast<uint32_t>(binary.args.size());
+  h.tier = static_cast<uint32_t>(binary.tier);
+  h.kernels = binary.kernels;
+  h.calls = static_cast<uint32_t>(binary.calls.size());
+  h.args = static_cast<uint32_t>(binary.args.size());
   const std::vector<char> calls = section(binary.calls), args = section(binary.args);
   const std::pair<const char*, uint64_t> parts[4] = {{calls.data(), calls.size()},
                                                      {args.data(), args.size()},
@@ -170,12 +172,15 @@ cdl::Status fromBlob(const cdl_image_t* image, const void* blob, uint64_t size, 
   binary.tier = isa.tier;
   binary.compiler = textOf(h.madeBy);
   binary.compiler.erase(0, std::min(binary.compiler.find(" with ") + 6, binary.compiler.size()));
-  binary.scratchBytes = h.scratchBytes, binary.kernels = h.kernels;
+  binary.scratchBytes = h.scratchBytes;
+  binary.kernels = h.kernels;
   binary.calls.resize(h.calls), binary.args.resize(h.args);
   if (h.calls) std::memcpy(binary.calls.data(), parts[0], h.calls * sizeof(Call));
   if (h.args) std::memcpy(binary.args.data(), parts[1], h.args * sizeof(Arg));
-  binary.own = parts[2], binary.ownBytes = h.sections[2].bytes;
-  binary.object = parts[3], binary.objectBytes = h.sections[3].bytes;
+  binary.own = parts[2];
+  binary.ownBytes = h.sections[2].bytes;
+  binary.object = parts[3];
+  binary.objectBytes = h.sections[3].bytes;
   return checkTables(image, binary);
 }
 

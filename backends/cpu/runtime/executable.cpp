@@ -125,7 +125,8 @@ void CpuExecutable::work(Share share, void* const* pointers, void** moved, Barri
       const auto units = static_cast<int64_t>(call.allUnits());
       const bool alone = isLittle_[call.instr] || units == 1;
       if (total > 1 && hasRun && (!wasAlone || !alone || timings)) barrier.arrive();
-      hasRun = true, wasAlone = alone;
+      hasRun = true;
+      wasAlone = alone;
       const int64_t first = !alone ? units * t / total : t + 1 == total ? 0 : units;
       const int64_t last = !alone ? units * (t + 1) / total : units;
       if (first < last) {

@@ -129,8 +129,10 @@ void Image::place(const void* const* payloads) {
     const cdl_buffer_t* buffer = cdl_get_buffer(image_, b);
     if (buffer->space == localSpace_) continue;
     Layout::Part& part = layout_.parts[b];
-    part.buffer = b, part.region = kActivations;
-    part.at = static_cast<int64_t>(buffer->offset), part.bytes = static_cast<int64_t>(buffer->bytes);
+    part.buffer = b;
+    part.region = kActivations;
+    part.at = static_cast<int64_t>(buffer->offset);
+    part.bytes = static_cast<int64_t>(buffer->bytes);
     switch (buffer->role) {
     case CDL_ROLE_TEMP:
       if (buffer->offset == CDL_UNPLACED) throw refuse(CDL_REASON_MEMORY, "a buffer of the program is not placed");

@@ -236,7 +236,9 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
       const int64_t zero = l.records(std::vector<std::byte>(static_cast<size_t>(a.bytes), std::byte{0}));
       const auto zeroAs = [&](const Operand& like) {
         Operand number = like;
-        number.memory = Access::kScratchpad, number.at = zero, number.strides = {};
+        number.memory = Access::kScratchpad;
+        number.at = zero;
+        number.strides = {};
         return number;
       };
       lowerBinary(l, npu::BinaryFn::kEqual, a, zeroAs(a), y);
@@ -247,7 +249,8 @@ void lowerElementwise(Lowering& l, const cdl::Op& op) {
       return overLanes(l, unary(npu::UnaryFn::kCopy), a, nullptr, y, nullptr);
     Scale one; // times 1, within the bounds of the type
     one.aMult = 1;
-    one.low = limitsOf(y.elem).low, one.high = limitsOf(y.elem).high;
+    one.low = limitsOf(y.elem).low;
+    one.high = limitsOf(y.elem).high;
     const npu::DescriptorValues values = rescaleValues(one, y.type());
     return overLanes(l, unary(npu::UnaryFn::kRescale), a, nullptr, y, &values);
   }

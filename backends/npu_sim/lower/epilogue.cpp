@@ -126,17 +126,21 @@ Epilogue epilogueOf(Lowering& l, const cdl::Op& op, int channelDim) {
         bound = l.image.scalar(l.image.input(op, step.in[other].index), "the bound");
       else if (step.in[other].source != CDL_FROM_CONST)
         otherExpression(k);
-      if (step.fn == CDL_BINARY_MAX)
-        e.low = std::max(e.low, bound), e.high = std::max(e.high, bound);
-      else
-        e.low = std::min(e.low, bound), e.high = std::min(e.high, bound);
+      if (step.fn == CDL_BINARY_MAX) {
+        e.low = std::max(e.low, bound);
+        e.high = std::max(e.high, bound);
+      } else {
+        e.low = std::min(e.low, bound);
+        e.high = std::min(e.high, bound);
+      }
     } else {
       otherExpression(k);
     }
   }
   if (!isScaled) throw Refusal{CDL_REASON_VENDOR, "the epilogue has no rescale"};
   const auto [low, high] = limitsOf(y.elem);
-  e.low = std::clamp(e.low, low, high), e.high = std::clamp(e.high, low, high);
+  e.low = std::clamp(e.low, low, high);
+  e.high = std::clamp(e.high, low, high);
   return e;
 }
 
@@ -224,7 +228,9 @@ std::optional<Pool> poolOf(const Lowering& l, const cdl::Op& op, uint32_t next, 
     const int64_t pad = pool.attr(CDL_ATTR_PADS, 0, d), extent = y.dims[d + 1];
     const bool reaches = pad < kernel && (end.dims[d + 1] - 1) * stride - pad < extent;
     if (kernel > 16 || stride > 16 || pad > 7 || !reaches || pool.attr(CDL_ATTR_DILATIONS, 1, d) != 1) return std::nullopt;
-    p.kernel[d] = kernel, p.stride[d] = stride, p.pad[d] = pad;
+    p.kernel[d] = kernel;
+    p.stride[d] = stride;
+    p.pad[d] = pad;
     // Windows that overlap are no reason to compute sums twice: all of them lie in the accumulators then.
     if (d == 0) rows = stride < kernel ? extent : std::min(kernel, extent);
   }
@@ -241,7 +247,9 @@ std::optional<Mapping> mappingOf(const Lowering& l, uint32_t writer, const Opera
   if (!isSame(x, y) || !isAlike(end, y) || end.elem != y.elem || !l.image.readsAlone(writer, next, y.buffer))
     return std::nullopt;
   if (m.entries.elem != y.elem || !m.entries.isLocal() || m.entries.strides[0] != 1) return std::nullopt;
-  m.to.memory = end.memory, m.to.at = end.at, m.to.buffer = end.buffer;
+  m.to.memory = end.memory;
+  m.to.at = end.at;
+  m.to.buffer = end.buffer;
   return m;
 }
 

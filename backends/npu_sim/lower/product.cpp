@@ -289,8 +289,10 @@ void needInside(const Operand& o, size_t channel, const char* what) {
 
 void setTypes(Lowering& l, const cdl::Op& op, Product& p, const Operand& x, const Operand& w, const Operand& y,
               const Ending& ending) {
-  p.xType = x.type(), p.wType = w.type();
-  p.xUnit = x.bytes, p.yUnit = y.bytes;
+  p.xType = x.type();
+  p.wType = w.type();
+  p.xUnit = x.bytes;
+  p.yUnit = y.bytes;
   p.sumUnit = sumsOf(op) == CDL_I64 ? 8 : 4;
   if (ending.residual) p.residualUnit = ending.residual->from.bytes;
   if (op.operands() > 2) p.xZero = l.image.scalar(l.image.input(op, 2), "the zero point");
@@ -315,11 +317,15 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   const int64_t group = op.attr(CDL_ATTR_GROUP, 1), inputs = w.dims[2], outputs = y.dims[3];
   Product p;
   setTypes(l, op, p, x, w, y, ending);
-  p.height = x.dims[1], p.width = x.dims[2];
-  p.rowStride = x.strides[1] * x.bytes, p.pixelStride = x.strides[2] * x.bytes;
+  p.height = x.dims[1];
+  p.width = x.dims[2];
+  p.rowStride = x.strides[1] * x.bytes;
+  p.pixelStride = x.strides[2] * x.bytes;
   const Operand sums = l.image.output(op);
-  p.sumHeight = sums.dims[1], p.sumWidth = sums.dims[2];
-  p.outHeight = y.dims[1], p.outWidth = y.dims[2];
+  p.sumHeight = sums.dims[1];
+  p.sumWidth = sums.dims[2];
+  p.outHeight = y.dims[1];
+  p.outWidth = y.dims[2];
   p.depthwise = group > 1 && inputs == 1 && outputs == group;
   p.cin = inputs;
   p.cout = p.depthwise ? outputs : outputs / group;
@@ -340,7 +346,8 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   const int64_t bytes = y.bytes;
   const Operand* start = startOf(op, y, ending);
   p.accumulate = start || !inputs;
-  p.yRow = y.strides[1] * bytes, p.yPixel = y.strides[2] * bytes;
+  p.yRow = y.strides[1] * bytes;
+  p.yPixel = y.strides[2] * bytes;
   p.wBytes = bytesFrom(w);
   for (int64_t n = 0; n < y.dims[0]; ++n)
     for (int64_t g = 0; g < (p.depthwise ? 1 : group); ++g) {
@@ -351,12 +358,14 @@ void convolve(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
       if (!inputs) p.start = zeroSums(l, p);
       if (start) {
         p.start = start->at + (n * start->strides[0] + g * p.cout) * p.sumUnit;
-        p.startRow = start->strides[1] * p.sumUnit, p.startPixel = start->strides[2] * p.sumUnit;
+        p.startRow = start->strides[1] * p.sumUnit;
+        p.startPixel = start->strides[2] * p.sumUnit;
       }
       if (ending.residual) {
         const Operand& r = ending.residual->from;
         p.residual = r.at + (n * r.strides[0] + g * p.cout) * r.bytes;
-        p.residualRow = r.strides[1] * r.bytes, p.residualPixel = r.strides[2] * r.bytes;
+        p.residualRow = r.strides[1] * r.bytes;
+        p.residualPixel = r.strides[2] * r.bytes;
       }
       Emitter(l, p, ending).emit();
     }
@@ -371,7 +380,8 @@ void multiply(Lowering& l, const cdl::Op& op, const Operand& y, const Ending& en
   Product p;
   setTypes(l, op, p, a, b, y, ending);
   p.height = p.sumHeight = p.outHeight = y.dims[1];
-  p.cin = a.dims[2], p.cout = y.dims[2];
+  p.cin = a.dims[2];
+  p.cout = y.dims[2];
   p.rowStride = a.strides[1] * a.bytes;
   p.transposed = isTransposed;
   p.weightPitch = isTransposed ? b.strides[2] : b.dims[1] > 1 ? b.strides[1] : p.cout;

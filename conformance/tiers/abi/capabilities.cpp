@@ -110,7 +110,8 @@ Outcome rowsAgree(Port& port) {
   for (uint32_t i = 0; i < table->row_count; ++i) {
     const cdl_row_t row = recordAt(table->rows, table->row_stride, i);
     cdl_row_t conditions = row;
-    conditions.support = 0, conditions.first_atom = 0;
+    conditions.support = 0;
+    conditions.first_atom = 0;
     std::string key(reinterpret_cast<const char*>(&conditions), sizeof conditions);
     for (uint32_t k = 0; k < row.atoms; ++k) {
       const cdl_atom_t atom = recordAt(table->atoms, table->atom_stride, row.first_atom + k);

@@ -28,7 +28,9 @@ Sample sampleOf(std::string name, uint16_t kind, uint16_t fn, std::vector<Part> 
                 std::vector<Attr> attrs = {}) {
   Program program;
   program::Instr instr;
-  instr.kind = kind, instr.fn = fn, instr.attrs = std::move(attrs);
+  instr.kind = kind;
+  instr.fn = fn;
+  instr.attrs = std::move(attrs);
   const auto place = [&](const Part& part, Role role, const char* prefix) {
     Buffer buffer;
     buffer.name = prefix + std::to_string(program.buffers.size());
@@ -96,7 +98,8 @@ Result<PageEnd> PageEnd::of(const void* data, size_t size) {
   void* base = mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED || mprotect(static_cast<char*>(base) + room, page, PROT_NONE) != 0)
     return failure(Code::out_of_memory, "no page for {} bytes", size);
-  end.base_ = base, end.mapped_ = room + page;
+  end.base_ = base;
+  end.mapped_ = room + page;
   end.data_ = static_cast<char*>(base) + room - size;
   if (size) std::memcpy(end.data_, data, size);
   return end;

@@ -116,7 +116,10 @@ Outcome packing(Port& port) {
   if (opaque && !device->table().pack_constant) return wrong("there are OPAQUE layouts, but pack_constant is null");
   if (!device->table().pack_constant) return missing("pack_constant");
   cdl_view_t view{};
-  view.elem = CDL_F32, view.rank = 1, view.dims[0] = 4, view.strides[0] = 1;
+  view.elem = CDL_F32;
+  view.rank = 1;
+  view.dims[0] = 4;
+  view.strides[0] = 1;
   const float data[4] = {};
   const cdl_writer_t writer{nullptr, [](void*, const void*, uint64_t) { return 1; }};
   Said said;

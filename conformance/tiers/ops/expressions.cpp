@@ -156,7 +156,8 @@ Lie lieOf(const std::string& form, const Shape& shape) {
     int64_t step = 1;
     for (size_t d = 0; d < shape.size(); step *= shape[d++]) lie.strides[d] = step;
   } else if (form == "negative") {
-    lie.strides.back() = -1, lie.offset = shape.back() - 1;
+    lie.strides.back() = -1;
+    lie.offset = shape.back() - 1;
   }
   return lie;
 }
@@ -219,9 +220,14 @@ OpFamily elementwise() {
     };
     if (moved)
       made.change = [shape, lie](target::NodeInstr& instr, const Values&) {
-        for (target::NodeView& operand : instr.operands) operand.dims = shape, operand.strides = denseStrides(shape);
-        instr.result.dims = shape, instr.result.strides = denseStrides(shape);
-        instr.operands.back().strides = lie.strides, instr.operands.back().offset = lie.offset;
+        for (target::NodeView& operand : instr.operands) {
+          operand.dims = shape;
+          operand.strides = denseStrides(shape);
+        }
+        instr.result.dims = shape;
+        instr.result.strides = denseStrides(shape);
+        instr.operands.back().strides = lie.strides;
+        instr.operands.back().offset = lie.offset;
       };
     return made;
   };

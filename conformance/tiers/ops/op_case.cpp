@@ -121,7 +121,8 @@ public:
       if (stored[dim] == from.dims[dim]) continue;
       if (type.layout.stepOf(d) != 1 || view.dims[d] != 1)
         return failure(Code::unsupported, "{} repeats a dim that lies in blocks", shapeText(from.dims));
-      view.dims[d] = from.dims[dim], view.strides[d] = 0;
+      view.dims[d] = from.dims[dim];
+      view.strides[d] = 0;
     }
     program::Buffer& buffer = program.buffers[view.buffer];
     if (buffer.role != Role::constant && !type.layout.divides(stored))

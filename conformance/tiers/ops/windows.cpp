@@ -127,7 +127,10 @@ OpFamily accumulating() {
     Choice full = choice;
     full.insert({{"image", "1x9x9"}, {"zero", "none"}});
     OpCase conv = convolution(full);
-    if (choice.at("row") == "f32") full["data"] = "steps", conv = convolution(full);
+    if (choice.at("row") == "f32") {
+      full["data"] = "steps";
+      conv = convolution(full);
+    }
     const WindowText window(choice.at("window"));
     const ChannelText channels(choice.at("channels"));
     const Elem sum = choice.at("row") == "f32" ? Elem::f32_ : Elem::i32_;

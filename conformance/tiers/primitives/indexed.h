@@ -18,8 +18,10 @@ struct Indexed {
 
   explicit Indexed(const Choice& choice) : row(text::split(choice.at("row"), '_')), view(choice.at("view")) {
     const std::vector<std::string> shape = text::split(choice.at("shape"), 'k');
-    elem = *parseElem(row[1]), index = *parseElem(row[2]);
-    dims = shapeOf(shape[0]), count = shapeOf(shape[1])[0];
+    elem = *parseElem(row[1]);
+    index = *parseElem(row[2]);
+    dims = shapeOf(shape[0]);
+    count = shapeOf(shape[1])[0];
     isOutput = view.starts_with("to_");
   }
   std::string outputView() const { return isOutput ? view.substr(3) : "dense"; }

@@ -76,7 +76,9 @@ void matmul(Call& call) {
   // Blocks round up: the smaller extent is the one that is meant.
   const int64_t batch = std::min({a.dims[0], b.dims[0], y.dims[0]}), m = std::min(a.dims[1], y.dims[1]);
   const int64_t k = std::min(a.dims[2], b.dims[1]), n = std::min(b.dims[2], y.dims[2]);
-  a = resized(a, {batch, m, k}), b = resized(b, {batch, k, n}), y = resized(y, {batch, m, n});
+  a = resized(a, {batch, m, k});
+  b = resized(b, {batch, k, n});
+  y = resized(y, {batch, m, n});
   if (!call.failed()) addProducts(a, b, y);
   call.finish(y);
 }
@@ -144,7 +146,9 @@ void conv2d(Call& call) {
   xDims[0] = yDims[0] = std::min(xDims[0], yDims[0]);
   agree(xDims[1], wDims[1 - out], out ? 1 : convolution.group);
   agree(yDims[1], wDims[out], out ? convolution.group : 1);
-  x = resized(x, xDims), w = resized(w, wDims), y = resized(y, yDims);
+  x = resized(x, xDims);
+  w = resized(w, wDims);
+  y = resized(y, yDims);
   if (!call.failed()) addConvolution(convolution, x, w, y);
   call.finish(y);
 }
@@ -153,7 +157,8 @@ void pool2d(Call& call) {
   Array x = call.logicalInput(0);
   const graph::Window window = windowOf(call.instr, call.instr.attr(CDL_ATTR_KERNEL)->values);
   Shape dims = logicalDims(call.instr.outputs[0]);
-  dims[0] = std::min(dims[0], x.dims[0]), dims[1] = std::min(dims[1], x.dims[1]);
+  dims[0] = std::min(dims[0], x.dims[0]);
+  dims[1] = std::min(dims[1], x.dims[1]);
   x = resized(x, {dims[0], dims[1], x.dims[2], x.dims[3]});
   Array y(x.elem, dims);
   if (call.instr.fn == CDL_POOL2D_AVERAGE)

@@ -10,7 +10,8 @@ template <typename Body> void eachByAxis(const graph::Node& node, const Array& x
   int64_t inner = 1, channels = 1;
   if (node.hasAttr("axis")) {
     const Around around(x.dims, axisOf(node.intAttr("axis"), x.dims));
-    inner = around.inner, channels = around.count;
+    inner = around.inner;
+    channels = around.count;
   }
   for (int64_t i = 0; i < x.count(); ++i) body(i, i / inner % channels);
 }

@@ -103,7 +103,10 @@ cdl::Status reduceBehind(const Call& call, const Operand& y, Finisher& finisher)
   x.elem =
       cdl_get_step(call.image, cdl_get_expr(call.image, call.instr->expr)->first_step + call.instr->prologue - 1)->elem;
   const int64_t outer = std::exchange(x.dims[0], 1);
-  x.strides[0] = 0, x.strides[1] = x.dims[2], x.strides[2] = 1, x.start = 0;
+  x.strides[0] = 0;
+  x.strides[1] = x.dims[2];
+  x.strides[2] = 1;
+  x.start = 0;
   Scratch<uint64_t> slab(static_cast<size_t>(x.elements()) * std::max<size_t>(cdl_elem_bits(x.elem), 8) / 64 + 1);
   x.base = reinterpret_cast<char*>(slab.data());
   Scratch<Operand> views = prologue.views();

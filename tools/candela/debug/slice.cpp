@@ -101,8 +101,10 @@ Trial isolate(const Program& whole, const Tape& tape, size_t execution) {
   std::map<uint32_t, uint32_t> moved;
   for (auto* views : {&instr.inputs, &instr.outputs})
     for (View& view : *views) {
-      for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l)
-        view.offset += view.ivStrides[l] * at.loops[l], view.ivStrides[l] = 0;
+      for (int l = 0; l < CDL_MAX_LOOP_NESTING; ++l) {
+        view.offset += view.ivStrides[l] * at.loops[l];
+        view.ivStrides[l] = 0;
+      }
       const auto [found, isNew] = moved.try_emplace(view.buffer, static_cast<uint32_t>(p.buffers.size()));
       if (isNew) {
         program::Buffer buffer = whole.buffers[view.buffer];
@@ -153,7 +155,10 @@ Trial slice(const Program& whole, const Tape& tape, const std::vector<uint32_t>&
     }
     for (const View& view : p.instrs[i].outputs) {
       Use& use = uses[view.buffer];
-      if (use.first == kNone) use.first = i, use.firstIsWhole = !p.instrs[i].inout && isWhole(p, view);
+      if (use.first == kNone) {
+        use.first = i;
+        use.firstIsWhole = !p.instrs[i].inout && isWhole(p, view);
+      }
       use.lastWrite = i;
     }
   }

@@ -92,8 +92,10 @@ void Stepper::run(const Question& question, const Devices& devices, const std::s
       Finding finding = examine(trial, own, device == devices.end() ? nullptr : device->second, against, &results);
       Verdict place = describe(part.program, tape.executions()[e].instr);
       finding.verdict.name = place.name;
-      finding.verdict.node = place.node, finding.verdict.op = place.op;
-      finding.verdict.kind = place.kind, finding.verdict.types = place.types;
+      finding.verdict.node = place.node;
+      finding.verdict.op = place.op;
+      finding.verdict.kind = place.kind;
+      finding.verdict.types = place.types;
       finding.verdict.instr = place.instr;
       finding.verdict.partition = part.step->partition;
       finding.verdict.backend = backend.empty() ? "soft" : backend;

@@ -90,7 +90,10 @@ double energySum(const Json& energy) {
 std::string energyText(double nanojoule) {
   const char* const units[] = {"nJ", "uJ", "mJ", "J"};
   size_t unit = 0;
-  while (nanojoule >= 995 && unit + 1 < std::size(units)) nanojoule /= 1000, ++unit;
+  while (nanojoule >= 995 && unit + 1 < std::size(units)) {
+    nanojoule /= 1000;
+    ++unit;
+  }
   if (nanojoule >= 100) return fmt::format("{} {}", 10 * std::lround(nanojoule / 10), units[unit]);
   return fmt::format("{:.{}f} {}", nanojoule, nanojoule >= 9.95 ? 0 : 1, units[unit]);
 }

@@ -140,8 +140,8 @@ Operand contract(Operand a, Operand b, const std::set<char>& kept) {
     if (!count) need(badModel("a product of {} and {} is impossibly large", a.value.text(), b.value.text()));
     return *count;
   };
-  const int64_t batch = countOf(a, pairing.batch, true), rows = countOf(a, pairing.left, true),
-                columns = countOf(b, pairing.right, true), depth = countOf(a, pairing.summed, false);
+  const int64_t batch = countOf(a, pairing.batch, true), rows = countOf(a, pairing.left, true);
+  const int64_t columns = countOf(b, pairing.right, true), depth = countOf(a, pairing.summed, false);
   const Term left = ordered(a, pairing.batch + pairing.left + pairing.summed).reshape({batch, rows, depth});
   const Term right = ordered(b, pairing.batch + pairing.summed + pairing.right).reshape({batch, depth, columns});
   const Term product = pairing.summed.empty() ? left * right : matmul(left, right);

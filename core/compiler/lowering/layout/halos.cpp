@@ -62,8 +62,10 @@ std::shared_ptr<const Halo> haloFor(const Graph& graph, const graph::Value& x) {
   }
   if (!reach) return nullptr;
   Halo halo{std::vector<uint32_t>(layout.steps.size()), std::vector<uint32_t>(layout.steps.size()), reach->fill};
-  halo.lo[*h] = static_cast<uint32_t>(reach->pads[0]), halo.lo[*w] = static_cast<uint32_t>(reach->pads[1]);
-  halo.hi[*h] = static_cast<uint32_t>(reach->pads[2]), halo.hi[*w] = static_cast<uint32_t>(reach->pads[3]);
+  halo.lo[*h] = static_cast<uint32_t>(reach->pads[0]);
+  halo.lo[*w] = static_cast<uint32_t>(reach->pads[1]);
+  halo.hi[*h] = static_cast<uint32_t>(reach->pads[2]);
+  halo.hi[*w] = static_cast<uint32_t>(reach->pads[3]);
   return std::make_shared<const Halo>(std::move(halo));
 }
 

@@ -220,7 +220,10 @@ private:
     double least = cost(options[before]);
     for (size_t i = 0; i < options.size(); ++i) {
       at->second = i;
-      if (const double other = cost(options[i]); other < least) best = i, least = other;
+      if (const double other = cost(options[i]); other < least) {
+        best = i;
+        least = other;
+      }
     }
     at->second = best;
     return best != before;

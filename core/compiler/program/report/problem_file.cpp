@@ -165,8 +165,10 @@ Result<NamedProblem> parseProblem(std::string_view text, const std::string& file
 
 std::string solutionText(const NamedProblem& named, const MemoryPlan& plan) {
   bool isAligned = false, hasGaps = false;
-  for (const Interval& buffer : named.problem.buffers)
-    isAligned |= buffer.alignment != 1, hasGaps |= !buffer.gaps.empty();
+  for (const Interval& buffer : named.problem.buffers) {
+    isAligned |= buffer.alignment != 1;
+    hasGaps |= !buffer.gaps.empty();
+  }
   std::string out =
       fmt::format("id,lower,upper,size{}{},offset\n", isAligned ? ",alignment" : "", hasGaps ? ",gaps" : "");
   for (size_t i = 0; i < named.ids.size(); ++i) {

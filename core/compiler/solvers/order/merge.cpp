@@ -110,7 +110,10 @@ private:
     std::vector<uint32_t> partOf(tasks.size(), UINT32_MAX);
     for (uint32_t t = 0; t < tasks.size(); ++t) {
       uint32_t& part = partOf[rootOf(t)];
-      if (part == UINT32_MAX) part = static_cast<uint32_t>(parts.size()), parts.emplace_back();
+      if (part == UINT32_MAX) {
+        part = static_cast<uint32_t>(parts.size());
+        parts.emplace_back();
+      }
       parts[part].push_back(tasks[t]);
     }
     return parts;

@@ -137,7 +137,10 @@ private:
     }
     if (!y.layout.isRowMajor()) return std::nullopt;
     for (View& operand : changed.inputs) operand.dims = walk.dims;
-    y.buffer = buffer, y.dims = walk.dims, y.strides = walk.to.strides, y.offset = walk.to.offset;
+    y.buffer = buffer;
+    y.dims = walk.dims;
+    y.strides = walk.to.strides;
+    y.offset = walk.to.offset;
     return changed;
   }
 
@@ -201,7 +204,8 @@ int joinMovement(Program& program, const target::Target& target) {
     if (!gone) return 0;
     std::vector<uint64_t> after = peaksOf(changed);
     if (!std::ranges::equal(after, peaks, std::ranges::less_equal{})) return -1;
-    program = std::move(changed), peaks = std::move(after);
+    program = std::move(changed);
+    peaks = std::move(after);
     return gone;
   };
   int gone = attempt(0, count);

@@ -31,17 +31,20 @@ std::optional<Along> along(int64_t stride, int64_t extent, const std::vector<int
 CopyWalk walkOf(const program::Instr& copy) {
   const View &from = copy.inputs[0], &to = copy.outputs[0];
   CopyWalk walk;
-  walk.from.offset = from.offset, walk.to.offset = to.offset;
+  walk.from.offset = from.offset;
+  walk.to.offset = to.offset;
   for (size_t d = 0; d < from.dims.size(); ++d) {
     if (from.dims[d] == 1) continue;
     if (!walk.dims.empty() && walk.from.strides.back() == from.strides[d] * from.dims[d] &&
         walk.to.strides.back() == to.strides[d] * to.dims[d]) {
       walk.dims.back() *= from.dims[d];
-      walk.from.strides.back() = from.strides[d], walk.to.strides.back() = to.strides[d];
+      walk.from.strides.back() = from.strides[d];
+      walk.to.strides.back() = to.strides[d];
       continue;
     }
     walk.dims.push_back(from.dims[d]);
-    walk.from.strides.push_back(from.strides[d]), walk.to.strides.push_back(to.strides[d]);
+    walk.from.strides.push_back(from.strides[d]);
+    walk.to.strides.push_back(to.strides[d]);
   }
   return walk;
 }

@@ -8,7 +8,8 @@ namespace {
 
 target::OperandDesc operandOf(const Program& program, const View& view, size_t skip) {
   target::OperandDesc operand;
-  operand.elem = view.elem, operand.dims = view.dims;
+  operand.elem = view.elem;
+  operand.dims = view.dims;
   operand.cls = target::classify(std::span(view.dims).subspan(skip), std::span(view.strides).subspan(skip));
   operand.isConstant = program.buffers[view.buffer].role == Role::constant;
   return operand;
@@ -18,7 +19,8 @@ target::OperandDesc operandOf(const Program& program, const View& view, size_t s
 
 target::InstrDesc described(const Program& program, const Instr& instr) {
   target::InstrDesc desc;
-  desc.kind = instr.kind, desc.fn = instr.fn;
+  desc.kind = instr.kind;
+  desc.fn = instr.fn;
   for (const Attr& attr : instr.attrs) desc.attrs.emplace_back(attr.id, attr.values);
   if (instr.prologue) {
     // One operand, of which the row speaks; the views that it is computed of are walked as they lie.

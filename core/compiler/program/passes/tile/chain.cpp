@@ -55,8 +55,10 @@ private:
     // Ranges within the buffer, placed or not.
     Access access = accessOf(program_, program_.instrs[i], view, write);
     const Buffer& buffer = program_.buffers[view.buffer];
-    if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED)
-      access.begin -= buffer.offset, access.end -= buffer.offset;
+    if (buffer.role == Role::temp && buffer.offset != CDL_UNPLACED) {
+      access.begin -= buffer.offset;
+      access.end -= buffer.offset;
+    }
     if (access.begin < access.end) touches_[view.buffer].push_back({i, access});
   }
 

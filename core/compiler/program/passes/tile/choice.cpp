@@ -135,7 +135,8 @@ private:
         pending *= trips;
         continue;
       }
-      again *= pending, pending = 1;
+      again *= pending;
+      pending = 1;
       load.copies = changes;
     }
     load.bytes = (sum * again + 7) / 8;
@@ -243,7 +244,8 @@ private:
       if (port.output) {
         bytes += load.bytes * (port.inout ? 2 : 1);
         copies += load.copies * (port.inout ? 2 : 1);
-        stored += load.bytes, stores += load.copies;
+        stored += load.bytes;
+        stores += load.copies;
         const Link& link = chain_.links[port.uses[0].first];
         if (setting_.stays[p] == Stay::stored) continue;
         if (link.work.kind == CDL_KIND_COPY) { // it goes from where its operand is, which the next tile takes
@@ -477,10 +479,12 @@ namespace {
 View laidOut(View view, int64_t gap) {
   int64_t run = 1;
   for (size_t d = view.dims.size(); d-- > 0;) {
-    if (!repeats(view, d))
-      view.strides[d] = run, run = (run + gap) * view.dims[d];
-    else if (view.strides[d])
+    if (!repeats(view, d)) {
       view.strides[d] = run;
+      run = (run + gap) * view.dims[d];
+    } else if (view.strides[d]) {
+      view.strides[d] = run;
+    }
   }
   view.offset = 0;
   return view;

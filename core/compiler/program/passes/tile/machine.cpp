@@ -45,7 +45,8 @@ Status parseSetting(std::string_view name, uint64_t value, Machine& machine) {
   } else if (name == "lanes") {
     costs.lanes = number;
   } else if (value == 3) {
-    machine.loadEngine = 1, machine.storeEngine = 2;
+    machine.loadEngine = 1;
+    machine.storeEngine = 2;
   } else if (value != 1) {
     return badArgument("engines is {}, expected 1 or 3", value);
   }
@@ -99,7 +100,10 @@ std::optional<Machine> machineOf(const target::Target& target) {
                                   (info.space.flags & CDL_SPACE_SUMS) != 0});
   if (machine.memories.empty()) return std::nullopt;
   machine.target = std::make_shared<const target::Target>(target);
-  if (target.engines() >= 3) machine.loadEngine = 1, machine.storeEngine = 2;
+  if (target.engines() >= 3) {
+    machine.loadEngine = 1;
+    machine.storeEngine = 2;
+  }
   if (!target.tiling()) return machine;
   const cdl_tiling_t& declared = *target.tiling();
   const auto take = [](auto& to, auto from) {

@@ -127,7 +127,8 @@ Work conv2d(const Instr& instr) {
   work[k].sum = true;
   work.family({n, h, v}), work.family({o});
   DimMap channels{How::channels, o};
-  channels.outputs = outputs, channels.inputs = inputs;
+  channels.outputs = outputs;
+  channels.inputs = inputs;
   work.input({along(n), group == 1 ? along(k) : channels, high, wide});
   work.input({along(o), group == 1 ? along(k) : all(), all(), all()});
   while (work.hasOperand()) work.zero(o);
