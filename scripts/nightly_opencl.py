@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Climbs the port to OpenCL from rung to rung: lines, native ratio, whole models, conformance.
+"""Climbs the port to OpenCL level by level: lines, native ratio, whole models, conformance.
 
 usage: scripts/nightly_opencl.py [--candela FILE] [--plugin FILE] [--report FILE] [--lines | --witness MODEL]
 
-b0 is memory alone, b1 the primitives, b2 convolutions, pools and expressions too (`--option rung=`). On each rung digits
+b0 is memory alone, b1 the primitives, b2 convolutions, pools and expressions too (`--option rung=`). On each level digits
 and the six benchmark models run against their committed answers; on the last one `candela conform --size full` may have
 no failure. Writes benchmarks/results/opencl.json and the table in backends/opencl/README.md.
 
@@ -30,7 +30,7 @@ import nightly_report  # noqa: E402
 
 SCHEMA = "candela.opencl.v1"
 ROOM = ROOT / "backends/opencl"
-FILES = {  # what each rung adds
+FILES = {  # what each level adds
     "b0": ("CMakeLists.txt", "backend.cpp", "device.cpp", "opencl.hpp"),
     "b1": ("launch.cpp", "primitives/*", "kernels/common.cl", "kernels/m*.cl", "kernels/reduce.cl"),
     "b2": ("optional/*", "kernels/window.cl"),
@@ -107,7 +107,7 @@ def percent(value):
 
 def table_of(report):
     what = {"b0": "memory and a queue; the host computes", "b1": "the 13 primitives", "b2": "and CONV2D, POOL2D, expressions"}
-    rows = ["| rung | | lines added | in all | right | nodes native | MACs native | arena of mbv2_int8 |",
+    rows = ["| level | | lines added | in all | right | nodes native | MACs native | arena of mbv2_int8 |",
             "|---|---|---|---|---|---|---|---|"]
     total = 0
     for rung, added in report["lines"].items():

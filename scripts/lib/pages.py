@@ -31,14 +31,14 @@ class Block:
 
 
 def parts(page, text):
-    """The blocks that say what they hold, and the names of `<!-- rung: NAME -->`, in the order of the page."""
+    """The blocks that say what they hold, and the names of `<!-- level: NAME -->`, in the order of the page."""
     lines = text.split("\n")
     at = 0
     while at < len(lines):
         fence = re.match(r"```(\S.*)", lines[at])
-        rung = re.match(r"<!-- rung: (.+) -->", lines[at])
-        if rung:
-            yield rung[1]
+        level = re.match(r"<!-- level: (.+) -->", lines[at])
+        if level:
+            yield level[1]
         if fence:
             end = lines.index("```", at)
             yield Block(page, at, fence[1], lines[at + 1 : end])

@@ -307,7 +307,7 @@ def diagnostics_md(spec):
         out += table(["name", "meaning", "cause", "cure"],
                      [[f"`{n}`", r["text"], facts[key][n]["cause"], facts[key][n]["cure"]] for n, r in spec.codes[key].items()])
     out += ["## Constraints", "", "What a model may break. The message ends with the constraint's name; the numbers in it are those "
-            "that disagree. The cause is the model, or the tool that wrote it: mend the node that the message names. "
+            "that disagree. The cause is the model, or the tool that wrote it: fix the node that the message names. "
             "[The ops](../reference/ops.md) have the rules in full.", ""]
     return "\n".join(out + table(["constraint", "message"], [[f"`{k['id']}`", k["text"]] for o in spec.ops.values()
                                                              for k in o.get("constraints", [])]))
