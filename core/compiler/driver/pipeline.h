@@ -9,7 +9,7 @@
 #include "core/compiler/program/program.h"
 #include "core/runtime/session/session.h"
 
-/// The order in which a model goes through the house, and nothing else.
+/// The compilation driver: calls the stages in their order, and does nothing else.
 namespace candela::pipeline {
 
 struct CompileOptions {
