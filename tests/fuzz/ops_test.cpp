@@ -13,6 +13,8 @@
 namespace candela::conform {
 namespace {
 
+constexpr int kFewestToCompare = 6; ///< samples of a type, by which an op's bounds are judged
+
 /// Samples of an op in an element type. Under the sanitizers a sample costs forty times as much.
 int samplesOfTest() {
   const char* size = std::getenv("CANDELA_TEST_SIZE");
@@ -121,6 +123,7 @@ TEST_P(Ops, AgreeWithTheOracle) {
   if (HasFailure()) return;
   EXPECT_GT(total.samples, 0) << info.name << ": inference takes no draft; give random_ops.cpp a hint";
   EXPECT_GT(total.elements, 0) << info.name << ": only empty tensors";
+  if (samples < kFewestToCompare) return; // one wild sample would outweigh the others
   EXPECT_GE(total.tight * 2, total.elements) << info.name << ": most bounds are too wide to judge by";
   EXPECT_LT(total.refused, total.samples) << info.name << ": half of all runs are refused";
 }
