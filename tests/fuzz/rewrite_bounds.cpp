@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "conformance/judge/element_rule.h"
 #include "core/compiler/driver/pipeline.h"
@@ -56,48 +57,39 @@ void allowNumbersBeyond(const Node& node, const std::vector<const Interval*>& op
   }
 }
 
+/// What fold-batch-norm scales the channels of.
+bool isProduct(const Node* node) { return node && (node->kind == OpKind::Conv || node->kind == OpKind::Gemm); }
+
 /// Whether fold-batch-norm may scale the channels of the node.
 bool isScaled(const Node& node) {
-  if (node.kind != OpKind::Conv && node.kind != OpKind::Gemm) return false;
+  if (!isProduct(&node)) return false;
   return std::ranges::any_of(node.result()->users(), [](const Node* user) {
     return user->kind == OpKind::Mul || user->kind == OpKind::Add || user->kind == OpKind::BatchNorm;
   });
 }
 
-bool isProduct(const Node* node) { return node && (node->kind == OpKind::Conv || node->kind == OpKind::Gemm); }
-
-/// The largest magnitude that an operand has anywhere; infinite where it may have any.
-double largestOf(const Interval& x) {
-  double largest = 0;
+/// The largest magnitude of each element; infinite where it may have any.
+Array magnitudesOf(const Interval& x) {
+  Array magnitudes = x.lo;
   for (int64_t i = 0; i < x.count(); ++i)
-    largest = x.isWild(i) ? kBeyond : std::max({largest, std::abs(x.lo.real[i]), std::abs(x.hi.real[i])});
-  return largest;
+    magnitudes.real[i] = x.isWild(i) ? kBeyond : std::max(std::abs(x.lo.real[i]), std::abs(x.hi.real[i]));
+  return magnitudes;
 }
 
-/// The largest sum of magnitudes that a product takes: what its terms are at most, whichever of them come first.
-double largestSum(const Node& node, const std::vector<const Interval*>& operands) {
-  std::vector<Array> magnitudes;
-  for (const Interval* operand : operands) {
-    magnitudes.push_back(operand ? operand->lo : Array{});
-    for (int64_t i = 0; operand && i < operand->count(); ++i)
-      magnitudes.back().real[i] =
-          operand->isWild(i) ? kBeyond : std::max(std::abs(operand->lo.real[i]), std::abs(operand->hi.real[i]));
-  }
+/// What the node makes of these magnitudes of its operands; an empty one stands for an absent operand.
+Array sumsOf(const Node& node, const std::vector<Array>& magnitudes) {
   std::vector<const Array*> in;
-  for (size_t i = 0; i < operands.size(); ++i) in.push_back(operands[i] ? &magnitudes[i] : nullptr);
-  in.resize(3, nullptr);
+  for (const Array& each : magnitudes) in.push_back(each.elem == Elem::none ? nullptr : &each);
   Array sums(node.result()->type.elem, node.result()->type.shape());
   reference::applyFormula(node, in, std::span(&sums, 1));
-  double largest = 0;
-  for (const double sum : sums.real) largest = std::isnan(sum) ? kBeyond : std::max(largest, std::abs(sum));
-  return largest;
+  return sums;
 }
 
 /// How many times as large as the spread a mean may be that a batch norm of this type need not subtract first: three
 /// bits of halves, of what stands alone and of others behind a product ten.
 double mostCancellation(const Node& node) {
   const Value* x = node.operand(0);
-  const bool behindProduct = x->producer && (x->producer->kind == OpKind::Conv || x->producer->kind == OpKind::Gemm);
+  const bool behindProduct = isProduct(x->producer);
   if (elemBits(x->type.elem) == 16) return behindProduct ? 8 : 0;
   return behindProduct ? 1024 : 8;
 }
@@ -214,31 +206,47 @@ private:
   /// beyond the type, those of both signs are infinite.
   void allowTermsBeyond(const Node& node, const std::vector<const Interval*>& operands, Interval& y) {
     if (isProduct(&node) && isFloat(y.elem())) {
-      sums_[node.result()] = largestSum(node, operands);
+      std::vector<Array> magnitudes;
+      for (const Interval* operand : operands) magnitudes.push_back(operand ? magnitudesOf(*operand) : Array{});
+      magnitudes.resize(3); // the bias may be left out
+      sums_.emplace(node.result(), sumsOf(node, magnitudes));
       return;
     }
-    if (node.kind != OpKind::Mul && node.kind != OpKind::BatchNorm) return;
+    std::optional<Array> scaled = scaledSums(node, operands);
+    if (!scaled) return;
+    const double largest = largestNumber(y.elem());
+    for (int64_t i = 0; i < y.count(); ++i)
+      if (!(std::abs(scaled->real[i]) <= largest)) y.makeWild(i);
+    sums_.emplace(node.result(), std::move(*scaled));
+  }
+
+  /// The sums of magnitudes of a product behind the factor of this node, if it is one.
+  std::optional<Array> scaledSums(const Node& node, const std::vector<const Interval*>& operands) const {
+    if (node.kind != OpKind::Mul && node.kind != OpKind::BatchNorm) return std::nullopt;
     for (size_t i = 0; i < node.operands().size(); ++i) {
-      const auto sum = sums_.find(node.operand(i));
-      if (sum == sums_.end()) continue;
-      const double factor = node.kind == OpKind::Mul ? largestOf(*operands[1 - i]) : largestFactor(node, operands);
-      const double scaled = sum->second * factor;
-      sums_[node.result()] = scaled;
-      for (int64_t e = 0; !(scaled <= largestNumber(y.elem())) && e < y.count(); ++e) y.makeWild(e);
-      return;
+      const auto sums = sums_.find(node.operand(i));
+      if (sums == sums_.end()) continue;
+      if (node.kind == OpKind::BatchNorm) return timesSpread(node, operands, sums->second);
+      std::vector<Array> magnitudes = {magnitudesOf(*operands[0]), magnitudesOf(*operands[1])};
+      magnitudes[i] = sums->second;
+      return sumsOf(node, magnitudes);
     }
+    return std::nullopt;
   }
 
-  static double largestFactor(const Node& norm, const std::vector<const Interval*>& operands) {
-    double largest = 0;
-    for (int64_t c = 0; c < operands[1]->count(); ++c) {
+  static Array timesSpread(const Node& norm, const std::vector<const Interval*>& operands, Array sums) {
+    const int64_t channels = sums.dims[1];
+    int64_t inner = 1;
+    for (size_t d = 2; d < sums.dims.size(); ++d) inner *= sums.dims[d];
+    for (int64_t i = 0; i < sums.count(); ++i) {
+      const int64_t c = i / inner % channels;
       const double spread = std::sqrt(operands[4]->lo.real[c] + norm.floatAttr("epsilon"));
-      largest = std::max(largest, std::abs(operands[1]->lo.real[c]) / spread);
+      sums.real[i] *= std::abs(operands[1]->lo.real[c]) / spread;
     }
-    return largest;
+    return sums;
   }
 
-  std::map<const Value*, double> sums_; ///< of products, and of what multiplies them: the largest sum of magnitudes
+  std::map<const Value*, Array> sums_; ///< of products, and of what multiplies them: sums of magnitudes
 
   /// Each moves the result by 1/128 of its step at most.
   static Interval withRoundedBiases(const Node& node, const std::vector<Interval>& own) {
