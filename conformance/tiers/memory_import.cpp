@@ -1,5 +1,5 @@
-// The part of the tier `memory` in which a device uses bytes of the host where they lie: it sees them as they are when work
-// runs, writes what the work writes and no byte around it, and touches them at no other time.
+// The part of the tier `memory` in which a device uses bytes of the host where they lie: it sees them as they are when
+// work runs, writes what the work writes and no byte around it, and touches them at no other time.
 #include "conformance/tiers/memory_import.h"
 
 #include <algorithm>

@@ -156,9 +156,9 @@ std::vector<Part> orderParts(const std::vector<Node*>& nodes, const std::vector<
   return ordered;
 }
 
-// Nodes that no other node feeds or reads are one part: thousands of them would be as many compilations, and no chain that a
-// device runs as one comes apart. Everything must be on one target.
-void joinLoners(const std::vector<Node*>& nodes, Clusters& clusters) {
+// Makes one part of the nodes that no other node feeds or reads: thousands of them would be as many compilations, and no
+// chain that a device runs as one comes apart. Everything must be on one target.
+void joinUnconnected(const std::vector<Node*>& nodes, Clusters& clusters) {
   std::vector<size_t> working(nodes.size(), 0); // of each root: nodes that compute something
   for (size_t i = 0; i < nodes.size(); ++i) working[clusters.find(i)] += !isAlias(*nodes[i]);
   size_t first = kNobody;
@@ -262,7 +262,7 @@ Result<Partitioning> partition(const Graph& graph, std::span<const Target* const
     for (const Node* user : nodes[u]->result()->users()) first = std::min(first, indexOf.at(user));
     clusters.tryMerge(u, first);
   }
-  if (!several) joinLoners(nodes, clusters);
+  if (!several) joinUnconnected(nodes, clusters);
   result.parts = orderParts(nodes, targetOf, clusters);
   for (size_t i = 0; i < nodes.size(); ++i) result.targetOf[nodes[i]] = targetOf[i];
   return result;

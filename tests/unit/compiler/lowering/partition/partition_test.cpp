@@ -247,10 +247,10 @@ TEST(Partition, NodesWithoutNeighboursAreOnePart) {
   expectValid(graph, *result);
   ASSERT_EQ(result->parts.size(), 2u);
   EXPECT_THAT(result->parts[0].nodes, ::testing::SizeIs(2));
-  const auto loners = Extractor(graph).extract(result->parts[0]);
-  ASSERT_TRUE(loners.isOk()) << loners.status().message();
-  EXPECT_THAT(loners->inputs(), ::testing::SizeIs(2));
-  EXPECT_THAT(loners->outputNames(), ::testing::SizeIs(2));
+  const auto unconnected = Extractor(graph).extract(result->parts[0]);
+  ASSERT_TRUE(unconnected.isOk()) << unconnected.status().message();
+  EXPECT_THAT(unconnected->inputs(), ::testing::SizeIs(2));
+  EXPECT_THAT(unconnected->outputNames(), ::testing::SizeIs(2));
 }
 
 TEST(Partition, TextMayNotChooseLayouts) {
