@@ -39,7 +39,9 @@ enum {
   CDL_INVALID_ARGUMENT = 1, /* the caller passed something wrong: mend the call */
   CDL_INCOMPATIBLE = 2, /* versions or kinds do not fit: update one side */
   CDL_UNSUPPORTED = 3, /* an optional slot or feature that this plugin does not have */
-  CDL_REFUSED = 4, /* compile refuses an instruction that its rows allowed: the core bars the node and partitions again */
+  /* compile refuses an instruction that its rows allowed: the core bars the node and partitions
+   * again */
+  CDL_REFUSED = 4,
   CDL_OUT_OF_MEMORY = 5, /* an allocation failed: free something or use a smaller batch */
   CDL_DEVICE_LOST = 6, /* the device is gone: close it and open it again */
   CDL_TIMEOUT = 7, /* a deadline passed */
@@ -72,27 +74,41 @@ enum {
 typedef uint16_t cdl_reason_t;
 /* Instruction kinds (spec/primitives.toml): 1-13 are the primitives. */
 enum {
-  CDL_KIND_COPY = 1, /* y = x; any affine views, overlapping x allowed; x and y must not overlap each other */
+  /* y = x; any affine views, overlapping x allowed; x and y must not overlap each other */
+  CDL_KIND_COPY = 1,
   CDL_KIND_FILL = 2, /* every element of y becomes the attribute `value` */
-  CDL_KIND_CONVERT = 3, /* y = x in y's element type; the function is the rounding of float to integer */
+  /* y = x in y's element type; the function is the rounding of float to integer */
+  CDL_KIND_CONVERT = 3,
   CDL_KIND_BINARY = 4, /* y = fn(a, b), element by element; a and b are broadcast by stride 0 */
   CDL_KIND_COMPARE = 5, /* y = a fn b as bool; false where either is NaN */
   CDL_KIND_SELECT = 6, /* y = cond ? a : b */
   CDL_KIND_GATHER = 7, /* y[o, k, i] = x[o, index[k], i] */
-  CDL_KIND_SCATTER = 8, /* y[o, index[k], i] = fn(y[o, index[k], i], updates[o, k, i]) for every k in order; indices outside 0..N-1 are skipped */
-  CDL_KIND_REDUCE = 9, /* y[o, i] = fn over r of x[o, r, i]; of nothing: sum 0, prod 1, max lowest, min highest */
-  CDL_KIND_MATMUL = 10, /* y[b] = a[b] . b[b]; the batch stride of an operand may be 0 in every operand class */
+  /* y[o, index[k], i] = fn(y[o, index[k], i], updates[o, k, i]) for every k in order; indices
+   * outside 0..N-1 are skipped */
+  CDL_KIND_SCATTER = 8,
+  /* y[o, i] = fn over r of x[o, r, i]; of nothing: sum 0, prod 1, max lowest, min highest */
+  CDL_KIND_REDUCE = 9,
+  /* y[b] = a[b] . b[b]; the batch stride of an operand may be 0 in every operand class */
+  CDL_KIND_MATMUL = 10,
   CDL_KIND_UNARY = 11, /* y = fn(x), element by element */
-  CDL_KIND_RESCALE = 12, /* y = clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp); Ma, Mb: 24-bit significands; ka, kb, s >= 0; an alignment beyond 63 bits is refused */
-  CDL_KIND_TABLE = 13, /* y = table[x]: i8/u8 by 256 entries at x - lowest(x's type); i16 by 513 entries of i16 with linear interpolation between entries 128 apart */
-  CDL_KIND_CONV2D = 32, /* 2-D convolution, grouped, depthwise or transposed; x[N,C,H,W], w[O,C/group,KH,KW] */
+  /* y = clamp(rne((a*Ma*2^ka + b*Mb*2^kb) / 2^s) + zp); Ma, Mb: 24-bit significands; ka, kb, s >=
+   * 0; an alignment beyond 63 bits is refused */
+  CDL_KIND_RESCALE = 12,
+  /* y = table[x]: i8/u8 by 256 entries at x - lowest(x's type); i16 by 513 entries of i16 with
+   * linear interpolation between entries 128 apart */
+  CDL_KIND_TABLE = 13,
+  /* 2-D convolution, grouped, depthwise or transposed; x[N,C,H,W], w[O,C/group,KH,KW] */
+  CDL_KIND_CONV2D = 32,
   CDL_KIND_POOL2D = 33, /* 2-D pooling over x[N,C,H,W] */
   CDL_KIND_ELEMENTWISE = 34, /* an expression over views, element by element */
   CDL_KIND_SOFTMAX = 35, /* softmax over the middle of x[O,R,I] */
   CDL_KIND_NORM = 36, /* normalisation of x[O,R] over R, scale[R], bias[R] */
-  CDL_KIND_ATTENTION = 37, /* scaled dot-product attention; q[B,S,D], k[B,T,D], v[B,T,E], mask[B,S,T] */
+  /* scaled dot-product attention; q[B,S,D], k[B,T,D], v[B,T,E], mask[B,S,T] */
+  CDL_KIND_ATTENTION = 37,
   CDL_KIND_ARG_REDUCE = 38, /* index of the extreme of x[O,R,I] along R as i32 or i64 y[O,I] */
-  CDL_KIND_SORT = 39, /* the first K of x[O,N,I] in order along N: values y and their places as i32 index; K <= N; of equals the lower place first, NaN above every number, -0 equals 0 */
+  /* the first K of x[O,N,I] in order along N: values y and their places as i32 index; K <= N; of
+   * equals the lower place first, NaN above every number, -0 equals 0 */
+  CDL_KIND_SORT = 39,
   CDL_KIND_CUSTOM = 63, /* an op of a domain that a plugin claims */
 };
 typedef uint16_t cdl_kind_t;
@@ -115,7 +131,8 @@ enum {
   CDL_BINARY_OR = 7, /* bitwise or; logical on bool */
   CDL_BINARY_XOR = 8, /* bitwise exclusive or; logical on bool */
   CDL_BINARY_SHL = 9, /* a << b; b at least the width gives 0 */
-  CDL_BINARY_SHR = 10, /* a >> b, arithmetic on signed types; b at least the width gives 0 or the sign */
+  /* a >> b, arithmetic on signed types; b at least the width gives 0 or the sign */
+  CDL_BINARY_SHR = 10,
   CDL_BINARY_POW = 11, /* a to the power b */
   CDL_BINARY_REM = 12, /* a - trunc(a / b) * b, the sign of a; integers: x rem 0 = x */
 };
@@ -205,7 +222,8 @@ enum {
 /* Attributes of instructions. */
 enum {
   CDL_ATTR_AXIS = 1,
-  CDL_ATTR_SATURATE = 2, /* 1: out of range becomes the nearest limit; 0: wraps, or infinity for floats */
+  /* 1: out of range becomes the nearest limit; 0: wraps, or infinity for floats */
+  CDL_ATTR_SATURATE = 2,
   CDL_ATTR_VALUE = 3, /* the filled value */
   CDL_ATTR_ACCUMULATE = 4, /* 1: the product is added to what y holds; y is then @inout */
   CDL_ATTR_STRIDES = 5, /* steps in elements, per spatial dim */
@@ -228,7 +246,8 @@ typedef uint16_t cdl_attr_id_t;
 enum {
   CDL_CLASS_DENSE = 1, /* row-major and contiguous */
   CDL_CLASS_BROADCAST = 2, /* dense, with some dims of stride 0 */
-  CDL_CLASS_ROW_STRIDED = 3, /* innermost dim contiguous or stride 0, outer strides free and not negative */
+  /* innermost dim contiguous or stride 0, outer strides free and not negative */
+  CDL_CLASS_ROW_STRIDED = 3,
   CDL_CLASS_AFFINE = 4, /* any strides, negative and overlapping too */
 };
 typedef uint16_t cdl_operand_class_t;
@@ -276,7 +295,9 @@ typedef uint16_t cdl_profile_t;
   X(invalid_argument, 1, "the caller passed something wrong: mend the call") \
   X(incompatible, 2, "versions or kinds do not fit: update one side") \
   X(unsupported, 3, "an optional slot or feature that this plugin does not have") \
-  X(refused, 4, "compile refuses an instruction that its rows allowed: the core bars the node and partitions again") \
+  X(refused, 4,  \
+    "compile refuses an instruction that its rows allowed: the core bars the node and " \
+    "partitions again") \
   X(out_of_memory, 5, "an allocation failed: free something or use a smaller batch") \
   X(device_lost, 6, "the device is gone: close it and open it again") \
   X(timeout, 7, "a deadline passed") \
@@ -319,7 +340,8 @@ typedef uint16_t cdl_profile_t;
   X(INT8, 4, 0x60u) \
   X(INT16, 5, 0x80u) \
 
-/* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue, shape, elems): max_inputs 255 is any number; shape, elems: as in spec/primitives.toml. */
+/* X(name, id, primitive, min_inputs, max_inputs, outputs, epilogue, shape, elems): max_inputs 255
+ * is any number; shape, elems: as in spec/primitives.toml. */
 #define CDL_KINDS(X) \
   X(copy, 1, 1, 1, 1, 1, 0, "= > -", "A > A") \
   X(fill, 2, 1, 0, 0, 1, 0, "- > -", "- > -") \
@@ -405,7 +427,8 @@ typedef uint16_t cdl_profile_t;
   X(sort, ascending, 0, 0) \
   X(sort, descending, 1, 0) \
 
-/* X(name, id, type, count, low, high); type: 1 int, 2 float, 3 ints, 4 bits of an element; count 0: values of any number within any range. */
+/* X(name, id, type, count, low, high); type: 1 int, 2 float, 3 ints, 4 bits of an element; count 0:
+ * values of any number within any range. */
 #define CDL_ATTRS(X) \
   X(axis, 1, 1, 0, 0, 0) \
   X(saturate, 2, 1, 1, 0, 1) \
