@@ -1,5 +1,5 @@
-// The imaginary accelerator "Acme 16" and its driver: what a vendor brings along. It has a memory of its own, which is
-// filled and read by explicit copies alone, and a vector unit of 16 lanes. Nothing here knows of Candela.
+// The imaginary accelerator "Acme 16" and its driver, as a vendor has them: a memory of its own
+// that explicit copies alone reach, and a vector unit of 16 lanes. Nothing here knows of Candela.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace acme {
 
 constexpr int kLanes = 16;
 constexpr uint64_t kBytes = uint64_t(4) << 30;
-// Device addresses begin here. No host has memory there: who follows such an address on the host ends at once.
+// Device addresses begin here, where no host has memory: to follow one on the host ends it.
 constexpr uint64_t kBase = 0xACE0'0000'0000'0000;
 
 /// A register of the vector unit.
@@ -54,8 +54,12 @@ public:
     blocks_.erase(address);
   }
 
-  void upload(uint64_t to, const void* from, uint64_t bytes) { std::memcpy(resolve(to, bytes), from, bytes); }
-  void download(void* to, uint64_t from, uint64_t bytes) { std::memcpy(to, resolve(from, bytes), bytes); }
+  void upload(uint64_t to, const void* from, uint64_t bytes) {
+    std::memcpy(resolve(to, bytes), from, bytes);
+  }
+  void download(void* to, uint64_t from, uint64_t bytes) {
+    std::memcpy(to, resolve(from, bytes), bytes);
+  }
   void copy(uint64_t to, uint64_t from, uint64_t bytes) {
     std::memmove(resolve(to, bytes), resolve(from, bytes), bytes);
   }
@@ -69,20 +73,24 @@ public:
       std::fill_n(v.lane, lanes, *static_cast<T*>(resolve(address, sizeof(T))));
     else
       for (int64_t i = 0; i < lanes; ++i)
-        v.lane[i] = *static_cast<T*>(resolve(address + uint64_t(i * stride) * sizeof(T), sizeof(T)));
+        v.lane[i] =
+            *static_cast<T*>(resolve(address + uint64_t(i * stride) * sizeof(T), sizeof(T)));
     return v;
   }
-  template <class T> void store(uint64_t address, int64_t stride, int64_t lanes, const Vector<T>& v) {
+  template <class T>
+  void store(uint64_t address, int64_t stride, int64_t lanes, const Vector<T>& v) {
     if (stride == 1 && lanes == kLanes)
       std::memcpy(resolve(address, sizeof v.lane), v.lane, sizeof v.lane);
     else
       for (int64_t i = 0; i < lanes; ++i)
-        *static_cast<T*>(resolve(address + uint64_t(i * stride) * sizeof(T), sizeof(T))) = v.lane[i];
+        *static_cast<T*>(resolve(address + uint64_t(i * stride) * sizeof(T), sizeof(T))) =
+            v.lane[i];
   }
 
 private:
   void* resolve(uint64_t address, uint64_t bytes) const {
-    if (address - kBase > kBytes || bytes > kBytes - (address - kBase)) throw std::out_of_range("acme: bus error");
+    if (address - kBase > kBytes || bytes > kBytes - (address - kBase))
+      throw std::out_of_range("acme: bus error");
     return arena_.get() + (address - kBase);
   }
 
